@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * sovia-run PROGRAM [ARGUMENT...]: runs a program with AF_SOVIA in place of TCP.
+ *
+ * Makes sure that the module is there, then hands two variables to the program:
+ *   LD_PRELOAD    our library first, then what was in it before
+ *   SOVIA_FAMILY  the number the module registered, see its parameter "family"
+ * Both are inherited, so that children and later exec()s are covered as well.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/sovia.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef SOVIA_LIBDIR
+#define SOVIA_LIBDIR "/usr/local/lib"
+#endif
+#ifndef SOVIA_VERSION
+#define SOVIA_VERSION "unknown"
+#endif
+
+#define LIBRARY "libsovia-preload.so"
+#define FAMILY_PARAMETER "/sys/module/sovia/parameters/family"
+
+/* As env(1), nohup(1) and timeout(1) have them. */
+enum {
+	EXIT_OURS = 125,	/* sovia-run could not do its part */
+	EXIT_NO_EXEC = 126,	/* PROGRAM is there and cannot be run */
+	EXIT_NOT_FOUND = 127,	/* PROGRAM is not there */
+};
+
+static const char usage[] =
+	"Usage: sovia-run PROGRAM [ARGUMENT...]\n"
+	"Run PROGRAM with AF_SOVIA sockets (RDMA) in place of TCP sockets.\n"
+	"\n"
+	"  --help     show this text\n"
+	"  --version  show the version\n"
+	"\n"
+	"Exit status: PROGRAM's, or 125 if AF_SOVIA is not available,\n"
+	"126 if PROGRAM cannot be run, 127 if it cannot be found.\n";
+
+/* The number the loaded module goes by, 0 if no module is loaded. */
+static int loaded_family(void)
+{
+	FILE *f = fopen(FAMILY_PARAMETER, "re");
+	int family = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%d", &family) != 1)
+		family = 0;
+	fclose(f);
+	return family;
+}
+
+static bool family_works(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, SOVIAPROTO_V4);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+/* For root, and for a module whose number is not the one it is known by. */
+static void run_modprobe(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("modprobe", "modprobe", "-q", "sovia", NULL);
+		execl("/sbin/modprobe", "modprobe", "-q", "sovia", NULL);
+		_exit(EXIT_NOT_FOUND);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/*
+ * Opening a socket autoloads the module, without any privilege.  The module
+ * may then turn out to have another number, from its parameter in modprobe.d.
+ */
+static int find_family(void)
+{
+	int family = loaded_family();
+
+	if (!family && family_works(SOVIA_FAMILY_DEFAULT))
+		/* A container without /sys still has a working family. */
+		return loaded_family() ?: SOVIA_FAMILY_DEFAULT;
+	if (!family)
+		family = loaded_family();
+	if (!family) {
+		run_modprobe();
+		family = loaded_family();
+	}
+	if (!family) {
+		fprintf(stderr,
+			"sovia-run: the module sovia is not loaded and cannot be loaded (try: modprobe sovia)\n");
+		return 0;
+	}
+	if (!family_works(family)) {
+		fprintf(stderr, "sovia-run: cannot open a socket of family %d: %s\n",
+			family, strerror(errno));
+		return 0;
+	}
+	return family;
+}
+
+/* The library that belongs to this very file, else the installed one. */
+static bool find_library(char *path, size_t size)
+{
+	static const char beside[] = "/../lib/" LIBRARY;
+	char self[PATH_MAX], joined[PATH_MAX + sizeof(beside)];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n > 0) {
+		self[n] = '\0';
+		slash = strrchr(self, '/');
+		if (slash) {
+			*slash = '\0';
+			snprintf(joined, sizeof(joined), "%s%s", self, beside);
+			if (size >= PATH_MAX && realpath(joined, path))
+				return true;
+		}
+	}
+	snprintf(path, size, "%s/%s", SOVIA_LIBDIR, LIBRARY);
+	if (access(path, R_OK) == 0)
+		return true;
+	fprintf(stderr, "sovia-run: cannot find %s\n", path);
+	return false;
+}
+
+static bool set_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	size_t len = strlen(library);
+	char *value;
+	bool ok;
+
+	/* ld.so splits at both and knows no quoting. */
+	if (strpbrk(library, ": ")) {
+		fprintf(stderr, "sovia-run: LD_PRELOAD cannot hold the path \"%s\"\n", library);
+		return false;
+	}
+	if (!old || !*old)
+		return setenv("LD_PRELOAD", library, 1) == 0;
+	/* sovia-run under sovia-run. */
+	if (strncmp(old, library, len) == 0 && strchr(": ", old[len]))
+		return true;
+	if (asprintf(&value, "%s:%s", library, old) < 0)
+		return false;
+	ok = setenv("LD_PRELOAD", value, 1) == 0;
+	free(value);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	char library[PATH_MAX], number[16];
+	int family, first = 1;
+
+	if (argc > 1 && strcmp(argv[1], "--help") == 0)
+		return fputs(usage, stdout) < 0;
+	if (argc > 1 && strcmp(argv[1], "--version") == 0)
+		return puts("sovia-run " SOVIA_VERSION) < 0;
+	if (argc > 1 && strcmp(argv[1], "--") == 0)
+		first = 2;
+	if (argc <= first || (first == 1 && argv[1][0] == '-')) {
+		fputs(usage, stderr);
+		return EXIT_OURS;
+	}
+
+	family = find_family();
+	if (!family || !find_library(library, sizeof(library)))
+		return EXIT_OURS;
+	snprintf(number, sizeof(number), "%d", family);
+	if (!set_preload(library) || setenv("SOVIA_FAMILY", number, 1) != 0)
+		return EXIT_OURS;
+
+	execvp(argv[first], argv + first);
+	fprintf(stderr, "sovia-run: %s: %s\n", argv[first], strerror(errno));
+	return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC;
+}
