@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""One QEMU guest: its command line, its files, and its two virtio-serial
+ports, `output` (what the command prints) and `control` (see guest/main)."""
+
+import ctypes
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+# Without these two features the emulated processor's memcpy and CRC are
+# several times faster than with them.
+EMULATED_CPU = "max,-erms,-pclmulqdq"
+
+KERNEL_OPTIONS = """
+    console=ttyS0 quiet loglevel=4 panic=-1 reboot=t printk.devkmsg=on log_buf_len=8M
+    mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on
+    watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 kunit.enable=1
+""".split()
+
+
+def accelerator():
+    """KVM only where the processor says that it can: there are hosts with a
+    /dev/kvm behind which a guest hangs."""
+    with open("/proc/cpuinfo") as file:
+        able = re.search(r"^flags\b.*\b(vmx|svm)\b", file.read(), re.MULTILINE)
+    if able and os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", EMULATED_CPU]
+
+
+def die_with_parent():
+    """A guest must not outlive scripts/vm, however that ends."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Guest:
+    def __init__(self, name, folder, config):
+        self.name = name
+        self.folder = folder
+        self.config = config
+        self.ready = False          # has said so
+        self.started = False        # its command, likewise
+        self.status = None          # of its command
+        self.process = None
+        self.pending = b""          # an incomplete line of the control port
+        os.makedirs(folder)
+        self.console = os.path.join(folder, "console")
+
+    def write_files(self, settings, command):
+        with open(os.path.join(self.folder, "settings"), "w") as file:
+            for name, value in settings.items():
+                file.write(f"{name}={shlex.quote(str(value))}\n")
+        with open(os.path.join(self.folder, "command"), "w") as file:
+            file.write(command + "\n")
+
+    def start(self, number, wire=None, peer=None):
+        """wire and peer are this guest's ends of the lines to the other one."""
+        config = self.config
+        self.output, output = socket.socketpair()
+        self.control, control = socket.socketpair()
+        lines = {"output": output, "control": control}
+        if peer:
+            lines["peer"] = peer
+        append = KERNEL_OPTIONS + [f"sovia.root={config.root}", f"sovia.run={self.folder}", config.append]
+        argv = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off", *accelerator(),
+                "-smp", str(config.smp), "-m", str(config.mem),
+                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-kernel", config.kernel, "-initrd", config.initramfs, "-append", " ".join(append),
+                "-serial", f"file:{self.console}", "-device", "virtio-serial-pci"]
+        for name, end in lines.items():
+            argv += ["-chardev", f"socket,id={name},fd={end.fileno()},server=off",
+                     "-device", f"virtserialport,chardev={name},name={name}"]
+        for tag, path, extra in (("root", "/", ",readonly=on,multidevs=remap"),
+                                 ("modules", config.modules, ",readonly=on"),
+                                 ("checkout", config.root, ",multidevs=remap")):
+            argv += ["-fsdev", f"local,id={tag},path={path},security_model=none{extra}",
+                     "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+        passed = [end.fileno() for end in lines.values()]
+        if wire:
+            argv += ["-netdev", f"socket,id=wire,fd={wire.fileno()}",
+                     "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:77:00:{number:02x}"]
+            passed.append(wire.fileno())
+        argv += shlex.split(config.qemu)
+        with open(os.path.join(self.folder, "qemu"), "w") as log:
+            log.write(shlex.join(argv) + "\n")
+            log.flush()
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            pass_fds=passed, start_new_session=True,
+                                            preexec_fn=die_with_parent)
+        self.ended = os.pidfd_open(self.process.pid)
+        for end in (*lines.values(), *([wire] if wire else [])):
+            end.close()
+
+    def order(self, word):
+        try:
+            self.control.sendall(word.encode() + b"\n")
+        except OSError:
+            pass    # it has died, which the caller sees by itself
+
+    def said(self, data):
+        """Complete lines of the control port."""
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def text(self, name):
+        try:
+            with open(os.path.join(self.folder, name), errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What the lab's shell scripts share.  Sourced, never run:
+#
+#     . "$(dirname "$0")/lib.sh"
+#
+# sets ROOT (the checkout) and CACHE (downloads and kernels, outside the tree
+# so that a fresh clone finds them again).
+#
+# Every kernel that the lab knows has a folder of the same shape in the cache:
+#
+#     release    its version, as uname -r says it
+#     vmlinuz    what QEMU boots
+#     modroot/   lib/modules/<release>, with modules.dep
+#     build      what an external module is built against
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CACHE=${SOVIA_CACHE:-/var/cache/sovia}
+export ROOT CACHE
+
+# Progress goes to stderr: several scripts print a result that others read.
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+die() {
+	say "$*"
+	exit 1
+}
+
+# Two checkouts, or two stages of one check, may want the same thing at once.
+# The lock is released when the calling script ends.
+lock_cache() {
+	mkdir -p "$CACHE"
+	exec 9>"$CACHE/.lock-$1"
+	flock -n 9 && return
+	say "waiting for another run that prepares $1"
+	flock 9
+}
+
+have_package() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# The one package that meta package $1 (with /SUITE, or not) stands for and
+# whose name begins with $2.
+meta_dependency() {
+	local version=()
+	case $1 in
+	*/*) version=(-t "${1#*/}") ;;
+	esac
+	apt-cache "${version[@]}" show --no-all-versions "${1%/*}" |
+		sed -n 's/^Depends: *//p' | tr ',' '\n' | sed 's/^ *//; s/ .*//' |
+		grep -m1 "^$2"
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+# Without questions.
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >&2; }
