@@ -67,7 +67,10 @@ class Guest:
         lines = {"output": output, "control": control}
         if peer:
             lines["peer"] = peer
-        append = KERNEL_OPTIONS + [f"sovia.root={config.root}", f"sovia.run={self.folder}", config.append]
+        # the leak detector makes a debug kernel half as fast
+        leaks = [] if config.leaks else ["kmemleak=off"]
+        append = KERNEL_OPTIONS + [f"guest.root={config.root}", f"guest.run={self.folder}",
+                                   *leaks, config.append]
         argv = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off", *accelerator(),
                 "-smp", str(config.smp), "-m", str(config.mem),
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
