@@ -62,4 +62,4 @@ as_root() {
 }
 
 # Without questions.
-apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >&2; }
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >&2; }
