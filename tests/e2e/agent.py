@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The other node's part in `run.py --mode pair`: holds sockets and runs calls on behalf of the cases.
+
+One process a case. When the case is over its process goes, and with it every socket and stuck thread.
+"""
+import argparse
+import faulthandler
+import os
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from kit.node import CONTROL_PORT, Session, kernel_stacks  # noqa: E402
+
+
+def serve(connection):
+    session = Session(connection)
+    session.serve()
+    if session.busy:
+        # The case gave up on us: leave word in this node's log where we are stuck.
+        print("agent: session ended while busy:", list(session.busy.values()), file=sys.stderr)
+        print("\n".join(kernel_stacks(os.getpid())), file=sys.stderr)
+        faulthandler.dump_traceback(file=sys.stderr)
+    sys.stderr.flush()
+    # Not sys.exit(), which would wait for stuck threads.
+    os._exit(0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--port", type=int, default=CONTROL_PORT)
+    options = parser.parse_args()
+
+    listener = socket.create_server(("::", options.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+    print(f"agent: listening on port {options.port}", flush=True)
+    # No zombies: nobody asks how a session ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            serve(connection)
+        connection.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""How a case is written: the decorator, what it gets handed, and its assertions.
+
+    @case(timeout=30)
+    def echo(t):
+        '''What is sent comes back.'''
+        near, far = t.pair()
+        ...
+
+With @case(table=[("label", argument...), ...]) each row is a case of its own.
+"""
+import errno
+import socket
+import threading
+import time
+import traceback
+
+CASES = []
+
+
+class Skip(Exception):
+    """The case does not apply; str() says why."""
+
+
+class Case:
+    def __init__(self, function, label, args, timeout, modes, families):
+        self.function = function
+        self.args = args
+        self.timeout = timeout
+        self.modes = modes
+        self.families = families
+        topic = function.__module__.rpartition(".")[2]
+        self.name = f"{topic}.{function.__name__}" + (f"[{label}]" if label else "")
+        self.what = (function.__doc__ or "").strip().splitlines()[0]
+
+
+def case(timeout=60, modes=("loop", "pair"), families="46", table=None):
+    """Registers a case. @families: "46" for a run in each, "4|6" for one run in either, "6" for IPv6 alone."""
+    def register(function):
+        for label, *args in table or [("",)]:
+            CASES.append(Case(function, label, args, timeout, modes, families))
+        return function
+    return register
+
+
+class Task:
+    """A call in a thread of its own."""
+
+    def __init__(self, function, args, kwargs):
+        self._outcome = None
+        self._seen = False
+        self.name = getattr(function, "__name__", "call")
+        self._thread = threading.Thread(target=self._run, args=(function, args, kwargs), daemon=True)
+        self._thread.start()
+
+    def _run(self, function, args, kwargs):
+        try:
+            self._outcome = (function(*args, **kwargs), None)
+        except BaseException as e:      # noqa: BLE001: handed to whoever asks for the result
+            self._outcome = (None, e)
+
+    def result(self, timeout=40.0):
+        """What the call returned or raised; AssertionError if it goes on for longer than @timeout."""
+        self._thread.join(timeout)
+        if self._outcome is None:
+            raise AssertionError(f"{self.name} has not returned within {timeout} s")
+        self._seen = True
+        value, error = self._outcome
+        if error is not None:
+            raise error
+        return value
+
+    def blocks(self, seconds=0.5):
+        """AssertionError unless the call is still going on after @seconds."""
+        self._thread.join(seconds)
+        if self._outcome is not None:
+            raise AssertionError(f"{self.name} did not block: {self._outcome}")
+
+    def unseen_error(self):
+        """What a call raised that nobody has asked for."""
+        if self._seen or self._outcome is None:
+            return None
+        return self._outcome[1]
+
+
+class Context:
+    """What a case gets as its argument t."""
+
+    def __init__(self, mode, transport, family, here, there, other_addresses):
+        self.mode = mode
+        self.sovia = transport == "sovia"
+        self.family = family
+        self.v6 = family == socket.AF_INET6
+        self.here = here
+        self.there = there
+        self._addresses = other_addresses
+        self.notes = []
+        self.tasks = []
+
+    # Sockets
+
+    def socket(self, flags=0, node=None):
+        """A fresh socket of the family under test, here unless said otherwise."""
+        return (node or self.here).socket(self.family, flags)
+
+    def any_host(self):
+        return "::" if self.v6 else "0.0.0.0"
+
+    def host(self, node=None):
+        """What reaches @node (default: there) from the other node."""
+        return (node or self.there).address(self.family)
+
+    def hosts(self):
+        """All addresses worth connecting to that lead to the other end."""
+        return self._addresses[self.family]
+
+    def listener(self, node=None, backlog=16, host=None, port=0):
+        """A listening socket, there unless said otherwise."""
+        node = node or self.there
+        listener = node.socket(self.family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host or self.host(node), port))
+        listener.listen(backlog)
+        return listener
+
+    def pair(self, listen="there"):
+        """(near, far): the two ends of a connection, near always here."""
+        if listen == "there":
+            listener = self.listener(self.there)
+            near = self.socket()
+            near.connect(listener.getsockname()[:2])
+            far, _ = listener.accept()
+        else:
+            listener = self.listener(self.here)
+            far = self.socket(node=self.there)
+            far.connect(listener.getsockname()[:2])
+            near, _ = listener.accept()
+        listener.close()
+        return near, far
+
+    # Control
+
+    def bg(self, function, *args, **kwargs):
+        """The call, started in the background."""
+        task = Task(function, args, kwargs)
+        self.tasks.append(task)
+        return task
+
+    def skip(self, why):
+        raise Skip(why)
+
+    def note(self, text):
+        """A line to show beside the outcome."""
+        self.notes.append(text)
+
+    def finish(self):
+        """Nothing that went wrong in the background stays unsaid."""
+        for task in self.tasks:
+            if task.unseen_error() is not None:
+                raise task.unseen_error()
+
+
+def eq(got, want, what="value"):
+    if got != want:
+        raise AssertionError(f"{what}: got {got!r}, want {want!r}")
+
+
+def ok(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def fails(names, function, *args, **kwargs):
+    """The call must raise OSError with one of the errnos in @names; returns which."""
+    wanted = names.split()
+    shown = getattr(function, "__name__", "call")
+    try:
+        result = function(*args, **kwargs)
+    except OSError as e:
+        for name in wanted:
+            if e.errno == getattr(errno, name):
+                return name
+        got = errno.errorcode.get(e.errno, repr(e))
+        raise AssertionError(f"{shown}: got {got}, want {names}") from e
+    raise AssertionError(f"{shown}: worked ({str(result)[:80]}), want {names}")
+
+
+def until(condition, what, timeout=20.0, step=0.05):
+    """Waits for @condition() and returns its value."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(step)
+
+
+def describe(error):
+    """The lines that tell a reader where a case failed."""
+    text = traceback.format_exception(error)
+    return [line for chunk in text for line in chunk.rstrip().splitlines()]

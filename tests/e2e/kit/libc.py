@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Socket calls with nothing between test and kernel.
+
+Python's socket module repeats interrupted calls, checks arguments and hides lengths. Cases about
+exactly those use these wrappers: they return what the call returned and raise OSError with its errno.
+"""
+import ctypes
+import errno
+import os
+import struct
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# Addresses that no process has mapped: below mmap_min_addr, and NULL.
+BAD_POINTER = ctypes.c_void_p(8)
+NULL = ctypes.c_void_p(None)
+
+SOCK_NONBLOCK = 0o4000
+SOCK_CLOEXEC = 0o2000000
+
+
+def call(name, *args):
+    """libc's @name; a negative result becomes OSError."""
+    function = getattr(_libc, name)
+    function.restype = ctypes.c_ssize_t if name in ("send", "recv", "sendmsg", "recvmsg", "splice") else ctypes.c_int
+    ctypes.set_errno(0)
+    result = function(*args)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), name)
+    return result
+
+
+def socket(family, kind, protocol):
+    return call("socket", family, kind, protocol)
+
+
+def send(fd, data, flags=0):
+    if isinstance(data, ctypes.c_void_p):
+        return call("send", fd, data, ctypes.c_size_t(64), flags)
+    return call("send", fd, bytes(data), ctypes.c_size_t(len(data)), flags)
+
+
+def recv(fd, size, flags=0, into=None):
+    """The bytes received, or only their count if @into is an address to use."""
+    if into is not None:
+        return call("recv", fd, into, ctypes.c_size_t(size), flags)
+    buffer = ctypes.create_string_buffer(size)
+    return buffer.raw[:call("recv", fd, buffer, ctypes.c_size_t(size), flags)]
+
+
+def sockaddr(family, host, port):
+    """A sockaddr_in or sockaddr_in6 with @family written into it, whichever @host asks for."""
+    if ":" in host:
+        raw = struct.pack("=H", family) + struct.pack("!HI", port, 0)
+        return raw + _pton(host) + struct.pack("=I", 0)
+    return struct.pack("=H", family) + struct.pack("!H", port) + _pton(host) + bytes(8)
+
+
+def _pton(host):
+    import socket as module
+    return module.inet_pton(module.AF_INET6 if ":" in host else module.AF_INET, host)
+
+
+def bind(fd, raw, length=None):
+    return call("bind", fd, raw, len(raw) if length is None else length)
+
+
+def connect(fd, raw, length=None):
+    return call("connect", fd, raw, len(raw) if length is None else length)
+
+
+def _with_address(name, fd, room, *more):
+    buffer = ctypes.create_string_buffer(128)
+    length = ctypes.c_int(room)
+    result = call(name, fd, buffer, ctypes.byref(length), *more)
+    return result, buffer.raw[:max(0, min(length.value, room))], length.value
+
+
+def getsockname(fd, room=128):
+    """(bytes that fit into @room, length the kernel reported)."""
+    return _with_address("getsockname", fd, room)[1:]
+
+
+def getpeername(fd, room=128):
+    return _with_address("getpeername", fd, room)[1:]
+
+
+def accept4(fd, flags=0, room=128):
+    """(descriptor, raw address, reported length)."""
+    return _with_address("accept4", fd, room, flags)
+
+
+def accept_null(fd, flags=0):
+    return call("accept4", fd, NULL, NULL, flags)
+
+
+def family_of(raw):
+    return struct.unpack_from("=H", raw)[0]
+
+
+def setsockopt(fd, level, name, value, length=None):
+    """@value: bytes, int or a pointer such as BAD_POINTER."""
+    if isinstance(value, int):
+        value = struct.pack("=i", value)
+    return call("setsockopt", fd, level, name, value, len(value) if length is None else length)
+
+
+def getsockopt(fd, level, name, room=4):
+    """(bytes that fit into @room, length the kernel reported)."""
+    buffer = ctypes.create_string_buffer(512)
+    length = ctypes.c_int(room)
+    call("getsockopt", fd, level, name, buffer, ctypes.byref(length))
+    return buffer.raw[:max(0, min(length.value, 512))], length.value
+
+
+def error_of(function, *args):
+    """errno name of what the call raises, "ok" if it works: for tables of expectations."""
+    try:
+        function(*args)
+    except OSError as e:
+        return errno.errorcode.get(e.errno, str(e.errno))
+    return "ok"

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Sock: a socket of the transport under test, with helpers that also work from afar."""
+import fcntl
+import hashlib
+import os
+import select
+import socket
+import struct
+import termios
+
+from . import libc, pattern
+
+# As in uapi/linux/sovia.h: opening one of these loads the module.
+FAMILY_DEFAULT = 19
+FAMILY_PARAMETER = "/sys/module/sovia/parameters/family"
+SIOCOUTQ = termios.TIOCOUTQ
+
+POLL_BITS = {"IN": select.POLLIN, "PRI": select.POLLPRI, "OUT": select.POLLOUT, "ERR": select.POLLERR,
+             "HUP": select.POLLHUP, "RDHUP": select.POLLRDHUP}
+POLL_ALL = select.POLLIN | select.POLLPRI | select.POLLOUT | select.POLLRDHUP
+
+
+def sovia_family():
+    """The number the module registered on this node."""
+    try:
+        with open(FAMILY_PARAMETER, encoding="ascii") as f:
+            return int(f.read())
+    except FileNotFoundError:
+        return FAMILY_DEFAULT
+
+
+def poll_names(mask):
+    """"IN OUT" for a poll mask: what a failed comparison should show."""
+    return " ".join(name for name, bit in POLL_BITS.items() if mask & bit)
+
+
+class Sock(socket.socket):
+    """Stays open until closed, not until forgotten: the same as a socket of the other node."""
+
+    transport = "tcp"
+    _kept = []
+
+    def __init__(self, family=socket.AF_INET, flags=0, fileno=None):
+        if fileno is None and self.transport == "sovia":
+            fileno = libc.socket(sovia_family(), socket.SOCK_STREAM | libc.SOCK_CLOEXEC | flags,
+                                 1 if family == socket.AF_INET6 else 0)
+        super().__init__(family, socket.SOCK_STREAM | (flags if fileno is None else 0), socket.IPPROTO_TCP, fileno)
+        if flags & libc.SOCK_NONBLOCK:
+            self.setblocking(False)
+        self._kept.append(self)
+
+    def accept(self):
+        fd, address = self._accept()
+        return Sock(self.family, fileno=fd), address
+
+    # Data
+
+    def recv_exact(self, size):
+        """@size bytes, fewer only at end of file."""
+        out = bytearray()
+        while len(out) < size:
+            data = self.recv(min(size - len(out), 1 << 18))
+            if not data:
+                break
+            out += data
+        return bytes(out)
+
+    def recv_all(self):
+        """Everything up to end of file."""
+        return self.recv_exact(1 << 40)
+
+    def send_pattern(self, size, seed, chunk=65536, offset=0):
+        """Sends stream @seed; returns its sha256."""
+        digest = hashlib.sha256()
+        done = 0
+        while done < size:
+            data = pattern.view(seed, offset + done, min(chunk, size - done))
+            self.sendall(data)
+            digest.update(data)
+            done += len(data)
+        return digest.hexdigest()
+
+    def recv_pattern(self, size, seed, chunk=65536, offset=0):
+        """Receives @size bytes of stream @seed and checks each; returns their sha256."""
+        digest = hashlib.sha256()
+        done = 0
+        while done < size:
+            data = self.recv(min(chunk, size - done))
+            if not data:
+                raise AssertionError(f"end of file after {done} of {size} bytes of stream {seed}")
+            pattern.check(data, seed, offset + done)
+            digest.update(data)
+            done += len(data)
+        return digest.hexdigest()
+
+    def recv_pattern_to_eof(self, seed, chunk=65536, offset=0):
+        """Checks stream @seed up to end of file; returns how many bytes there were."""
+        done = 0
+        while data := self.recv(chunk):
+            pattern.check(data, seed, offset + done)
+            done += len(data)
+        return done
+
+    def fill(self, seed=0, chunk=65536, quiet=0.5):
+        """Sends stream @seed until nothing has been taken for @quiet seconds; returns the bytes taken."""
+        self.setblocking(False)
+        done = 0
+        while True:
+            try:
+                done += self.send(pattern.view(seed, done, chunk))
+            except BlockingIOError:
+                if not self.poll_now(quiet, select.POLLOUT):
+                    break
+        self.setblocking(True)
+        return done
+
+    def echo(self, size=65536):
+        """Sends back what comes until end of file; returns the number of bytes."""
+        done = 0
+        while data := self.recv(size):
+            self.sendall(data)
+            done += len(data)
+        return done
+
+    # State
+
+    def poll_now(self, timeout=0.0, events=POLL_ALL):
+        """poll()'s answer for this socket, by names."""
+        poller = select.poll()
+        poller.register(self, events)
+        ready = poller.poll(timeout * 1000)
+        return poll_names(ready[0][1]) if ready else ""
+
+    def wait_for(self, names, timeout=20.0):
+        """Waits for all poll bits in @names; returns the whole mask by names."""
+        events = sum(POLL_BITS[name] for name in names.split())
+        mask = self.poll_now(timeout, events)
+        missing = set(names.split()) - set(mask.split())
+        if missing:
+            raise AssertionError(f"no {' '.join(sorted(missing))} within {timeout} s, only '{mask}'")
+        return self.poll_now()
+
+    def inq(self):
+        return struct.unpack("=i", fcntl.ioctl(self, termios.FIONREAD, bytes(4)))[0]
+
+    def outq(self):
+        return struct.unpack("=i", fcntl.ioctl(self, SIOCOUTQ, bytes(4)))[0]
+
+    def error(self):
+        return self.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
+    def linger(self, on, seconds):
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", on, seconds))
+
+    def reset(self):
+        """Ends the connection with a reset instead of an orderly close."""
+        self.linger(1, 0)
+        self.close()
+
+    def tcp_state(self):
+        """tcpi_state of TCP_INFO."""
+        return self.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+
+    def port(self):
+        return self.getsockname()[1]
+
+    def dup_fd(self):
+        """A second descriptor for the same socket, not in Python's hands."""
+        return os.dup(self.fileno())
