@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+#   make install-deps   packages and kernels that everything below needs
+#   make                the module for Debian's 6.1, and the tools
+#   make demo           an unmodified program over AF_SOVIA, in two virtual machines
+#   make check          all tests; STAGES='lint build' for some of them
+#   make bench          measurements
+#   make lint           the checkers alone
+#   make clean          remove everything that was built here
+#
+# Kbuild describes the module; scripts/build-module makes it.
+
+KERNEL ?= stock
+
+all: module userland
+
+module:
+	scripts/build-module --kernel $(KERNEL)
+
+userland:
+	$(MAKE) -C userland O=$(CURDIR)/.build/userland
+
+demo: all
+	scripts/demo
+
+check:
+	scripts/check $(STAGES)
+
+bench: all
+	scripts/bench
+
+install-deps:
+	scripts/install-deps
+
+lint:
+	scripts/lint
+
+clean:
+	$(RM) -r .build
+
+.PHONY: all module userland demo check bench install-deps lint clean
