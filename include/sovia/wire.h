@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The whole wire format of AF_SOVIA, for the kernel and for userland.
+ *
+ * Link set-up
+ *	Each side sends struct sovia_hello as private data of the connection
+ *	manager's request and reply.  A version that differs, a window of 0 or
+ *	a payload limit out of range ends the attempt.
+ *
+ * Messages
+ *	Every descriptor carries one message: struct sovia_hdr and hdr.len bytes
+ *	of payload.  All numbers are big endian.
+ *
+ *	seq	every message but ACK takes the next number of its lane.  ACK
+ *		repeats the number that the next message will take.
+ *	ack	all messages below this number have arrived and their
+ *		descriptors have been posted again.  The sender may have
+ *		hello.window messages beyond it under way: the credit is an
+ *		absolute number, so any message repairs a stale one.
+ *	window	offset in the connection's stream up to which the receiver of
+ *		this message may send, modulo 2^32.  It never moves backwards.
+ *	sport,	ports of the connection; 0 in ACK and PROBE, which belong to
+ *	dport	the lane.
+ *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.
+ *	code	REFUSE and RESET: enum sovia_code.
+ *
+ * Types
+ *	DATA	stream bytes		FIN	end of the stream
+ *	ACK	lane credits		FINACK	the FIN has arrived
+ *	WAKEUP	the window opened	RESET	the connection is gone
+ *	CONN	open a connection	ACCEPT	it is open
+ *	REFUSE	it is not		PROBE	is the lane alive?
+ *
+ *	DATA, ACK, WAKEUP, FIN and FINACK are SOVIA's own (figure 11); the rest
+ *	is what multiplexing sockets over one VI needs.
+ */
+#ifndef _SOVIA_WIRE_H
+#define _SOVIA_WIRE_H
+
+#include <linux/types.h>
+
+#define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
+#define SOVIA_WIRE_VERSION	1
+
+/* Service number of the connection manager (RDMA_PS_TCP). */
+#define SOVIA_SERVICE_PORT	7684
+
+/* Limits of struct sovia_hello. */
+#define SOVIA_WINDOW_MAX	1024
+#define SOVIA_PAYLOAD_MIN	2048
+#define SOVIA_PAYLOAD_MAX	65536
+
+enum sovia_type {
+	SOVIA_DATA	= 1,
+	SOVIA_ACK	= 2,
+	SOVIA_WAKEUP	= 3,
+	SOVIA_FIN	= 4,
+	SOVIA_FINACK	= 5,
+	SOVIA_CONN	= 6,
+	SOVIA_ACCEPT	= 7,
+	SOVIA_REFUSE	= 8,
+	SOVIA_RESET	= 9,
+	SOVIA_PROBE	= 10,
+	SOVIA_TYPE_COUNT
+};
+
+/* struct sovia_hdr::flags */
+#define SOVIA_F_ACKREQ		0x0001	/* acknowledge at once */
+
+/* struct sovia_hdr::code */
+enum sovia_code {
+	SOVIA_CODE_NONE		= 0,
+	SOVIA_CODE_NO_LISTENER	= 1,	/* nobody listens on that port */
+	SOVIA_CODE_BUSY		= 2,	/* backlog full: try again */
+	SOVIA_CODE_NO_MEMORY	= 3,	/* try again */
+	SOVIA_CODE_BAD_ADDRESS	= 4,	/* addresses are not the link's */
+	SOVIA_CODE_ABORT	= 5,	/* the program threw it away */
+	SOVIA_CODE_NO_SOCKET	= 6,	/* no connection with these ports */
+	SOVIA_CODE_PROTOCOL	= 7,	/* the peer broke the rules */
+	SOVIA_CODE_COUNT
+};
+
+/**
+ * struct sovia_hdr - what every message starts with
+ * @version: SOVIA_WIRE_VERSION
+ * @type: enum sovia_type
+ * @flags: SOVIA_F_*; unknown ones are ignored
+ * @len: payload bytes behind this header
+ * @seq: number of this message in its lane
+ * @ack: first number that the sender of this message has not seen
+ * @sport: port of the sender's socket
+ * @dport: port of the receiver's socket
+ * @window: stream offset up to which the receiver may send
+ * @ref: number of the message that this one answers
+ * @code: enum sovia_code
+ */
+struct sovia_hdr {
+	__u8	version;
+	__u8	type;
+	__be16	flags;
+	__be32	len;
+	__be32	seq;
+	__be32	ack;
+	__be16	sport;
+	__be16	dport;
+	__be32	window;
+	__be32	ref;
+	__be32	code;
+} __attribute__((packed, aligned(4)));
+
+/**
+ * struct sovia_hello - link set-up, both directions
+ * @magic: SOVIA_WIRE_MAGIC
+ * @version: SOVIA_WIRE_VERSION
+ * @flags: 0
+ * @window: messages that the sender of this hello takes unacknowledged
+ * @payload: largest payload that it takes, in bytes
+ */
+struct sovia_hello {
+	__be32	magic;
+	__u8	version;
+	__u8	flags;
+	__be16	window;
+	__be32	payload;
+} __attribute__((packed, aligned(4)));
+
+/**
+ * struct sovia_conn_body - payload of CONN
+ * @saddr: address of the connecting socket, IPv4 as v4-mapped
+ * @daddr: address it connects to, IPv4 as v4-mapped
+ */
+struct sovia_conn_body {
+	__u8	saddr[16];
+	__u8	daddr[16];
+} __attribute__((packed));
+
+#endif /* _SOVIA_WIRE_H */

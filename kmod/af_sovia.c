@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * AF_SOVIA: the socket family (KSOVIA, section 3).
+ *
+ * The way of a byte through this folder:
+ *
+ *	send.c -> lane.c -> verbs_io.c or loop.c
+ *	verbs_io.c or loop.c -> lane.c -> demux.c -> recv.c
+ *
+ * A socket begins with a whole struct inet_sock and has sk_family AF_INET or
+ * AF_INET6, so that the kernel's generic code (bind, names, SOL_SOCKET, IP
+ * options) serves it as it serves TCP's.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/net.h>
+#include <net/inet_common.h>
+#include <net/ipv6.h>
+#include <net/transp_v6.h>
+#include <linux/sovia.h>
+#include "compat/proto.h"
+#include "connd.h"
+#include "sock.h"
+
+static int family = SOVIA_FAMILY_DEFAULT;
+module_param(family, int, 0444);
+MODULE_PARM_DESC(family, "address family number to register as AF_SOVIA");
+
+/* ---- sockets --------------------------------------------------------- */
+
+/* Runs when the last message is off the lane and a grace period has passed. */
+static void sock_destruct(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (ss->conn.key.link)
+		sovia_link_put(ss->conn.key.link);
+	if (sk->sk_family == AF_INET6)
+		inet6_cleanup_sock(sk);
+	inet_sock_destruct(sk);
+}
+
+/**
+ * sovia_reset_stream() - both directions begin at offset 0
+ * @sk: not connected
+ *
+ * Context: socket lock held, or a new socket.
+ */
+void sovia_reset_stream(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rcv_nxt = 0;
+	ss->copied = 0;
+	ss->rx_open = false;
+	ss->rx_fin = false;
+	ss->rx_closed = false;
+	/* CONN and ACCEPT tell the peer how much it may send. */
+	ss->conn.rx_adv = max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+	ss->conn.rx_told = 0;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	ss->snd_lim = 0;
+	ss->snd_nxt = 0;
+	ss->snd_unasked = 0;
+	ss->fin_sent = false;
+	ss->more = false;
+	ss->flush = false;
+	ss->deferred = 0;
+}
+
+/**
+ * sovia_sock_init() - set up what is ours in a new socket
+ * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
+ *
+ * Context: nobody else knows the socket.
+ */
+void sovia_sock_init(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	memset_after(ss, 0, inet);
+	sovia_conn_init(&ss->conn, sk);
+	INIT_HLIST_NODE(&ss->port_node);
+	INIT_LIST_HEAD(&ss->accept_q);
+	INIT_LIST_HEAD(&ss->accept_node);
+	timer_setup(&sk->sk_timer, sovia_sk_timeout, 0);
+	timer_setup(&ss->cork_timer, sovia_cork_timeout, 0);
+	sk->sk_destruct = sock_destruct;
+	sk->sk_write_space = sovia_write_space;
+	sock_set_flag(sk, SOCK_RCU_FREE);
+	sovia_reset_stream(sk);
+	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
+}
+
+static void init_v6(struct sock *sk)
+{
+	struct ipv6_pinfo *np = &sovia_sk(sk)->inet6;
+
+	inet_sk(sk)->pinet6 = np;
+	np->hop_limit = -1;
+	np->mcast_hops = IPV6_DEFAULT_MCASTHOPS;
+	np->pmtudisc = IPV6_PMTUDISC_WANT;
+	sk->sk_ipv6only = sock_net(sk)->ipv6.sysctl.bindv6only;
+}
+
+/**
+ * sovia_set_local() - the connection's own address
+ * @sk: the socket
+ * @addr: IPv4 as v4-mapped
+ *
+ * Context: socket lock held, or a new socket.
+ */
+void sovia_set_local(struct sock *sk, const struct in6_addr *addr)
+{
+	struct inet_sock *inet = inet_sk(sk);
+
+	if (ipv6_addr_v4mapped(addr)) {
+		inet->inet_saddr = addr->s6_addr32[3];
+		inet->inet_rcv_saddr = addr->s6_addr32[3];
+	} else {
+		inet->inet_saddr = LOOPBACK4_IPV6;
+		inet->inet_rcv_saddr = LOOPBACK4_IPV6;
+	}
+	if (sk->sk_family == AF_INET6) {
+		inet6_sk(sk)->saddr = *addr;
+		sk->sk_v6_rcv_saddr = *addr;
+	}
+}
+
+/**
+ * sovia_set_peer() - the connection's other end
+ * @sk: the socket
+ * @addr: IPv4 as v4-mapped
+ * @port: host order
+ *
+ * Context: socket lock held, or a new socket.
+ */
+void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port)
+{
+	struct inet_sock *inet = inet_sk(sk);
+
+	inet->inet_dport = htons(port);
+	inet->inet_daddr = ipv6_addr_v4mapped(addr) ? addr->s6_addr32[3] : LOOPBACK4_IPV6;
+	if (sk->sk_family == AF_INET6)
+		sk->sk_v6_daddr = *addr;
+}
+
+static void prot_shutdown(struct sock *sk, int how)
+{
+	sovia_shutdown(sk, how);
+}
+
+static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	/* Nothing is put on the backlog: see control.c. */
+	kfree_skb(skb);
+	return 0;
+}
+
+static void prot_keepalive(struct sock *sk, int on)
+{
+	/* The lane is probed for all its sockets: see probe_interval. */
+}
+
+SOVIA_DEFINE_PROTO_ACCEPT(prot_accept, sovia_accept_dequeue)
+SOVIA_DEFINE_PROTO_IOCTL(prot_ioctl, sovia_ioctl_value)
+
+struct proto sovia_prot = {
+	.name			= "SOVIA",
+	.owner			= THIS_MODULE,
+	.close			= sovia_close,
+	.connect		= sovia_connect,
+	.disconnect		= sovia_disconnect,
+	.accept			= prot_accept,
+	.ioctl			= prot_ioctl,
+	.shutdown		= prot_shutdown,
+	.setsockopt		= sovia_setsockopt,
+	.getsockopt		= sovia_getsockopt,
+	.keepalive		= prot_keepalive,
+	.sendmsg		= sovia_sendmsg,
+	.recvmsg		= sovia_recvmsg,
+	.backlog_rcv		= prot_backlog_rcv,
+	.release_cb		= sovia_release_cb,
+	.get_port		= sovia_get_port,
+	.put_port		= sovia_put_port,
+	.stream_memory_free	= sovia_stream_memory_free,
+	/* send() before connect() is an error, not a reason to bind. */
+	.no_autobind		= true,
+	.obj_size		= sizeof(struct sovia_sock),
+};
+
+static const struct proto_ops sovia_v4_ops = {
+	.family		= PF_INET,
+	.owner		= THIS_MODULE,
+	.release	= inet_release,
+	.bind		= inet_bind,
+	.connect	= inet_stream_connect,
+	.socketpair	= sock_no_socketpair,
+	.accept		= inet_accept,
+	.getname	= inet_getname,
+	.poll		= sovia_poll,
+	.ioctl		= inet_ioctl,
+	.gettstamp	= sock_gettstamp,
+	.listen		= sovia_listen,
+	.shutdown	= inet_shutdown,
+	.setsockopt	= sock_common_setsockopt,
+	.getsockopt	= sock_common_getsockopt,
+	.sendmsg	= inet_sendmsg,
+	.recvmsg	= sock_common_recvmsg,
+	.mmap		= sock_no_mmap,
+};
+
+static const struct proto_ops sovia_v6_ops = {
+	.family		= PF_INET6,
+	.owner		= THIS_MODULE,
+	.release	= inet6_release,
+	.bind		= inet6_bind,
+	.connect	= inet_stream_connect,
+	.socketpair	= sock_no_socketpair,
+	.accept		= inet_accept,
+	.getname	= inet6_getname,
+	.poll		= sovia_poll,
+	.ioctl		= inet6_ioctl,
+	.gettstamp	= sock_gettstamp,
+	.listen		= sovia_listen,
+	.shutdown	= inet_shutdown,
+	.setsockopt	= sock_common_setsockopt,
+	.getsockopt	= sock_common_getsockopt,
+	.sendmsg	= inet_sendmsg,
+	.recvmsg	= sock_common_recvmsg,
+	.mmap		= sock_no_mmap,
+};
+
+/* ---- family ---------------------------------------------------------- */
+
+static int family_create(struct net *net, struct socket *sock, int protocol, int kern)
+{
+	bool v6 = protocol == SOVIAPROTO_V6;
+	struct sock *sk;
+
+	if (sock->type != SOCK_STREAM)
+		return -ESOCKTNOSUPPORT;
+	if (protocol != SOVIAPROTO_V4 && !v6)
+		return -EPROTONOSUPPORT;
+	if (v6 && !ipv6_mod_enabled())
+		return -EAFNOSUPPORT;
+
+	sk = sk_alloc(net, v6 ? PF_INET6 : PF_INET, GFP_KERNEL, &sovia_prot, kern);
+	if (!sk)
+		return -ENOBUFS;
+	sock_init_data(sock, sk);
+	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
+	sock->state = SS_UNCONNECTED;
+	sk->sk_protocol = SOVIA_SK_PROTOCOL;
+	inet_sk(sk)->uc_ttl = -1;
+	inet_sk(sk)->mc_ttl = 1;
+	if (v6)
+		init_v6(sk);
+	sovia_sock_init(sk);
+	return 0;
+}
+
+/* Fixed when the module is loaded: see sovia_init(). */
+static struct net_proto_family sovia_family = {
+	.create	= family_create,
+	.owner	= THIS_MODULE,
+};
+
+/* ---- module ---------------------------------------------------------- */
+
+static int __init register_family(void)
+{
+	int err;
+
+	if (family <= AF_UNSPEC || family >= AF_MAX) {
+		pr_err("family %d is no address family (1 to %d)\n", family, AF_MAX - 1);
+		return -EINVAL;
+	}
+	sovia_family.family = family;
+	err = sock_register(&sovia_family);
+	if (err)
+		pr_err("address family %d is taken; choose another with family=N\n", family);
+	return err;
+}
+
+static int __init sovia_init(void)
+{
+	int err;
+
+	err = proto_register(&sovia_prot, 1);
+	if (err)
+		return err;
+	err = sovia_verbs_init();
+	if (err)
+		goto undo_proto;
+	err = sovia_net_register();
+	if (err)
+		goto undo_verbs;
+	/* Last: now it can be seen. */
+	err = register_family();
+	if (err)
+		goto undo_net;
+	pr_info("AF_SOVIA is address family %d\n", family);
+	return 0;
+
+undo_net:
+	sovia_net_unregister();
+undo_verbs:
+	sovia_verbs_exit();
+undo_proto:
+	proto_unregister(&sovia_prot);
+	return err;
+}
+
+static void __exit sovia_exit(void)
+{
+	sock_unregister(family);
+	sovia_net_unregister();
+	sovia_connd_stop();
+	sovia_verbs_exit();
+	/* Sockets are freed after a grace period. */
+	rcu_barrier();
+	proto_unregister(&sovia_prot);
+}
+
+module_init(sovia_init);
+module_exit(sovia_exit);
+
+MODULE_DESCRIPTION("AF_SOVIA: stream sockets on RDMA");
+MODULE_AUTHOR("The AF_SOVIA authors");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_NETPROTO(SOVIA_FAMILY_DEFAULT);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of connections (SOVIA 4.4, figure 11).
+ *
+ *	close()		FIN --------->	CLOSE_WAIT, the program reads EOF
+ *	FIN_WAIT1	<------ FINACK
+ *	FIN_WAIT2	<--------- FIN	close()
+ *	CLOSE		FINACK ------>	CLOSE
+ *
+ * FIN follows the data in the stream; FINACK and RESET are control messages.
+ * RESET ends both directions at once: close() with unread data or with a linger
+ * time of 0, a socket that is not there, a peer that broke the rules.
+ *
+ * finish() is the one way into CLOSE for a connection; sovia_destroy() the one
+ * way out of memory.
+ */
+#include <net/ip.h>
+#include "sock.h"
+
+/* How long an orphan may wait for its peer without progress, as tcp_fin_timeout. */
+#define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)
+
+/**
+ * sovia_destroy() - drop the reference that a socket has of itself
+ * @sk: in CLOSE and orphaned
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_destroy(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	sovia_conn_unhash(&ss->conn);
+	sovia_link_detach(&ss->conn);
+	sovia_put_port(sk);
+	sk_stop_timer(sk, &sk->sk_timer);
+	sk_stop_timer(sk, &ss->cork_timer);
+	sovia_purge_send(sk);
+	skb_queue_purge(&sk->sk_receive_queue);
+	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
+	sock_put(sk);
+}
+
+/* The state has just become CLOSE: let go of everything but memory. */
+static void finish(struct sock *sk, int err)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	sovia_conn_unhash(&ss->conn);
+	sovia_link_detach(&ss->conn);
+	if (!(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
+		sovia_put_port(sk);
+	sk_stop_timer(sk, &sk->sk_timer);
+	sk_stop_timer(sk, &ss->cork_timer);
+	sovia_purge_send(sk);
+	if (err)
+		WRITE_ONCE(sk->sk_err, err);
+	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	sock_set_flag(sk, SOCK_DONE);
+	if (sock_flag(sk, SOCK_DEAD)) {
+		sovia_destroy(sk);
+		return;
+	}
+	sk->sk_state_change(sk);
+	if (err)
+		sk_error_report(sk);
+}
+
+/**
+ * sovia_step() - go through the gate, and finish if that was the last step
+ * @sk: the socket
+ * @event: what happened
+ *
+ * Context: socket lock held, process or softirq.
+ * Return: true if the event was allowed.
+ */
+bool sovia_step(struct sock *sk, enum sovia_event event)
+{
+	if (!sovia_state_event(sk, event))
+		return false;
+	if (sk->sk_state == TCP_CLOSE)
+		finish(sk, 0);
+	return true;
+}
+
+/**
+ * sovia_done() - the connection is over
+ * @sk: in any state
+ * @err: positive errno for the program, 0 for none
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_done(struct sock *sk, int err)
+{
+	if (sovia_state_event(sk, SOVIA_EV_ABORT))
+		finish(sk, err);
+}
+
+/**
+ * sovia_abort() - end a connection without asking the peer
+ * @sk: in any state
+ * @err: positive errno for the program, or 0
+ * @code: what to tell the peer, enum sovia_code
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_abort(struct sock *sk, int err, u32 code)
+{
+	struct sovia_conn *conn = &sovia_sk(sk)->conn;
+
+	if (sk->sk_state == TCP_CLOSE)
+		return;
+	if (conn->hashed) {
+		sovia_conn_purge(conn);
+		sovia_conn_control(conn, SOVIA_RESET, code);
+	}
+	sovia_done(sk, err);
+}
+
+/**
+ * sovia_discard_child() - end a child that accept() will not return
+ * @child: in no queue; the caller's reference is consumed
+ *
+ * Context: process; the listener's lock may be held.
+ */
+void sovia_discard_child(struct sock *child)
+{
+	sock_hold(child);
+	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
+	sovia_rx_close(child);
+	sock_orphan(child);
+	if (child->sk_state == TCP_CLOSE)
+		sovia_destroy(child);
+	else
+		sovia_abort(child, 0, SOVIA_CODE_ABORT);
+	release_sock(child);
+	sock_put(child);
+}
+
+/**
+ * sovia_disconnect() - struct proto::disconnect
+ * @sk: in any state
+ * @flags: not used
+ *
+ * Context: process, socket lock held.
+ * Return: 0.
+ */
+int sovia_disconnect(struct sock *sk, int flags)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (sk->sk_state == TCP_LISTEN) {
+		sovia_listen_stop(sk);
+		sovia_done(sk, 0);
+	} else {
+		sovia_abort(sk, ECONNRESET, SOVIA_CODE_ABORT);
+	}
+	sovia_rx_close(sk);
+	skb_queue_purge(&sk->sk_receive_queue);
+	if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
+		inet_reset_saddr(sk);
+	inet_sk(sk)->inet_dport = 0;
+	sk->sk_err = 0;
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	sock_reset_flag(sk, SOCK_DONE);
+	if (ss->conn.key.link) {
+		sovia_link_put(ss->conn.key.link);
+		ss->conn.key.link = NULL;
+	}
+	sovia_reset_stream(sk);
+	return 0;
+}
+
+/**
+ * sovia_shutdown() - struct proto::shutdown
+ * @sk: connected
+ * @how: SEND_SHUTDOWN, RCV_SHUTDOWN or both; already in sk_shutdown
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_shutdown(struct sock *sk, int how)
+{
+	if (!(how & SEND_SHUTDOWN))
+		return;
+	if (sovia_state_event(sk, SOVIA_EV_CLOSE))
+		sovia_queue_fin(sk);
+}
+
+/**
+ * sovia_arm_orphan() - watch an orphan
+ * @sk: closed by its program, not by its peer
+ *
+ * Context: socket lock held.
+ */
+void sovia_arm_orphan(struct sock *sk)
+{
+	sovia_sk(sk)->orphan_acked = atomic64_read(&sovia_sk(sk)->conn.acked);
+	sk_reset_timer(sk, &sk->sk_timer, jiffies + SOVIA_ORPHAN_TIMEOUT);
+}
+
+/**
+ * sovia_orphan_timeout() - the timer of an orphan
+ * @sk: the socket
+ *
+ * Context: softirq, socket lock held and not owned by a process.
+ */
+void sovia_orphan_timeout(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (!sock_flag(sk, SOCK_DEAD))
+		return;
+	if (atomic64_read(&ss->conn.acked) != ss->orphan_acked)
+		sovia_arm_orphan(sk);
+	else
+		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
+}
+
+/* Start the end that the state and the options call for. */
+static void close_begin(struct sock *sk, long timeout)
+{
+	bool unread = sovia_rx_close(sk);
+
+	skb_queue_purge(&sk->sk_receive_queue);
+	if (sk->sk_state == TCP_LISTEN) {
+		sovia_state_event(sk, SOVIA_EV_ABORT);
+		sovia_listen_stop(sk);
+	} else if (unread || sk->sk_state == TCP_SYN_SENT ||
+		   (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)) {
+		sovia_abort(sk, 0, SOVIA_CODE_ABORT);
+	} else if (sovia_state_event(sk, SOVIA_EV_CLOSE)) {
+		sovia_queue_fin(sk);
+	}
+	sk_stream_wait_close(sk, timeout);
+}
+
+/**
+ * sovia_close() - struct proto::close
+ * @sk: the socket; the reference that the file had is consumed
+ * @timeout: how long to linger, in jiffies
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_close(struct sock *sk, long timeout)
+{
+	sock_hold(sk);
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	close_begin(sk, timeout);
+	sock_orphan(sk);
+	if (sk->sk_state == TCP_CLOSE)
+		sovia_destroy(sk);
+	else
+		sovia_arm_orphan(sk);
+	release_sock(sk);
+	sock_put(sk);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection thread, [sovia-connd] (KSOVIA 3.3).
+ *
+ * Sets links up and tears them down, answers CONN.  One thread for the whole
+ * system: all state of links is written by it alone, so link set-up needs no
+ * locks beyond those that shield readers.  Nothing in it waits for a peer.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/mutex.h>
+#include "connd.h"
+
+static DEFINE_MUTEX(connd_mutex);
+static struct kthread_worker *connd;
+
+/**
+ * sovia_connd_start() - start the connection thread unless it runs
+ *
+ * Called by the first listen() or connect().
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_connd_start(void)
+{
+	struct kthread_worker *worker;
+	int err = 0;
+
+	/* Pairs with the release below: who sees it sees it whole. */
+	if (smp_load_acquire(&connd))
+		return 0;
+	mutex_lock(&connd_mutex);
+	if (!connd) {
+		worker = kthread_create_worker(0, "sovia-connd");
+		if (IS_ERR(worker))
+			err = PTR_ERR(worker);
+		else
+			smp_store_release(&connd, worker);
+	}
+	mutex_unlock(&connd_mutex);
+	return err;
+}
+
+/**
+ * sovia_connd_stop() - end the connection thread
+ *
+ * Context: module exit; nothing queues work any more.
+ */
+void sovia_connd_stop(void)
+{
+	if (connd)
+		kthread_destroy_worker(connd);
+	connd = NULL;
+}
+
+/**
+ * sovia_connd_queue() - let the connection thread run @work
+ * @work: the work
+ *
+ * Context: any; the thread has been started.
+ * Return: true if it was queued, false if it already was.
+ */
+bool sovia_connd_queue(struct kthread_work *work)
+{
+	return kthread_queue_work(connd, work);
+}
+
+/**
+ * sovia_connd_queue_delayed() - let the connection thread run @work later
+ * @work: the work
+ * @delay: in jiffies
+ *
+ * Context: any; the thread has been started.
+ * Return: true if it was queued, false if it already was.
+ */
+bool sovia_connd_queue_delayed(struct kthread_delayed_work *work, unsigned long delay)
+{
+	return kthread_queue_delayed_work(connd, work, delay);
+}
+
+/**
+ * sovia_connd_flush() - wait until all work queued so far has run
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_connd_flush(void)
+{
+	if (connd)
+		kthread_flush_worker(connd);
+}

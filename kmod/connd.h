@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The connection thread, [sovia-connd] (KSOVIA 3.3). */
+#ifndef _SOVIA_CONND_H
+#define _SOVIA_CONND_H
+
+#include <linux/kthread.h>
+
+int sovia_connd_start(void);
+void sovia_connd_stop(void);
+bool sovia_connd_queue(struct kthread_work *work);
+bool sovia_connd_queue_delayed(struct kthread_delayed_work *work, unsigned long delay);
+void sovia_connd_flush(void);
+
+#endif /* _SOVIA_CONND_H */

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * connect(), the client's half of connection set-up.
+ *
+ *	connect()			the link is UP already
+ *	   route, port, link		   CONN ------------------>
+ *	   link up: upcall		   <---------------- ACCEPT
+ *	      CONN ------------>	one round trip, no queue pair
+ *	      <---------- ACCEPT
+ *
+ * REFUSE with SOVIA_CODE_BUSY (backlog full) has CONN sent again after a while,
+ * as TCP does with a lost SYN.  A link that turns out to be stale when CONN is
+ * sent over it (the peer has been away) is replaced once.
+ */
+#include <net/ipv6.h>
+#include "sock.h"
+
+/* As long as TCP's six SYN retries. */
+#define SOVIA_CONNECT_TIMEOUT	(127 * HZ)
+#define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
+#define SOVIA_RETRY_MAX		HZ
+#define SOVIA_LINK_RETRIES	2
+
+/* Read a destination; v4 becomes v4-mapped. */
+static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
+		      struct in6_addr *addr, u16 *port, int *scope)
+{
+	*scope = 0;
+	if (sk->sk_family == AF_INET) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)uaddr;
+
+		if (len < sizeof(*sin))
+			return -EINVAL;
+		if (sin->sin_family != AF_INET)
+			return -EAFNOSUPPORT;
+		ipv6_addr_set_v4mapped(sin->sin_addr.s_addr, addr);
+		*port = ntohs(sin->sin_port);
+	} else {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)uaddr;
+
+		if (len < SIN6_LEN_RFC2133)
+			return -EINVAL;
+		if (sin6->sin6_family != AF_INET6)
+			return -EAFNOSUPPORT;
+		*addr = sin6->sin6_addr;
+		*port = ntohs(sin6->sin6_port);
+		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) {
+			if (len < sizeof(*sin6))
+				return -EINVAL;
+			*scope = sin6->sin6_scope_id;
+			if (*scope && sk->sk_bound_dev_if && sk->sk_bound_dev_if != *scope)
+				return -EINVAL;
+			if (!*scope && !sk->sk_bound_dev_if)
+				return -EINVAL;
+		}
+		/* Any address means this host. */
+		if (ipv6_addr_any(addr)) {
+			if (ipv6_addr_v4mapped(&sk->sk_v6_rcv_saddr))
+				ipv6_addr_set_v4mapped(htonl(INADDR_LOOPBACK), addr);
+			else
+				*addr = in6addr_loopback;
+		}
+		if (ipv6_addr_v4mapped(addr) && ipv6_only_sock(sk))
+			return -ENETUNREACH;
+	}
+	return *port ? 0 : -ECONNREFUSED;
+}
+
+static void send_conn(struct sock *sk)
+{
+	sovia_conn_control(&sovia_sk(sk)->conn, SOVIA_CONN, 0);
+}
+
+/* Put the connection on the link for @pair and start it. */
+static int use_link(struct sock *sk, const struct sovia_pair *pair,
+		    const struct sovia_provider *prov)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_net *snet = sovia_net(sock_net(sk));
+	struct sovia_link *link;
+	int ret;
+
+	do {
+		link = sovia_link_get(snet, pair, prov, GFP_ATOMIC);
+		if (!link)
+			return -ENOBUFS;
+		ret = sovia_link_attach(link, &ss->conn);
+		if (ret < 0)
+			sovia_link_put(link);
+	} while (ret == -ENOTCONN);
+
+	ss->conn.key.lport = inet_sk(sk)->inet_num;
+	ss->conn.key.rport = ntohs(inet_sk(sk)->inet_dport);
+	if (sovia_conn_hash(&ss->conn)) {
+		sovia_link_detach(&ss->conn);
+		return -EADDRNOTAVAIL;
+	}
+	if (ret == 1)
+		send_conn(sk);
+	return 0;
+}
+
+/* Leave a link for good, before the connection exists. */
+static void leave_link(struct sock *sk)
+{
+	struct sovia_conn *conn = &sovia_sk(sk)->conn;
+	struct sovia_link *link = conn->key.link;
+
+	sovia_conn_unhash(conn);
+	sovia_link_detach(conn);
+	conn->key.link = NULL;
+	if (link)
+		sovia_link_put(link);
+}
+
+static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port, int scope)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	const struct sovia_provider *prov;
+	struct sovia_pair pair;
+	int err;
+
+	err = sovia_route(sk, daddr, scope, &pair, &prov);
+	if (err)
+		return err;
+	if (!inet_sk(sk)->inet_num) {
+		err = sovia_get_port(sk, 0);
+		if (err)
+			return -EADDRNOTAVAIL;
+	}
+	inet_sk(sk)->inet_sport = htons(inet_sk(sk)->inet_num);
+	sovia_set_local(sk, &pair.local);
+	sovia_set_peer(sk, &pair.remote, port);
+	sk->sk_err = 0;
+	sock_reset_flag(sk, SOCK_DONE);
+	WRITE_ONCE(sk->sk_shutdown, 0);
+	ss->link_retries = SOVIA_LINK_RETRIES;
+	ss->retry_delay = SOVIA_RETRY_MIN;
+	ss->connect_deadline = jiffies + SOVIA_CONNECT_TIMEOUT;
+	sovia_state_event(sk, SOVIA_EV_CONNECT);
+	err = use_link(sk, &pair, prov);
+	if (err) {
+		sovia_state_event(sk, SOVIA_EV_ABORT);
+		leave_link(sk);
+		return err;
+	}
+	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
+	return 0;
+}
+
+/**
+ * sovia_connect() - struct proto::connect
+ * @sk: in CLOSE
+ * @uaddr: destination
+ * @addr_len: length of it
+ *
+ * Starts the connection; inet_stream_connect() waits for it.
+ *
+ * Context: process, socket lock held.
+ * Return: 0 or a negative errno.
+ */
+int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	struct in6_addr daddr;
+	int err, scope;
+	u16 port;
+
+	err = sovia_link_listen(sovia_net(sock_net(sk)));
+	if (!err)
+		err = parse_dest(sk, uaddr, addr_len, &daddr, &port, &scope);
+	if (!err)
+		err = start_connect(sk, &daddr, port, scope);
+	if (err && !(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
+		sovia_put_port(sk);
+	return err;
+}
+
+/**
+ * sovia_link_came_up() - the link that connect() waits for is up
+ * @sk: in any state
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_link_came_up(struct sock *sk)
+{
+	if (sk->sk_state == TCP_SYN_SENT)
+		send_conn(sk);
+}
+
+/* Try once more over a fresh link. */
+static bool replace_link(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	const struct sovia_provider *prov;
+	struct sovia_pair pair;
+
+	if (!ss->link_retries)
+		return false;
+	ss->link_retries--;
+	pair = ss->conn.key.link->pair;
+	prov = ss->conn.key.link->prov;
+	leave_link(sk);
+	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
+	return !use_link(sk, &pair, prov);
+}
+
+/**
+ * sovia_link_went_down() - the link is gone
+ * @sk: in any state
+ * @err: why, a positive errno
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_link_went_down(struct sock *sk, int err)
+{
+	/* A link that had been up may just have been stale. */
+	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
+	    replace_link(sk))
+		return;
+	sovia_done(sk, err);
+}
+
+/**
+ * sovia_accepted() - ACCEPT came
+ * @sk: in SYN_SENT
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_accepted(struct sock *sk)
+{
+	if (!sovia_state_event(sk, SOVIA_EV_ACCEPT))
+		return;
+	sk_stop_timer(sk, &sk->sk_timer);
+	sovia_stat_inc(sovia_net(sock_net(sk)), conn_active);
+	if (sock_flag(sk, SOCK_KEEPOPEN))
+		sk->sk_prot->keepalive(sk, 1);
+	sk->sk_state_change(sk);
+	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
+/**
+ * sovia_refused() - REFUSE came
+ * @sk: in SYN_SENT
+ * @code: enum sovia_code
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_refused(struct sock *sk, u32 code)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	unsigned long when;
+
+	if (sk->sk_state != TCP_SYN_SENT)
+		return;
+	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
+		sovia_done(sk, ECONNREFUSED);
+		return;
+	}
+	when = jiffies + ss->retry_delay;
+	ss->retry_delay = min_t(unsigned long, ss->retry_delay * 2, SOVIA_RETRY_MAX);
+	sk_reset_timer(sk, &sk->sk_timer,
+		       time_before(when, ss->connect_deadline) ? when : ss->connect_deadline);
+}
+
+/**
+ * sovia_connect_timeout() - the timer of a socket in SYN_SENT
+ * @sk: the socket
+ *
+ * Context: softirq, socket lock held and not owned by a process.
+ */
+void sovia_connect_timeout(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (time_after_eq(jiffies, ss->connect_deadline)) {
+		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
+		return;
+	}
+	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
+	send_conn(sk);
+	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What happens to a socket from outside: control messages of the peer, news of
+ * the link, timers.
+ *
+ * They come in softirq or in the connection thread, neither of which may wait
+ * for a process.  sovia_defer() does the work at once if no process owns the
+ * socket; otherwise it leaves a bit, and release_sock() does it.  Each kind
+ * happens once to a connection (PUSH aside, where once is as good as twice), so
+ * bits do and nothing has to be allocated.
+ */
+#include "sock.h"
+
+static void on_up(struct sock *sk, u32 unused)
+{
+	sovia_link_came_up(sk);
+}
+
+static void on_accept(struct sock *sk, u32 unused)
+{
+	sovia_accepted(sk);
+}
+
+static void on_refuse(struct sock *sk, u32 code)
+{
+	sovia_refused(sk, code);
+}
+
+static void on_fin(struct sock *sk, u32 unused)
+{
+	u8 state = sk->sk_state;
+
+	if (!sovia_state_next(state, SOVIA_EV_FIN)) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+		return;
+	}
+	sovia_conn_control(&sovia_sk(sk)->conn, SOVIA_FINACK, 0);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
+	sock_set_flag(sk, SOCK_DONE);
+	/* The last reference may go with the last step. */
+	sock_hold(sk);
+	sovia_step(sk, SOVIA_EV_FIN);
+	if (!sock_flag(sk, SOCK_DEAD)) {
+		sk->sk_state_change(sk);
+		sk_wake_async(sk, SOCK_WAKE_WAITD,
+			      sk->sk_shutdown == SHUTDOWN_MASK ? POLL_HUP : POLL_IN);
+	}
+	sock_put(sk);
+}
+
+static void on_finack(struct sock *sk, u32 unused)
+{
+	if (!sovia_sk(sk)->fin_sent) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+		sovia_abort(sk, ECONNRESET, SOVIA_CODE_PROTOCOL);
+		return;
+	}
+	sock_hold(sk);
+	sovia_step(sk, SOVIA_EV_FINACK);
+	/* Whoever lingers in close() looks at the state. */
+	if (!sock_flag(sk, SOCK_DEAD))
+		sk->sk_state_change(sk);
+	sock_put(sk);
+}
+
+static void on_reset(struct sock *sk, u32 code)
+{
+	/* In SYN_SENT it speaks of an earlier connection: ours gets REFUSE. */
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
+	sovia_stat_inc(sovia_net(sock_net(sk)), reset_rx);
+	sovia_done(sk, sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET);
+}
+
+static void on_down(struct sock *sk, u32 err)
+{
+	sovia_link_went_down(sk, err);
+}
+
+static void on_push(struct sock *sk, u32 unused)
+{
+	sovia_push(sk);
+}
+
+/* In the order in which they are done when several have come. */
+static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
+	[SOVIA_DEFER_UP]	= on_up,
+	[SOVIA_DEFER_ACCEPT]	= on_accept,
+	[SOVIA_DEFER_REFUSE]	= on_refuse,
+	[SOVIA_DEFER_FIN]	= on_fin,
+	[SOVIA_DEFER_FINACK]	= on_finack,
+	[SOVIA_DEFER_RESET]	= on_reset,
+	[SOVIA_DEFER_DOWN]	= on_down,
+	[SOVIA_DEFER_PUSH]	= on_push,
+};
+
+/**
+ * sovia_defer() - do something to a socket now, or when its owner lets go
+ * @sk: the socket; the caller holds a reference, or a message that pins it
+ * @what: what to do
+ * @arg: its argument
+ *
+ * Context: process or softirq; no socket, link or lane lock.
+ */
+void sovia_defer(struct sock *sk, enum sovia_deferred what, u32 arg)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	local_bh_disable();
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk)) {
+		ss->deferred_arg[what] = arg;
+		__set_bit(what, &ss->deferred);
+	} else {
+		handlers[what](sk, arg);
+	}
+	bh_unlock_sock(sk);
+	local_bh_enable();
+}
+
+/**
+ * sovia_release_cb() - struct proto::release_cb
+ * @sk: about to be released by its owner
+ *
+ * Context: the owner, bottom halves off, the socket's spinlock held.
+ */
+void sovia_release_cb(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	unsigned long todo = ss->deferred;
+	int what;
+
+	if (likely(!todo))
+		return;
+	ss->deferred = 0;
+	for_each_set_bit(what, &todo, SOVIA_DEFER_COUNT)
+		handlers[what](sk, ss->deferred_arg[what]);
+}
+
+/**
+ * sovia_update_window() - the peer lets us send up to @window
+ * @sk: the socket
+ * @window: stream offset; an older one than known is ignored
+ *
+ * Context: the lane's bottom half, one at a time; no socket lock.
+ */
+void sovia_update_window(struct sock *sk, u32 window)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (!sovia_before(ss->snd_lim, window))
+		return;
+	WRITE_ONCE(ss->snd_lim, window);
+	if (READ_ONCE(ss->snd_queued))
+		sovia_defer(sk, SOVIA_DEFER_PUSH, 0);
+}
+
+static void accept_message(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	struct sock *sk = conn->sk;
+
+	/* An answer to an earlier CONN on the same ports is not for us. */
+	if (READ_ONCE(conn->conn_seq) != msg->ref || sk->sk_state != TCP_SYN_SENT)
+		return;
+	WRITE_ONCE(conn_sovia(conn)->snd_lim, msg->window);
+	sovia_rx_open(sk);
+	sovia_defer(sk, SOVIA_DEFER_ACCEPT, 0);
+}
+
+static void fin_message(struct sovia_conn *conn)
+{
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
+	bool ok;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	ok = ss->rx_open && !ss->rx_fin;
+	ss->rx_fin = true;
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (ok)
+		sovia_defer(sk, SOVIA_DEFER_FIN, 0);
+	else
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+}
+
+/* struct sovia_client::control; softirq. */
+static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	struct sock *sk = conn->sk;
+
+	switch (msg->type) {
+	case SOVIA_WAKEUP:
+		sovia_update_window(sk, msg->window);
+		break;
+	case SOVIA_ACCEPT:
+		accept_message(conn, msg);
+		break;
+	case SOVIA_REFUSE:
+		if (READ_ONCE(conn->conn_seq) == msg->ref)
+			sovia_defer(sk, SOVIA_DEFER_REFUSE, msg->code);
+		break;
+	case SOVIA_FIN:
+		sovia_update_window(sk, msg->window);
+		fin_message(conn);
+		break;
+	case SOVIA_FINACK:
+		sovia_defer(sk, SOVIA_DEFER_FINACK, 0);
+		break;
+	case SOVIA_RESET:
+		sovia_defer(sk, SOVIA_DEFER_RESET, msg->code);
+		break;
+	}
+}
+
+static void conn_tx_ready(struct sovia_conn *conn)
+{
+	sovia_defer(conn->sk, SOVIA_DEFER_PUSH, 0);
+}
+
+static void conn_up(struct sovia_conn *conn)
+{
+	sovia_defer(conn->sk, SOVIA_DEFER_UP, 0);
+}
+
+static void conn_down(struct sovia_conn *conn, int err)
+{
+	sovia_defer(conn->sk, SOVIA_DEFER_DOWN, -err);
+}
+
+const struct sovia_client sovia_sock_client = {
+	.request	= sovia_conn_request,
+	.data		= sovia_conn_data,
+	.control	= conn_control,
+	.tx_ready	= conn_tx_ready,
+	.up		= conn_up,
+	.down		= conn_down,
+};
+
+/**
+ * sovia_sk_timeout() - the socket's timer
+ * @timer: sk_timer; its reference is consumed
+ *
+ * In SYN_SENT it is connect()'s, afterwards that of an orphan.
+ *
+ * Context: softirq.
+ */
+void sovia_sk_timeout(struct timer_list *timer)
+{
+	struct sock *sk = from_timer(sk, timer, sk_timer);
+
+	bh_lock_sock(sk);
+	if (sock_owned_by_user(sk))
+		sk_reset_timer(sk, &sk->sk_timer, jiffies + HZ / 20);
+	else if (sk->sk_state == TCP_SYN_SENT)
+		sovia_connect_timeout(sk);
+	else if (sk->sk_state != TCP_CLOSE)
+		sovia_orphan_timeout(sk);
+	bh_unlock_sock(sk);
+	sock_put(sk);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Lane credits: the paper's window w and acknowledgement threshold t (KSOVIA
+ * 3.4), as arithmetic on absolute numbers.  Pure functions on one struct,
+ * protected by the lane's lock, so that they can be tested and modelled alone.
+ *
+ * Room at the receiver.  A sender has at most w messages beyond the last
+ * acknowledgement it saw.  ACK messages take no credit; each one acknowledges at
+ * least one message that the other side still counts as unacknowledged, so at
+ * most w of them can be under way.  A lane therefore keeps 2w receive
+ * descriptors posted (the paper's w + w/t holds only when acknowledgements are
+ * counted, and ours are also sent when a lane falls idle or the peer asks), and
+ * one more for the descriptor that is in the bottom half's hands.
+ */
+#ifndef _SOVIA_CREDIT_H
+#define _SOVIA_CREDIT_H
+
+#include "wire.h"
+
+/**
+ * struct sovia_credit - sequence numbers and credits of one lane
+ * @window: messages the peer takes unacknowledged (its w)
+ * @own_window: messages we take unacknowledged (our w)
+ * @threshold: acknowledge when this many messages are unacknowledged (t)
+ * @tx_next: number of the next message
+ * @tx_una: first number that the peer has not acknowledged
+ * @rx_next: number of the next message from the peer
+ * @rx_acked: the acknowledgement that we sent last
+ * @starved: receive descriptors that could not be posted again; they are held
+ *	back from acknowledgements until they are
+ * @asked: the peer wants to be acknowledged at once
+ */
+struct sovia_credit {
+	u32	window;
+	u32	own_window;
+	u32	threshold;
+	u32	tx_next;
+	u32	tx_una;
+	u32	rx_next;
+	u32	rx_acked;
+	u32	starved;
+	bool	asked;
+};
+
+static inline void sovia_credit_init(struct sovia_credit *c, u32 own_window, u32 threshold)
+{
+	*c = (struct sovia_credit) {
+		.own_window = own_window,
+		.threshold = clamp_t(u32, threshold, 1, own_window),
+	};
+}
+
+/* Messages under way that the peer has not acknowledged. */
+static inline u32 sovia_credit_flight(const struct sovia_credit *c)
+{
+	return c->tx_next - c->tx_una;
+}
+
+/* May another sequenced message go? */
+static inline bool sovia_credit_may_send(const struct sovia_credit *c)
+{
+	return sovia_credit_flight(c) < c->window;
+}
+
+/* The acknowledgement to put into the next message. */
+static inline u32 sovia_credit_ack(const struct sovia_credit *c)
+{
+	u32 ack = c->rx_next - c->starved;
+
+	return sovia_before(ack, c->rx_acked) ? c->rx_acked : ack;
+}
+
+/* That acknowledgement is on its way. */
+static inline void sovia_credit_ack_sent(struct sovia_credit *c)
+{
+	c->rx_acked = sovia_credit_ack(c);
+	c->asked = false;
+}
+
+/* Is there anything to acknowledge? */
+static inline bool sovia_credit_ack_pending(const struct sovia_credit *c)
+{
+	return sovia_credit_ack(c) != c->rx_acked;
+}
+
+/* Must it be acknowledged now, without waiting for a message to ride on? */
+static inline bool sovia_credit_ack_due(const struct sovia_credit *c)
+{
+	u32 pending = sovia_credit_ack(c) - c->rx_acked;
+
+	return pending >= c->threshold || (pending && c->asked);
+}
+
+/*
+ * A sequenced message came.  -EPROTO: out of order, -ENOBUFS: beyond the credit
+ * that we gave.
+ */
+static inline int sovia_credit_receive(struct sovia_credit *c, u32 seq)
+{
+	if (seq != c->rx_next)
+		return -EPROTO;
+	if (c->rx_next - c->rx_acked >= c->own_window)
+		return -ENOBUFS;
+	c->rx_next++;
+	return 0;
+}
+
+/* An acknowledgement came.  -EPROTO: for messages that were never sent. */
+static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
+{
+	if (sovia_before(c->tx_next, ack))
+		return -EPROTO;
+	/* An old one, overtaken by nothing but its own repetition. */
+	if (sovia_before(c->tx_una, ack))
+		c->tx_una = ack;
+	return 0;
+}
+
+#endif /* _SOVIA_CREDIT_H */

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Finding the connection that a message is for: link and both ports.
+ *
+ * Lookups run in softirq under RCU and take the socket reference inside;
+ * sockets are freed after a grace period (SOCK_RCU_FREE).
+ */
+#include <linux/rhashtable.h>
+#include "link.h"
+
+static const struct rhashtable_params conn_params = {
+	.head_offset		= offsetof(struct sovia_conn, hash_node),
+	.key_offset		= offsetof(struct sovia_conn, key),
+	.key_len		= offsetofend(struct sovia_conn_key, rport),
+	.automatic_shrinking	= true,
+};
+
+/**
+ * sovia_conn_hash() - let messages find a connection
+ * @conn: with its key set
+ *
+ * Context: process, socket lock held.
+ * Return: 0, -EADDRNOTAVAIL if another connection has the same key, -ENOMEM.
+ */
+int sovia_conn_hash(struct sovia_conn *conn)
+{
+	struct sovia_net *snet = conn->key.link->snet;
+	int err;
+
+	err = rhashtable_lookup_insert_fast(&snet->conns, &conn->hash_node, conn_params);
+	if (!err)
+		conn->hashed = true;
+	return err == -EEXIST ? -EADDRNOTAVAIL : err;
+}
+
+/**
+ * sovia_conn_unhash() - messages do not find it any more
+ * @conn: hashed or not
+ *
+ * Lookups that were under way may still hold references.
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_conn_unhash(struct sovia_conn *conn)
+{
+	if (!conn->hashed)
+		return;
+	conn->hashed = false;
+	rhashtable_remove_fast(&conn->key.link->snet->conns, &conn->hash_node, conn_params);
+}
+
+/**
+ * sovia_conn_lookup() - find the connection for a message
+ * @link: link the message came on
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * Context: any.
+ * Return: the connection with a socket reference for the caller, or NULL.
+ */
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+{
+	const struct sovia_conn_key key = { .link = link, .lport = lport, .rport = rport };
+	struct sovia_conn *conn;
+
+	rcu_read_lock();
+	conn = rhashtable_lookup(&link->snet->conns, &key, conn_params);
+	if (conn && !refcount_inc_not_zero(&conn->sk->sk_refcnt))
+		conn = NULL;
+	rcu_read_unlock();
+	return conn;
+}
+
+/**
+ * sovia_demux_init() - make a namespace's table
+ * @snet: the namespace
+ *
+ * Return: 0 or a negative errno.
+ */
+int sovia_demux_init(struct sovia_net *snet)
+{
+	return rhashtable_init(&snet->conns, &conn_params);
+}
+
+/**
+ * sovia_demux_exit() - free a namespace's table, which is empty
+ * @snet: the namespace
+ */
+void sovia_demux_exit(struct sovia_net *snet)
+{
+	rhashtable_destroy(&snet->conns);
+}

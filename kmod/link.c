@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Links: one for each pair of addresses, shared by all connections between them.
+ *
+ * A link is made by the first connection that wants it, or by a peer's request.
+ * Everything that changes its state happens in the connection thread, driven by
+ * event bits; link_set_state() is the gate.
+ *
+ *	NEW --START--> CONNECTING --established--> UP --closed--> DOWN
+ *	                    \----------------closed-----------------^
+ *
+ * DOWN is final: the link leaves the table first, then its connections are told,
+ * then the VI goes.  Whoever wants the peer again makes a new link.
+ *
+ * When both sides try at once, the attempt of the lower address counts: the
+ * lower side rejects the other's request (-EAGAIN), the higher side drops its
+ * own attempt when the request arrives.
+ *
+ * References: the table, every attached connection, and queued work hold one
+ * each.  Links do not hold the namespace; its exit waits for them.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/jhash.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include "connd.h"
+#include "link.h"
+
+/* How long the higher address waits for the lower one's request. */
+#define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
+
+static unsigned int probe_interval = 10;
+module_param(probe_interval, uint, 0644);
+MODULE_PARM_DESC(probe_interval, "seconds of silence after which a lane is probed (0: never)");
+
+static const char * const link_state_names[SOVIA_LINK_STATES] = {
+	[SOVIA_LINK_NEW]	= "NEW",
+	[SOVIA_LINK_CONNECTING]	= "CONNECTING",
+	[SOVIA_LINK_UP]		= "UP",
+	[SOVIA_LINK_DOWN]	= "DOWN",
+};
+
+/* Which states may follow which. */
+static const u8 link_next[SOVIA_LINK_STATES] = {
+	[SOVIA_LINK_NEW]	= BIT(SOVIA_LINK_CONNECTING) | BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_CONNECTING]	= BIT(SOVIA_LINK_UP) | BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_UP]		= BIT(SOVIA_LINK_DOWN),
+};
+
+/**
+ * sovia_link_state_name() - for people
+ * @state: a state
+ *
+ * Return: its name.
+ */
+const char *sovia_link_state_name(enum sovia_link_state state)
+{
+	return state < SOVIA_LINK_STATES ? link_state_names[state] : "?";
+}
+
+/* The gate.  Returns whether the state was changed. */
+static bool link_set_state(struct sovia_link *link, enum sovia_link_state state)
+{
+	bool ok;
+
+	spin_lock_bh(&link->lock);
+	ok = link_next[link->state] & BIT(state);
+	if (ok)
+		link->state = state;
+	spin_unlock_bh(&link->lock);
+	return ok;
+}
+
+static void link_free(struct kref *kref)
+{
+	kfree(container_of(kref, struct sovia_link, kref));
+}
+
+/**
+ * sovia_link_ref() - take another reference
+ * @link: the link; the caller holds one
+ *
+ * Context: any.
+ */
+void sovia_link_ref(struct sovia_link *link)
+{
+	kref_get(&link->kref);
+}
+
+/**
+ * sovia_link_put() - give a reference back
+ * @link: the link
+ *
+ * Context: any.
+ */
+void sovia_link_put(struct sovia_link *link)
+{
+	kref_put(&link->kref, link_free);
+}
+
+/**
+ * sovia_link_event() - have the connection thread look at a link
+ * @link: the link; the caller holds a reference or its lane's lock
+ * @event: SOVIA_LINK_EV_*
+ *
+ * Context: any.
+ */
+void sovia_link_event(struct sovia_link *link, unsigned int event)
+{
+	set_bit(event, &link->events);
+	kref_get(&link->kref);
+	if (!sovia_connd_queue(&link->work))
+		sovia_link_put(link);
+}
+
+static void link_arm_timer(struct sovia_link *link, unsigned long delay)
+{
+	kref_get(&link->kref);
+	if (!sovia_connd_queue_delayed(&link->timer, delay))
+		sovia_link_put(link);
+}
+
+/* ---- table ----------------------------------------------------------- */
+
+static u32 pair_hash(const struct sovia_pair *pair)
+{
+	return jhash(pair, offsetofend(struct sovia_pair, scope), 0);
+}
+
+static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
+{
+	return ipv6_addr_equal(&a->local, &b->local) &&
+	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope;
+}
+
+static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	struct sovia_link *link;
+
+	lockdep_assert_held(&snet->link_lock);
+	hash_for_each_possible(snet->links, link, net_node, pair_hash(pair))
+		if (pair_equal(&link->pair, pair))
+			return link;
+	return NULL;
+}
+
+static void link_work(struct kthread_work *work);
+static void link_timer(struct kthread_work *work);
+
+static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
+				     const struct sovia_provider *prov, gfp_t gfp)
+{
+	struct sovia_link *link = kzalloc(sizeof(*link), gfp);
+
+	if (!link)
+		return NULL;
+	kref_init(&link->kref);
+	link->snet = snet;
+	link->pair = *pair;
+	link->prov = prov;
+	spin_lock_init(&link->lock);
+	INIT_LIST_HEAD(&link->conns);
+	kthread_init_work(&link->work, link_work);
+	kthread_init_delayed_work(&link->timer, link_timer);
+	sovia_lane_init(&link->lane, link);
+	return link;
+}
+
+/**
+ * sovia_link_get() - find or make the link between two addresses
+ * @snet: namespace
+ * @pair: the addresses
+ * @prov: provider for a link that has to be made
+ * @gfp: for that
+ *
+ * Context: any that @gfp allows; a socket lock may be held.
+ * Return: the link with a reference for the caller, or NULL without memory.
+ */
+struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
+				  const struct sovia_provider *prov, gfp_t gfp)
+{
+	struct sovia_link *link, *fresh = NULL;
+
+	for (;;) {
+		spin_lock_bh(&snet->link_lock);
+		link = link_find(snet, pair);
+		if (!link && fresh) {
+			hash_add(snet->links, &fresh->net_node, pair_hash(pair));
+			link = fresh;
+			fresh = NULL;
+		}
+		if (link)
+			kref_get(&link->kref);
+		spin_unlock_bh(&snet->link_lock);
+		if (link)
+			break;
+		fresh = link_alloc(snet, pair, prov, gfp);
+		if (!fresh)
+			return NULL;
+	}
+	kfree(fresh);
+	return link;
+}
+
+static void link_unlist(struct sovia_link *link)
+{
+	bool listed;
+
+	spin_lock_bh(&link->snet->link_lock);
+	listed = !hlist_unhashed(&link->net_node);
+	if (listed)
+		hash_del(&link->net_node);
+	spin_unlock_bh(&link->snet->link_lock);
+	if (listed)
+		sovia_link_put(link);
+}
+
+/* ---- connections ----------------------------------------------------- */
+
+/**
+ * sovia_link_attach() - put a connection on a link
+ * @link: the link; on success its reference goes to the connection
+ * @conn: not on any link
+ *
+ * The client's up or down upcall follows, up at once only if it is up already:
+ * then this returns 1 and the upcall does not come.
+ *
+ * Context: process, socket lock held.
+ * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is dead: get
+ * another one.
+ */
+int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
+{
+	int ret = 0;
+
+	spin_lock_bh(&link->lock);
+	if (link->state == SOVIA_LINK_DOWN) {
+		ret = -ENOTCONN;
+	} else {
+		conn->key.link = link;
+		sock_hold(conn->sk);
+		list_add_tail(&conn->link_node, &link->conns);
+		link->conn_count++;
+		ret = link->state == SOVIA_LINK_UP;
+	}
+	spin_unlock_bh(&link->lock);
+	if (!ret)
+		sovia_link_event(link, SOVIA_LINK_EV_START);
+	return ret;
+}
+
+/**
+ * sovia_link_detach() - a connection leaves its link
+ * @conn: on a link or not
+ *
+ * The link reference stays with the socket until it is freed, because messages
+ * under way may still speak of it.
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_link_detach(struct sovia_conn *conn)
+{
+	struct sovia_link *link = conn->key.link;
+	bool attached, idle = false;
+
+	if (!link)
+		return;
+	spin_lock_bh(&link->lock);
+	attached = !list_empty(&conn->link_node);
+	if (attached) {
+		list_del_init(&conn->link_node);
+		idle = !--link->conn_count;
+	}
+	spin_unlock_bh(&link->lock);
+	if (idle && link->prov == &sovia_loop_provider)
+		sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+	if (attached)
+		sock_put(conn->sk);
+}
+
+/*
+ * Call @fn for every connection that is on the link now.  The connection may
+ * leave the link in it, and new ones may come: a cursor would be lost, so take
+ * them off one by one and put back those that stay.
+ */
+static void link_for_each(struct sovia_link *link, void (*fn)(struct sovia_conn *, int), int arg)
+{
+	struct sovia_conn *conn;
+	LIST_HEAD(todo);
+
+	spin_lock_bh(&link->lock);
+	list_splice_init(&link->conns, &todo);
+	while ((conn = list_first_entry_or_null(&todo, struct sovia_conn, link_node))) {
+		list_move_tail(&conn->link_node, &link->conns);
+		sock_hold(conn->sk);
+		spin_unlock_bh(&link->lock);
+		fn(conn, arg);
+		sock_put(conn->sk);
+		spin_lock_bh(&link->lock);
+	}
+	spin_unlock_bh(&link->lock);
+}
+
+static void conn_up(struct sovia_conn *conn, int unused)
+{
+	sovia_sock_client.up(conn);
+}
+
+static void conn_down(struct sovia_conn *conn, int err)
+{
+	sovia_sock_client.down(conn, err);
+}
+
+/* ---- the connection thread's part ------------------------------------ */
+
+static void link_drop_vi(struct sovia_link *link)
+{
+	struct sovia_vi *vi;
+
+	spin_lock_bh(&link->lane.lock);
+	vi = link->lane.vi;
+	link->lane.up = false;
+	link->lane.dead = true;
+	spin_unlock_bh(&link->lane.lock);
+	if (vi) {
+		vi->prov->disconnect(vi);
+		vi->prov->destroy(vi);
+	}
+	sovia_lane_reset(&link->lane);
+}
+
+static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
+{
+	if (IS_ERR(vi)) {
+		sovia_lane_fail(&link->lane, PTR_ERR(vi));
+		return;
+	}
+	spin_lock_bh(&link->lane.lock);
+	link->lane.vi = vi;
+	spin_unlock_bh(&link->lane.lock);
+}
+
+static void link_connect(struct sovia_link *link)
+{
+	struct sovia_vi_attr attr;
+	struct sovia_hello hello;
+
+	sovia_lane_prepare(&link->lane);
+	sovia_lane_vi_attr(&link->lane, &attr);
+	sovia_lane_hello(&link->lane, &hello);
+	link_set_vi(link, link->prov->connect(link->snet->net, &link->pair, &attr, &hello,
+					      &sovia_lane_vi_client, &link->lane));
+}
+
+static void link_accept(struct sovia_link *link, struct sovia_vi_request *req)
+{
+	struct sovia_vi_attr attr;
+	struct sovia_hello hello;
+
+	sovia_lane_prepare(&link->lane);
+	sovia_lane_vi_attr(&link->lane, &attr);
+	sovia_lane_hello(&link->lane, &hello);
+	link_set_vi(link, req->prov->accept(req, &attr, &hello,
+					    &sovia_lane_vi_client, &link->lane));
+}
+
+static void link_up(struct sovia_link *link)
+{
+	if (!link_set_state(link, SOVIA_LINK_UP))
+		return;
+	sovia_stat_inc(link->snet, link_up);
+	pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
+	link_for_each(link, conn_up, 0);
+	if (READ_ONCE(probe_interval))
+		link_arm_timer(link, READ_ONCE(probe_interval) * HZ);
+}
+
+static void link_down(struct sovia_link *link, int err)
+{
+	bool was_up = link->state == SOVIA_LINK_UP;
+
+	if (!link_set_state(link, SOVIA_LINK_DOWN))
+		return;
+	if (was_up)
+		sovia_stat_inc(link->snet, link_down);
+	else
+		sovia_stat_inc(link->snet, link_fail);
+	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
+	link_unlist(link);
+	link_drop_vi(link);
+	link_for_each(link, conn_down, err);
+	if (kthread_cancel_delayed_work_sync(&link->timer))
+		sovia_link_put(link);
+}
+
+/* Does our own attempt count when both sides try at once? */
+static bool link_own_attempt_counts(const struct sovia_link *link)
+{
+	return memcmp(&link->pair.local, &link->pair.remote, sizeof(link->pair.local)) < 0;
+}
+
+static void link_closed(struct sovia_link *link)
+{
+	int err = READ_ONCE(link->lane.err);
+
+	/* The peer's attempt counts: it is on its way. */
+	if (err == -EAGAIN && link->state == SOVIA_LINK_CONNECTING) {
+		link_drop_vi(link);
+		link_arm_timer(link, SOVIA_LINK_CROSS_WAIT);
+		return;
+	}
+	link_down(link, err == -EAGAIN ? -ECONNREFUSED : err);
+}
+
+/* No connection left on a link that costs nothing to make again. */
+static void link_idle(struct sovia_link *link)
+{
+	bool idle;
+
+	spin_lock_bh(&link->lock);
+	idle = !link->conn_count;
+	spin_unlock_bh(&link->lock);
+	spin_lock_bh(&link->lane.lock);
+	if (!list_empty(&link->lane.ctl) || !skb_queue_empty(&link->lane.unacked))
+		idle = false;
+	spin_unlock_bh(&link->lane.lock);
+	if (idle)
+		link_down(link, -ECONNRESET);
+	else if (!link->conn_count)
+		link_arm_timer(link, HZ);
+}
+
+static void link_work(struct kthread_work *work)
+{
+	struct sovia_link *link = container_of(work, struct sovia_link, work);
+
+	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
+		link_down(link, -ENETDOWN);
+	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
+	    link_set_state(link, SOVIA_LINK_CONNECTING))
+		link_connect(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
+		link_up(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
+		link_closed(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_IDLE, &link->events))
+		link_idle(link);
+	sovia_link_put(link);
+}
+
+/* Time to try again, to probe, or to see whether the link is idle. */
+static void link_timer(struct kthread_work *work)
+{
+	struct sovia_link *link = container_of(work, struct sovia_link, timer.work);
+	unsigned int interval = READ_ONCE(probe_interval);
+
+	switch (link->state) {
+	case SOVIA_LINK_CONNECTING:
+		if (link->lane.vi)
+			break;
+		if (READ_ONCE(link->conn_count))
+			link_connect(link);
+		else
+			sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		break;
+	case SOVIA_LINK_UP:
+		if (link->prov == &sovia_loop_provider) {
+			sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+			break;
+		}
+		if (link->probed == link->lane.rx_count && interval)
+			sovia_lane_probe(&link->lane);
+		link->probed = link->lane.rx_count;
+		if (interval)
+			link_arm_timer(link, interval * HZ);
+		break;
+	default:
+		break;
+	}
+	sovia_link_put(link);
+}
+
+/* ---- requests of peers ----------------------------------------------- */
+
+/**
+ * struct link_request - a peer's request on its way to the connection thread
+ * @work: runs in the connection thread, which frees this
+ * @req: the request
+ */
+struct link_request {
+	struct kthread_work		work;
+	struct sovia_vi_request		*req;
+};
+
+/* Decide what becomes of a link that is there already.  Returns an errno to reject with. */
+static int link_yield(struct sovia_link *link)
+{
+	switch (link->state) {
+	case SOVIA_LINK_CONNECTING:
+		if (link->lane.vi && link_own_attempt_counts(link))
+			return -EAGAIN;
+		link_drop_vi(link);
+		/* What the dropped attempt still had to say is void. */
+		clear_bit(SOVIA_LINK_EV_UP, &link->events);
+		clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
+		return 0;
+	case SOVIA_LINK_UP:
+		/* The peer has lost its side. */
+		link_down(link, -ECONNRESET);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static struct sovia_link *link_for_request(struct sovia_net *snet,
+					   const struct sovia_vi_request *req, int *err)
+{
+	struct sovia_link *link;
+
+	link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
+	if (link && link->state == SOVIA_LINK_UP) {
+		link_yield(link);
+		sovia_link_put(link);
+		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
+	}
+	if (!link) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	*err = link_yield(link);
+	if (*err) {
+		sovia_link_put(link);
+		return NULL;
+	}
+	link_set_state(link, SOVIA_LINK_CONNECTING);
+	return link;
+}
+
+static void link_request_work(struct kthread_work *work)
+{
+	struct link_request *lr = container_of(work, struct link_request, work);
+	struct sovia_vi_request *req = lr->req;
+	struct sovia_net *snet = sovia_net(req->net);
+	struct sovia_params params;
+	struct sovia_link *link;
+	int err;
+
+	kfree(lr);
+	err = sovia_hello_parse(&req->hello, req->hello_len, &params);
+	if (err) {
+		sovia_stat_inc(snet, bad_hello);
+		pr_warn_ratelimited("link request of %pI6c: bad hello (%d)\n",
+				    &req->pair.remote, err);
+		req->prov->reject(req, -EPROTO);
+		return;
+	}
+	link = link_for_request(snet, req, &err);
+	if (!link) {
+		req->prov->reject(req, err);
+		return;
+	}
+	link_accept(link, req);
+	sovia_link_put(link);
+}
+
+/* A provider's upcall: a peer asks for a VI. */
+static void link_request(struct sovia_vi_request *req)
+{
+	struct link_request *lr = kmalloc(sizeof(*lr), GFP_KERNEL);
+
+	if (!lr) {
+		req->prov->reject(req, -ENOMEM);
+		return;
+	}
+	lr->req = req;
+	kthread_init_work(&lr->work, link_request_work);
+	sovia_connd_queue(&lr->work);
+}
+
+/**
+ * sovia_link_listen() - take link requests in a namespace from now on
+ * @snet: the namespace
+ *
+ * Starts the connection thread.  Called by the first listen() and connect().
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_link_listen(struct sovia_net *snet)
+{
+	int err;
+
+	if (READ_ONCE(snet->listening))
+		return 0;
+	err = sovia_connd_start();
+	if (err)
+		return err;
+	mutex_lock(&snet->listen_mutex);
+	if (!snet->listening) {
+		err = sovia_loop_provider.listen(snet->net, link_request);
+		/* Without verbs there are still the peers on this host. */
+		if (!err && sovia_verbs_provider.listen(snet->net, link_request))
+			pr_warn_once("cannot listen for links over verbs\n");
+		if (!err)
+			WRITE_ONCE(snet->listening, true);
+	}
+	mutex_unlock(&snet->listen_mutex);
+	return err;
+}
+
+static struct sovia_link *link_first(struct sovia_net *snet)
+{
+	struct sovia_link *link;
+	int bkt;
+
+	spin_lock_bh(&snet->link_lock);
+	hash_for_each(snet->links, bkt, link, net_node) {
+		kref_get(&link->kref);
+		spin_unlock_bh(&snet->link_lock);
+		return link;
+	}
+	spin_unlock_bh(&snet->link_lock);
+	return NULL;
+}
+
+/**
+ * sovia_link_net_exit() - a namespace goes: end all its links
+ * @snet: the namespace; it has no sockets any more
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_link_net_exit(struct sovia_net *snet)
+{
+	struct sovia_link *link;
+
+	if (!snet->listening)
+		return;
+	sovia_verbs_provider.unlisten(snet->net);
+	sovia_loop_provider.unlisten(snet->net);
+	/* Requests that came before are done after this. */
+	sovia_connd_flush();
+	while ((link = link_first(snet))) {
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		sovia_connd_flush();
+		sovia_link_put(link);
+	}
+	/* Delayed work that was cancelled or just ran has dropped its links. */
+	sovia_connd_flush();
+	rcu_barrier();
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The link layer: links between two addresses, their lanes, credits, and the
+ * multiplexing of connections by port.  Knows the provider below; the socket
+ * layer above it is struct sovia_client.
+ *
+ * Lock order, outermost first (Documentation/locking.rst):
+ *	socket lock > link->lock > lane->lock > sk_receive_queue.lock
+ */
+#ifndef _SOVIA_LINK_H
+#define _SOVIA_LINK_H
+
+#include <linux/kref.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/rhashtable-types.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <net/sock.h>
+#include "credit.h"
+#include "net.h"
+#include "provider.h"
+#include "wire.h"
+
+struct sovia_link;
+
+/* Messages of one connection that may wait in the lane, not in the socket. */
+#define SOVIA_TXQ_MAX		4
+
+/* Control messages that a connection may have waiting: bits of conn->ctl. */
+#define SOVIA_CTL(type)		BIT(type)
+
+/**
+ * enum sovia_link_state - life of a link
+ * @SOVIA_LINK_NEW: no lane yet
+ * @SOVIA_LINK_CONNECTING: the provider is setting the lane up
+ * @SOVIA_LINK_UP: messages flow
+ * @SOVIA_LINK_DOWN: dead and out of the table; connections have been told
+ */
+enum sovia_link_state {
+	SOVIA_LINK_NEW,
+	SOVIA_LINK_CONNECTING,
+	SOVIA_LINK_UP,
+	SOVIA_LINK_DOWN,
+	SOVIA_LINK_STATES
+};
+
+/**
+ * struct sovia_conn_key - finds a connection on its link
+ * @link: the link
+ * @lport: own port, host order
+ * @rport: the peer's port, host order
+ */
+struct sovia_conn_key {
+	struct sovia_link	*link;
+	u16			lport;
+	u16			rport;
+};
+
+/**
+ * struct sovia_conn - a socket as its link sees it
+ * @sk: the socket this is embedded in; its references are ours
+ * @key: link and ports; the link reference is held until the socket dies
+ * @hash_node: in sovia_net::conns while messages may find it
+ * @hashed: it is there.  Protected by the socket lock.
+ * @link_node: in sovia_link::conns.  Protected by link->lock.
+ * @txq: messages handed to the lane that wait for credit
+ * @ready_node: in sovia_lane::ready when @txq is not empty
+ * @ctl_node: in sovia_lane::ctl when @ctl is not 0; holds a socket reference
+ * @ctl: control messages to send, SOVIA_CTL() bits
+ * @ref: what ACCEPT answers
+ * @code: why RESET
+ * @conn_seq: lane number of the CONN we sent
+ * @inflight: messages in @txq or posted and not completed
+ * @tx_wanted: tell the client when @txq runs low
+ * @rx_adv: stream offset up to which we let the peer send.  Written under the
+ *	receive queue's lock, read by whoever sends a message.
+ * @rx_told: the @rx_adv that went with the last message.  A hint for others.
+ * @outq: payload bytes given to us and not yet acknowledged
+ * @acked: payload bytes acknowledged so far
+ *
+ * From @txq to @tx_wanted protected by lane->lock.
+ */
+struct sovia_conn {
+	struct sock		*sk;
+	struct sovia_conn_key	key;
+	struct rhash_head	hash_node;
+	bool			hashed;
+	struct list_head	link_node;
+	struct sk_buff_head	txq;
+	struct list_head	ready_node;
+	struct list_head	ctl_node;
+	unsigned long		ctl;
+	u32			ref;
+	u32			code;
+	u32			conn_seq;
+	u32			inflight;
+	bool			tx_wanted;
+	u32			rx_adv;
+	u32			rx_told;
+	atomic_t		outq;
+	atomic64_t		acked;
+};
+
+/**
+ * struct sovia_tx_cb - skb->cb of a message on its way out
+ * @conn: connection, or NULL if it belongs to the lane alone; pinned by skb->sk
+ * @seq: number it was sent with
+ * @len: payload bytes
+ * @type: enum sovia_type
+ * @flags: SOVIA_F_*
+ * @dport: receiver's port, for messages without @conn
+ * @sport: sender's port, for messages without @conn
+ * @ref: for REFUSE
+ * @code: for REFUSE and RESET
+ */
+struct sovia_tx_cb {
+	struct sovia_conn	*conn;
+	u32			seq;
+	u32			len;
+	u16			flags;
+	u16			sport;
+	u16			dport;
+	u8			type;
+	u32			ref;
+	u32			code;
+};
+
+#define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
+
+/**
+ * struct sovia_lane - one VI of a link, with its credits and queues
+ * @link: the link
+ * @lock: protects what follows; taken with bottom halves off.  post_send is
+ *	called under it.
+ * @vi: the VI, NULL before and after
+ * @up: messages may be sent
+ * @dead: nothing may be sent any more
+ * @err: why it died
+ * @payload: largest payload of a message to the peer
+ * @own_payload: largest payload that we take
+ * @max_frags: page fragments that a message may have
+ * @credit: sequence numbers and credits
+ * @ctl: connections with control messages waiting
+ * @ready: connections with stream messages waiting, served in turn
+ * @loose: messages without a connection (REFUSE, RESET, PROBE), sent first
+ * @held: a message that the provider had no room for; goes first
+ * @unacked: messages sent and not acknowledged, in order of their numbers
+ * @ack_timer: sends what is unacknowledged when the lane falls idle, and
+ *	retries what failed for want of memory
+ * @rx_count: messages received, to notice that a lane is idle
+ */
+struct sovia_lane {
+	struct sovia_link	*link;
+	spinlock_t		lock;	/* see above */
+	struct sovia_vi		*vi;
+	bool			up;
+	bool			dead;
+	int			err;
+	u32			payload;
+	u32			own_payload;
+	int			max_frags;
+	struct sovia_credit	credit;
+	struct list_head	ctl;
+	struct list_head	ready;
+	struct sk_buff_head	loose;
+	struct sk_buff		*held;
+	struct sk_buff_head	unacked;
+	struct timer_list	ack_timer;
+	u64			rx_count;
+};
+
+/**
+ * struct sovia_link - all connections between two addresses
+ * @kref: the table (until DOWN), each connection and each queued work
+ * @snet: namespace; valid until the pernet exit has seen the link go
+ * @pair: the key
+ * @prov: carries it
+ * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
+ * @lock: protects @state and @conns; taken with bottom halves off
+ * @state: written by the connection thread only, through one gate
+ * @conns: struct sovia_conn::link_node
+ * @conn_count: length of @conns
+ * @events: what the connection thread has to look at
+ * @work: runs in the connection thread
+ * @timer: retry of a set-up, and the idle probe
+ * @lane: the lane
+ * @probed: lane.rx_count at the last probe
+ */
+struct sovia_link {
+	struct kref			kref;
+	struct sovia_net		*snet;
+	struct sovia_pair		pair;
+	const struct sovia_provider	*prov;
+	struct hlist_node		net_node;
+	spinlock_t			lock;	/* see above */
+	enum sovia_link_state		state;
+	struct list_head		conns;
+	unsigned int			conn_count;
+	unsigned long			events;
+	struct kthread_work		work;
+	struct kthread_delayed_work	timer;
+	struct sovia_lane		lane;
+	u64				probed;
+};
+
+/**
+ * struct sovia_client - the socket layer, as upcalls
+ * @request: a CONN came.  Softirq.  @skb is borrowed.
+ * @data: a DATA message came for @conn.  Softirq; the caller holds a reference.
+ *	Returns true if it took @skb, header still at skb->data.
+ * @control: any other message came for @conn.  Softirq; as above.
+ * @tx_ready: messages of @conn have gone and there is room for more.  Softirq
+ *	or process.
+ * @up: the link is up.  Connection thread, which holds a reference.
+ * @down: the link is gone, @err is a negative errno.  Connection thread.
+ */
+struct sovia_client {
+	void (*request)(struct sovia_link *link, struct sk_buff *skb,
+			const struct sovia_msg *msg);
+	bool (*data)(struct sovia_conn *conn, struct sk_buff *skb,
+		     const struct sovia_msg *msg);
+	void (*control)(struct sovia_conn *conn, const struct sovia_msg *msg);
+	void (*tx_ready)(struct sovia_conn *conn);
+	void (*up)(struct sovia_conn *conn);
+	void (*down)(struct sovia_conn *conn, int err);
+};
+
+extern const struct sovia_client sovia_sock_client;
+extern const struct sovia_vi_client sovia_lane_vi_client;
+
+/* link.c */
+struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
+				  const struct sovia_provider *prov, gfp_t gfp);
+void sovia_link_ref(struct sovia_link *link);
+void sovia_link_put(struct sovia_link *link);
+int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
+void sovia_link_detach(struct sovia_conn *conn);
+void sovia_link_event(struct sovia_link *link, unsigned int event);
+int sovia_link_listen(struct sovia_net *snet);
+void sovia_link_net_exit(struct sovia_net *snet);
+const char *sovia_link_state_name(enum sovia_link_state state);
+
+/* Events of a link, bits of sovia_link::events. */
+#define SOVIA_LINK_EV_START	0	/* a connection wants it */
+#define SOVIA_LINK_EV_UP	1	/* the lane is established */
+#define SOVIA_LINK_EV_DOWN	2	/* the lane died */
+#define SOVIA_LINK_EV_KILL	3	/* the namespace goes */
+#define SOVIA_LINK_EV_IDLE	4	/* the last connection left */
+
+/* lane.c */
+void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
+void sovia_lane_reset(struct sovia_lane *lane);
+void sovia_lane_prepare(struct sovia_lane *lane);
+void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr);
+void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
+void sovia_lane_fail(struct sovia_lane *lane, int err);
+void sovia_lane_probe(struct sovia_lane *lane);
+void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
+void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb);
+bool sovia_conn_room(struct sovia_conn *conn, bool small);
+void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
+void sovia_conn_purge(struct sovia_conn *conn);
+u32 sovia_conn_payload(const struct sovia_conn *conn);
+int sovia_conn_max_frags(const struct sovia_conn *conn);
+void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
+struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
+
+/* demux.c */
+int sovia_conn_hash(struct sovia_conn *conn);
+void sovia_conn_unhash(struct sovia_conn *conn);
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport);
+int sovia_demux_init(struct sovia_net *snet);
+void sovia_demux_exit(struct sovia_net *snet);
+
+#endif /* _SOVIA_LINK_H */

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * listen() and accept(), the server's half of connection set-up.
+ *
+ * CONN comes in softirq and is queued for the connection thread (KSOVIA 3.3),
+ * which finds the listener, makes the child, queues it for accept() and sends
+ * ACCEPT, in that order and under the listener's lock: what the program sends
+ * after accept() follows ACCEPT on the lane.
+ */
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include "connd.h"
+#include "sock.h"
+
+/* CONN messages waiting for the connection thread, system-wide. */
+#define SOVIA_REQUEST_MAX	4096
+
+static atomic_t requests = ATOMIC_INIT(0);
+
+/**
+ * struct conn_request - a CONN on its way to the connection thread
+ * @work: runs there; frees this
+ * @link: the link it came on, with a reference
+ * @msg: its header
+ * @body: its payload
+ */
+struct conn_request {
+	struct kthread_work	work;
+	struct sovia_link	*link;
+	struct sovia_msg	msg;
+	struct sovia_conn_body	body;
+};
+
+/* ---- children -------------------------------------------------------- */
+
+/* What sk_clone_lock() copied and what must not be shared. */
+static void child_reset(struct sock *child)
+{
+	struct sovia_sock *ss = sovia_sk(child);
+
+	RCU_INIT_POINTER(inet_sk(child)->inet_opt, NULL);
+	RCU_INIT_POINTER(inet_sk(child)->mc_list, NULL);
+	if (child->sk_family == AF_INET6) {
+		struct ipv6_pinfo *np = &ss->inet6;
+
+		inet_sk(child)->pinet6 = np;
+		RCU_INIT_POINTER(np->opt, NULL);
+		np->ipv6_mc_list = NULL;
+		np->ipv6_ac_list = NULL;
+		np->ipv6_fl_list = NULL;
+		np->pktoptions = NULL;
+	}
+	/* The clone is a listener, too, but listens to nobody. */
+	sovia_state_event(child, SOVIA_EV_ABORT);
+	sovia_sock_init(child);
+}
+
+static struct sock *child_create(struct sock *listener, struct sovia_link *link,
+				 const struct sovia_msg *msg)
+{
+	bool nodelay = sovia_sk(listener)->nodelay;
+	struct sovia_sock *ss;
+	struct sock *child;
+
+	local_bh_disable();
+	child = sk_clone_lock(listener, GFP_ATOMIC);
+	if (child) {
+		child_reset(child);
+		__sock_put(child);
+		bh_unlock_sock(child);
+	}
+	local_bh_enable();
+	if (!child)
+		return NULL;
+	ss = sovia_sk(child);
+	ss->nodelay = nodelay;
+	inet_sk(child)->inet_num = msg->dport;
+	inet_sk(child)->inet_sport = htons(msg->dport);
+	sovia_set_local(child, &link->pair.local);
+	sovia_set_peer(child, &link->pair.remote, msg->sport);
+	sovia_inherit_port(child);
+	return child;
+}
+
+/* Let the child live on the link.  Returns an enum sovia_code. */
+static u32 child_start(struct sock *child, struct sovia_link *link,
+		       const struct sovia_msg *msg)
+{
+	struct sovia_sock *ss = sovia_sk(child);
+	int err;
+
+	sovia_link_ref(link);
+	err = sovia_link_attach(link, &ss->conn);
+	if (err != 1) {
+		sovia_link_put(link);
+		return SOVIA_CODE_NO_MEMORY;
+	}
+	ss->conn.key.lport = msg->dport;
+	ss->conn.key.rport = msg->sport;
+	ss->conn.ref = msg->seq;
+	ss->snd_lim = msg->window;
+	sovia_rx_open(child);
+	err = sovia_conn_hash(&ss->conn);
+	if (err)
+		return SOVIA_CODE_NO_MEMORY;
+	sovia_state_event(child, SOVIA_EV_PASSIVE);
+	return SOVIA_CODE_NONE;
+}
+
+/* A connection with these ports that the peer has forgotten makes way. */
+static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *msg)
+{
+	struct sovia_conn *old = sovia_conn_lookup(link, msg->dport, msg->sport);
+
+	if (!old)
+		return;
+	sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NO_SOCKET);
+	sock_put(old->sk);
+}
+
+/* Queue the child for accept(), then answer. */
+static u32 child_queue(struct sock *listener, struct sock *child)
+{
+	struct sovia_sock *ls = sovia_sk(listener), *ss = sovia_sk(child);
+	u32 code = SOVIA_CODE_NONE;
+
+	lock_sock(listener);
+	if (listener->sk_state != TCP_LISTEN) {
+		code = SOVIA_CODE_NO_LISTENER;
+	} else if (sk_acceptq_is_full(listener)) {
+		code = SOVIA_CODE_BUSY;
+	} else {
+		list_add_tail(&ss->accept_node, &ls->accept_q);
+		sk_acceptq_added(listener);
+		sovia_conn_control(&ss->conn, SOVIA_ACCEPT, 0);
+		listener->sk_data_ready(listener);
+	}
+	release_sock(listener);
+	return code;
+}
+
+/* Returns an enum sovia_code; SOVIA_CODE_NONE when the connection is there. */
+static u32 answer_conn(struct sock *listener, struct sovia_link *link,
+		       const struct sovia_msg *msg)
+{
+	struct sock *child;
+	u32 code;
+
+	/* A hint; child_queue() decides. */
+	if (sk_acceptq_is_full(listener))
+		return SOVIA_CODE_BUSY;
+	child = child_create(listener, link, msg);
+	if (!child)
+		return SOVIA_CODE_NO_MEMORY;
+	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
+	code = child_start(child, link, msg);
+	release_sock(child);
+	if (!code)
+		code = child_queue(listener, child);
+	if (code)
+		sovia_discard_child(child);
+	return code;
+}
+
+static bool body_matches(const struct conn_request *cr)
+{
+	const struct sovia_pair *pair = &cr->link->pair;
+
+	return !memcmp(cr->body.saddr, &pair->remote, sizeof(cr->body.saddr)) &&
+	       !memcmp(cr->body.daddr, &pair->local, sizeof(cr->body.daddr));
+}
+
+static void conn_request_work(struct kthread_work *work)
+{
+	struct conn_request *cr = container_of(work, struct conn_request, work);
+	struct sovia_link *link = cr->link;
+	u32 code = SOVIA_CODE_NO_LISTENER;
+	struct sock *listener;
+
+	if (!body_matches(cr)) {
+		code = SOVIA_CODE_BAD_ADDRESS;
+		goto answer;
+	}
+	drop_predecessor(link, &cr->msg);
+	listener = sovia_find_listener(link->snet, &link->pair, cr->msg.dport);
+	if (listener) {
+		code = answer_conn(listener, link, &cr->msg);
+		sock_put(listener);
+	}
+answer:
+	if (code)
+		sovia_link_refuse(link, &cr->msg, code);
+	else
+		sovia_stat_inc(link->snet, conn_passive);
+	sovia_link_put(link);
+	kfree(cr);
+	atomic_dec(&requests);
+}
+
+/**
+ * sovia_conn_request() - struct sovia_client::request
+ * @link: the link it came on
+ * @skb: the message; stays the caller's
+ * @msg: its header
+ *
+ * Context: softirq.
+ */
+void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
+			const struct sovia_msg *msg)
+{
+	struct conn_request *cr = NULL;
+
+	if (atomic_inc_return(&requests) <= SOVIA_REQUEST_MAX)
+		cr = kmalloc(sizeof(*cr), GFP_ATOMIC | __GFP_NOWARN);
+	if (!cr) {
+		atomic_dec(&requests);
+		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
+		return;
+	}
+	sovia_link_ref(link);
+	cr->link = link;
+	cr->msg = *msg;
+	skb_copy_bits(skb, sizeof(struct sovia_hdr), &cr->body, sizeof(cr->body));
+	kthread_init_work(&cr->work, conn_request_work);
+	sovia_connd_queue(&cr->work);
+}
+
+/* ---- listener -------------------------------------------------------- */
+
+static int listen_start(struct sock *sk)
+{
+	unsigned short port = inet_sk(sk)->inet_num;
+	int err;
+
+	if (!port) {
+		err = sovia_get_port(sk, 0);
+		if (err)
+			return err;
+		port = inet_sk(sk)->inet_num;
+	}
+	sk->sk_ack_backlog = 0;
+	sovia_state_event(sk, SOVIA_EV_LISTEN);
+	/* As a listener it may conflict where it did not before. */
+	err = sovia_get_port(sk, port);
+	if (err) {
+		sovia_state_event(sk, SOVIA_EV_ABORT);
+		return err;
+	}
+	inet_sk(sk)->inet_sport = htons(port);
+	return 0;
+}
+
+/**
+ * sovia_listen() - struct proto_ops::listen
+ * @sock: the socket
+ * @backlog: connections that may wait for accept()
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_listen(struct socket *sock, int backlog)
+{
+	struct sock *sk = sock->sk;
+	int err = -EINVAL;
+
+	lock_sock(sk);
+	if (sock->state != SS_UNCONNECTED || sock->type != SOCK_STREAM)
+		goto out;
+	if (sk->sk_state != TCP_CLOSE && sk->sk_state != TCP_LISTEN)
+		goto out;
+	err = 0;
+	WRITE_ONCE(sk->sk_max_ack_backlog, backlog);
+	if (sk->sk_state == TCP_CLOSE) {
+		err = sovia_link_listen(sovia_net(sock_net(sk)));
+		if (!err)
+			err = listen_start(sk);
+	}
+out:
+	release_sock(sk);
+	return err;
+}
+
+/**
+ * sovia_listen_stop() - end what waits for accept()
+ * @sk: was a listener
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_listen_stop(struct sock *sk)
+{
+	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
+
+	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
+		list_del_init(&ss->accept_node);
+		sk_acceptq_removed(sk);
+		sovia_discard_child((struct sock *)ss);
+	}
+}
+
+static int wait_for_child(struct sock *sk, long timeo)
+{
+	struct sovia_sock *ls = sovia_sk(sk);
+	DEFINE_WAIT(wait);
+	int err;
+
+	for (;;) {
+		prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
+		release_sock(sk);
+		if (list_empty_careful(&ls->accept_q))
+			timeo = schedule_timeout(timeo);
+		sched_annotate_sleep();
+		lock_sock(sk);
+		err = 0;
+		if (!list_empty(&ls->accept_q))
+			break;
+		err = -EINVAL;
+		if (sk->sk_state != TCP_LISTEN)
+			break;
+		err = sock_intr_errno(timeo);
+		if (signal_pending(current))
+			break;
+		err = -EAGAIN;
+		if (!timeo)
+			break;
+	}
+	finish_wait(sk_sleep(sk), &wait);
+	return err;
+}
+
+/**
+ * sovia_accept_dequeue() - the work of struct proto::accept
+ * @sk: the listener
+ * @flags: O_NONBLOCK or 0
+ * @err: why there is none
+ *
+ * Context: process, may sleep; no locks.
+ * Return: a child that the caller owns, or NULL.
+ */
+struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
+{
+	struct sovia_sock *ls = sovia_sk(sk), *ss;
+	struct sock *child = NULL;
+	long timeo;
+
+	lock_sock(sk);
+	*err = -EINVAL;
+	if (sk->sk_state != TCP_LISTEN)
+		goto out;
+	if (list_empty(&ls->accept_q)) {
+		timeo = sock_rcvtimeo(sk, flags & O_NONBLOCK);
+		*err = -EAGAIN;
+		if (!timeo)
+			goto out;
+		*err = wait_for_child(sk, timeo);
+		if (*err)
+			goto out;
+	}
+	ss = list_first_entry(&ls->accept_q, struct sovia_sock, accept_node);
+	list_del_init(&ss->accept_node);
+	sk_acceptq_removed(sk);
+	child = (struct sock *)ss;
+	*err = 0;
+out:
+	release_sock(sk);
+	return child;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The loop provider: VIs between two addresses of one host, without a device.
+ *
+ * Two VIs share a wire.  A message sent is cloned onto the queue of the other
+ * end and delivered from softirq (irq_poll), where the sender's completion is
+ * reported as well: the same order of events as with a real device.  A VI whose
+ * two addresses are the same is its own peer.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/irq_poll.h>
+#include <linux/kref.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include "net.h"
+#include "provider.h"
+
+#define LOOP_POLL_WEIGHT	64
+
+struct loop_vi;
+
+/**
+ * struct loop_wire - what two VIs share
+ * @kref: one for each end, one for a request on its way
+ * @lock: protects @end; taken with bottom halves off, inside lane locks
+ * @end: the VIs; the passive one comes with accept, both go with destroy
+ */
+struct loop_wire {
+	struct kref	kref;
+	spinlock_t	lock;	/* see above */
+	struct loop_vi	*end[2];
+};
+
+/**
+ * struct loop_vi - one end
+ * @vi: what the client sees
+ * @wire: the wire
+ * @side: our index in loop_wire::end
+ * @poll: delivers @rxq and reports @doneq
+ * @rxq: messages for us
+ * @doneq: messages of ours that have been handed over
+ */
+struct loop_vi {
+	struct sovia_vi		vi;
+	struct loop_wire	*wire;
+	unsigned int		side;
+	struct irq_poll		poll;
+	struct sk_buff_head	rxq;
+	struct sk_buff_head	doneq;
+};
+
+/**
+ * struct loop_request - a request and the wire that it brings
+ * @req: what the client sees
+ * @wire: with a reference
+ */
+struct loop_request {
+	struct sovia_vi_request	req;
+	struct loop_wire	*wire;
+};
+
+static void (*loop_request_upcall)(struct sovia_vi_request *req);
+
+static struct loop_vi *to_loop(struct sovia_vi *vi)
+{
+	return container_of(vi, struct loop_vi, vi);
+}
+
+static void wire_free(struct kref *kref)
+{
+	kfree(container_of(kref, struct loop_wire, kref));
+}
+
+static void wire_put(struct loop_wire *wire)
+{
+	kref_put(&wire->kref, wire_free);
+}
+
+static int loop_poll(struct irq_poll *poll, int budget)
+{
+	struct loop_vi *lv = container_of(poll, struct loop_vi, poll);
+	struct sk_buff *skb;
+	int done = 0;
+
+	while (done < budget && (skb = skb_dequeue(&lv->doneq))) {
+		lv->vi.client->sent(&lv->vi, skb);
+		kfree_skb(skb);
+		done++;
+	}
+	while (done < budget && (skb = skb_dequeue(&lv->rxq))) {
+		if (!lv->vi.client->receive(&lv->vi, skb))
+			kfree_skb(skb);
+		done++;
+	}
+	if (done < budget) {
+		irq_poll_complete(poll);
+		/* Something may have come between the last look and now. */
+		if (!skb_queue_empty(&lv->rxq) || !skb_queue_empty(&lv->doneq))
+			irq_poll_sched(poll);
+	}
+	return done;
+}
+
+static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
+				  const struct sovia_vi_attr *attr,
+				  const struct sovia_vi_client *client, void *context)
+{
+	struct loop_vi *lv = kzalloc(sizeof(*lv), GFP_KERNEL);
+
+	if (!lv)
+		return NULL;
+	lv->vi.prov = &sovia_loop_provider;
+	lv->vi.client = client;
+	lv->vi.context = context;
+	lv->vi.pair = *pair;
+	lv->vi.attr = *attr;
+	lv->vi.max_frags = MAX_SKB_FRAGS;
+	skb_queue_head_init(&lv->rxq);
+	skb_queue_head_init(&lv->doneq);
+	irq_poll_init(&lv->poll, LOOP_POLL_WEIGHT, loop_poll);
+	return lv;
+}
+
+static struct loop_wire *wire_alloc(void)
+{
+	struct loop_wire *wire = kzalloc(sizeof(*wire), GFP_KERNEL);
+
+	if (wire) {
+		kref_init(&wire->kref);
+		spin_lock_init(&wire->lock);
+	}
+	return wire;
+}
+
+/* Ask the other end's client to accept; the wire reference goes with it. */
+static int loop_send_request(struct net *net, const struct sovia_pair *pair,
+			     const struct sovia_hello *hello, struct loop_wire *wire)
+{
+	struct loop_request *lr = kzalloc(sizeof(*lr), GFP_KERNEL);
+
+	if (!lr)
+		return -ENOMEM;
+	kref_get(&wire->kref);
+	lr->wire = wire;
+	lr->req.prov = &sovia_loop_provider;
+	lr->req.net = net;
+	lr->req.pair.local = pair->remote;
+	lr->req.pair.remote = pair->local;
+	lr->req.pair.scope = pair->scope;
+	lr->req.hello = *hello;
+	lr->req.hello_len = sizeof(*hello);
+	loop_request_upcall(&lr->req);
+	return 0;
+}
+
+static struct sovia_vi *loop_connect(struct net *net, const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context)
+{
+	struct loop_wire *wire = wire_alloc();
+	struct loop_vi *lv;
+	int err;
+
+	if (!wire)
+		return ERR_PTR(-ENOMEM);
+	lv = loop_alloc(pair, attr, client, context);
+	if (!lv) {
+		wire_put(wire);
+		return ERR_PTR(-ENOMEM);
+	}
+	lv->wire = wire;
+	wire->end[0] = lv;
+	if (ipv6_addr_equal(&pair->local, &pair->remote)) {
+		wire->end[1] = lv;
+		client->established(&lv->vi, hello, sizeof(*hello));
+		return &lv->vi;
+	}
+	err = loop_send_request(net, pair, hello, wire);
+	if (err) {
+		wire_put(wire);
+		kfree(lv);
+		return ERR_PTR(err);
+	}
+	return &lv->vi;
+}
+
+static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
+				    const struct sovia_vi_attr *attr,
+				    const struct sovia_hello *hello,
+				    const struct sovia_vi_client *client, void *context)
+{
+	struct loop_request *lr = container_of(req, struct loop_request, req);
+	struct loop_wire *wire = lr->wire;
+	struct loop_vi *lv, *peer;
+
+	lv = loop_alloc(&req->pair, attr, client, context);
+	if (!lv) {
+		req->prov->reject(req, -ENOMEM);
+		return ERR_PTR(-ENOMEM);
+	}
+	lv->wire = wire;
+	lv->side = 1;
+	spin_lock_bh(&wire->lock);
+	peer = wire->end[0];
+	wire->end[1] = lv;
+	spin_unlock_bh(&wire->lock);
+	/*
+	 * Only the connection thread destroys VIs, and this is it: the peer
+	 * stays while we are here.
+	 */
+	if (peer) {
+		client->established(&lv->vi, &req->hello, req->hello_len);
+		peer->vi.client->established(&peer->vi, hello, sizeof(*hello));
+	} else {
+		client->closed(&lv->vi, -ECONNRESET);
+	}
+	kfree(lr);
+	return &lv->vi;
+}
+
+static void loop_reject(struct sovia_vi_request *req, int err)
+{
+	struct loop_request *lr = container_of(req, struct loop_request, req);
+	struct loop_vi *peer;
+
+	/* Stays while we are here: only the connection thread destroys VIs. */
+	spin_lock_bh(&lr->wire->lock);
+	peer = lr->wire->end[0];
+	spin_unlock_bh(&lr->wire->lock);
+	if (peer)
+		peer->vi.client->closed(&peer->vi, err);
+	wire_put(lr->wire);
+	kfree(lr);
+}
+
+static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
+{
+	struct loop_vi *lv = to_loop(vi), *peer;
+	struct loop_wire *wire = lv->wire;
+	struct sk_buff *clone;
+	int err = -ENOTCONN;
+
+	clone = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
+	if (!clone)
+		return -EAGAIN;
+	spin_lock(&wire->lock);
+	peer = wire->end[!lv->side];
+	if (peer) {
+		skb_queue_tail(&peer->rxq, clone);
+		skb_queue_tail(&lv->doneq, skb_get(skb));
+		irq_poll_sched(&peer->poll);
+		if (peer != lv)
+			irq_poll_sched(&lv->poll);
+		clone = NULL;
+		err = 0;
+	}
+	spin_unlock(&wire->lock);
+	kfree_skb(clone);
+	return err;
+}
+
+static void loop_disconnect(struct sovia_vi *vi)
+{
+	struct loop_vi *lv = to_loop(vi), *peer;
+	struct loop_wire *wire = lv->wire;
+
+	spin_lock_bh(&wire->lock);
+	peer = wire->end[!lv->side];
+	wire->end[lv->side] = NULL;
+	if (peer == lv)
+		wire->end[!lv->side] = NULL;
+	spin_unlock_bh(&wire->lock);
+	if (peer && peer != lv)
+		peer->vi.client->closed(&peer->vi, -ECONNRESET);
+}
+
+static void loop_destroy(struct sovia_vi *vi)
+{
+	struct loop_vi *lv = to_loop(vi);
+
+	/* Nobody finds us on the wire any more, so the queues only shrink. */
+	irq_poll_disable(&lv->poll);
+	skb_queue_purge(&lv->rxq);
+	skb_queue_purge(&lv->doneq);
+	wire_put(lv->wire);
+	kfree(lv);
+}
+
+static int loop_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
+{
+	loop_request_upcall = request;
+	return 0;
+}
+
+static void loop_unlisten(struct net *net)
+{
+}
+
+const struct sovia_provider sovia_loop_provider = {
+	.name		= "loop",
+	.listen		= loop_listen,
+	.unlisten	= loop_unlisten,
+	.connect	= loop_connect,
+	.accept		= loop_accept,
+	.reject		= loop_reject,
+	.post_send	= loop_post_send,
+	.disconnect	= loop_disconnect,
+	.destroy	= loop_destroy,
+};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Network namespaces: what each has, from its beginning to its end. */
+#include <net/netns/generic.h>
+#include "link.h"
+#include "net.h"
+
+static unsigned int sovia_net_id;
+
+/**
+ * sovia_net() - what AF_SOVIA keeps for a namespace
+ * @net: the namespace
+ *
+ * Context: any, while @net lives.
+ * Return: never NULL.
+ */
+struct sovia_net *sovia_net(const struct net *net)
+{
+	return net_generic(net, sovia_net_id);
+}
+
+static int __net_init net_begin(struct net *net)
+{
+	struct sovia_net *snet = sovia_net(net);
+	int i, err;
+
+	snet->net = net;
+	for (i = 0; i < ARRAY_SIZE(snet->ports); i++) {
+		spin_lock_init(&snet->ports[i].lock);
+		INIT_HLIST_HEAD(&snet->ports[i].socks);
+	}
+	spin_lock_init(&snet->link_lock);
+	hash_init(snet->links);
+	mutex_init(&snet->listen_mutex);
+	snet->mib = alloc_percpu(struct sovia_mib);
+	if (!snet->mib)
+		return -ENOMEM;
+	err = sovia_demux_init(snet);
+	if (err)
+		goto free_mib;
+	err = sovia_proc_net_init(net);
+	if (err)
+		goto free_demux;
+	return 0;
+
+free_demux:
+	sovia_demux_exit(snet);
+free_mib:
+	free_percpu(snet->mib);
+	return err;
+}
+
+static void __net_exit net_end(struct net *net)
+{
+	struct sovia_net *snet = sovia_net(net);
+
+	sovia_proc_net_exit(net);
+	sovia_link_net_exit(snet);
+	sovia_demux_exit(snet);
+	free_percpu(snet->mib);
+}
+
+static struct pernet_operations sovia_net_ops = {
+	.init	= net_begin,
+	.exit	= net_end,
+	.id	= &sovia_net_id,
+	.size	= sizeof(struct sovia_net),
+};
+
+/**
+ * sovia_net_register() - serve all namespaces, now and later
+ *
+ * Return: 0 or a negative errno.
+ */
+int sovia_net_register(void)
+{
+	return register_pernet_device(&sovia_net_ops);
+}
+
+/**
+ * sovia_net_unregister() - end in all namespaces
+ */
+void sovia_net_unregister(void)
+{
+	unregister_pernet_device(&sovia_net_ops);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What AF_SOVIA keeps for each network namespace. */
+#ifndef _SOVIA_NET_H
+#define _SOVIA_NET_H
+
+#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rhashtable-types.h>
+#include <linux/spinlock.h>
+#include <net/net_namespace.h>
+#include "stat.h"
+
+#define SOVIA_PORT_BITS		10
+#define SOVIA_LINK_BITS		8
+
+/**
+ * struct sovia_port_bucket - sockets bound to ports of one hash value
+ * @lock: protects @socks; taken with bottom halves off, inside a socket lock
+ * @socks: struct sovia_sock::port_node
+ */
+struct sovia_port_bucket {
+	spinlock_t		lock;
+	struct hlist_head	socks;
+};
+
+/**
+ * struct sovia_net - per network namespace
+ * @net: the namespace
+ * @mib: counters
+ * @ports: bound sockets by port
+ * @conns: connections by link and ports; lookups under RCU take the reference
+ * @link_lock: protects @links; innermost but for nothing, bottom halves off
+ * @links: struct sovia_link::net_node by hash of the address pair
+ * @listen_mutex: protects @listening
+ * @listening: providers take requests in this namespace
+ *
+ * Lives from the pernet init to the pernet exit; sockets pin the namespace,
+ * links do not and are torn down by the exit.
+ */
+struct sovia_net {
+	struct net			*net;
+	struct sovia_mib __percpu	*mib;
+	struct sovia_port_bucket	ports[1 << SOVIA_PORT_BITS];
+	struct rhashtable		conns;
+	spinlock_t			link_lock;	/* see above */
+	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
+	struct mutex			listen_mutex;	/* see above */
+	bool				listening;
+};
+
+struct sovia_net *sovia_net(const struct net *net);
+int sovia_net_register(void);
+void sovia_net_unregister(void);
+
+int sovia_proc_net_init(struct net *net);
+void sovia_proc_net_exit(struct net *net);
+
+#endif /* _SOVIA_NET_H */

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The port space: who is bound to what, and who listens.
+ *
+ * The rules of conflict are TCP's: two sockets may share a port when their
+ * addresses or devices differ, when both allow SO_REUSEADDR and none of them
+ * listens, or when both allow SO_REUSEPORT and belong to one user.
+ */
+#include <linux/random.h>
+#include <net/addrconf.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include "sock.h"
+
+static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
+{
+	return &snet->ports[port & ((1 << SOVIA_PORT_BITS) - 1)];
+}
+
+static bool port_share(struct sock *sk, struct sock *sk2)
+{
+	if (sk->sk_bound_dev_if && sk2->sk_bound_dev_if &&
+	    sk->sk_bound_dev_if != sk2->sk_bound_dev_if)
+		return true;
+	/* So a listener may come back while its children live. */
+	if (sk->sk_reuse && sk2->sk_reuse && sk2->sk_state != TCP_LISTEN)
+		return true;
+	if (sk->sk_reuseport && sk2->sk_reuseport &&
+	    uid_eq(sock_i_uid(sk), sock_i_uid(sk2)))
+		return true;
+	return !inet_rcv_saddr_equal(sk, sk2, true);
+}
+
+static bool port_conflict(struct sovia_port_bucket *bucket, struct sock *sk, u16 port)
+{
+	struct sovia_sock *ss;
+
+	lockdep_assert_held(&bucket->lock);
+	hlist_for_each_entry(ss, &bucket->socks, port_node) {
+		struct sock *sk2 = (struct sock *)ss;
+
+		if (sk2 != sk && ss->inet.inet_num == port && !port_share(sk, sk2))
+			return true;
+	}
+	return false;
+}
+
+static bool port_used(struct sovia_port_bucket *bucket, u16 port)
+{
+	struct sovia_sock *ss;
+
+	lockdep_assert_held(&bucket->lock);
+	hlist_for_each_entry(ss, &bucket->socks, port_node)
+		if (ss->inet.inet_num == port)
+			return true;
+	return false;
+}
+
+static void port_bind(struct sovia_port_bucket *bucket, struct sock *sk, u16 port)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	lockdep_assert_held(&bucket->lock);
+	ss->inet.inet_num = port;
+	if (!ss->port_bound) {
+		ss->port_bound = true;
+		hlist_add_head(&ss->port_node, &bucket->socks);
+	}
+}
+
+/* Take @port if nobody stands against it. */
+static bool port_try(struct sock *sk, u16 port, bool exclusive)
+{
+	struct sovia_port_bucket *bucket = port_bucket(sovia_net(sock_net(sk)), port);
+	bool ok;
+
+	spin_lock_bh(&bucket->lock);
+	ok = exclusive ? !port_used(bucket, port) : !port_conflict(bucket, sk, port);
+	if (ok)
+		port_bind(bucket, sk, port);
+	spin_unlock_bh(&bucket->lock);
+	return ok;
+}
+
+/* Any port of the ephemeral range that nobody has. */
+static int port_any(struct sock *sk)
+{
+	struct net *net = sock_net(sk);
+	int low, high, i, n, start, port;
+
+	inet_get_local_port_range(net, &low, &high);
+	n = high - low + 1;
+	if (n <= 0)
+		return -EADDRINUSE;
+	start = get_random_u32() % n;
+	for (i = 0; i < n; i++) {
+		port = low + (start + i) % n;
+		if (inet_is_local_reserved_port(net, port))
+			continue;
+		if (port_try(sk, port, true))
+			return 0;
+		if (!(i % 1024))
+			cond_resched();
+	}
+	return -EADDRINUSE;
+}
+
+/**
+ * sovia_get_port() - bind to a port (struct proto::get_port)
+ * @sk: not bound, or a listener that checks its port again
+ * @snum: the port, or 0 for any
+ *
+ * Context: process, socket lock held.
+ * Return: 0 or -EADDRINUSE.
+ */
+int sovia_get_port(struct sock *sk, unsigned short snum)
+{
+	if (!snum)
+		return port_any(sk);
+	return port_try(sk, snum, false) ? 0 : -EADDRINUSE;
+}
+
+/**
+ * sovia_put_port() - give the port back
+ * @sk: bound or not
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_put_port(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_port_bucket *bucket;
+
+	if (!ss->port_bound)
+		return;
+	bucket = port_bucket(sovia_net(sock_net(sk)), ss->inet.inet_num);
+	spin_lock_bh(&bucket->lock);
+	hlist_del_init(&ss->port_node);
+	ss->port_bound = false;
+	spin_unlock_bh(&bucket->lock);
+	ss->inet.inet_num = 0;
+	ss->inet.inet_sport = 0;
+}
+
+/**
+ * sovia_inherit_port() - bind a child to its listener's port
+ * @child: with inet_num already set
+ *
+ * Context: connection thread; nobody else knows @child.
+ */
+void sovia_inherit_port(struct sock *child)
+{
+	struct sovia_port_bucket *bucket;
+	u16 port = inet_sk(child)->inet_num;
+
+	bucket = port_bucket(sovia_net(sock_net(child)), port);
+	spin_lock_bh(&bucket->lock);
+	port_bind(bucket, child, port);
+	spin_unlock_bh(&bucket->lock);
+}
+
+/* How well a listener fits a connection to @addr; 0 not at all. */
+static int listener_score(const struct sock *sk, const struct in6_addr *addr)
+{
+	bool v4 = ipv6_addr_v4mapped(addr);
+
+	if (sk->sk_state != TCP_LISTEN)
+		return 0;
+	if (sk->sk_family == AF_INET) {
+		if (!v4)
+			return 0;
+		if (!sk->sk_rcv_saddr)
+			return 2;
+		return sk->sk_rcv_saddr == addr->s6_addr32[3] ? 3 : 0;
+	}
+	if (v4 && ipv6_only_sock(sk))
+		return 0;
+	if (ipv6_addr_any(&sk->sk_v6_rcv_saddr))
+		return 1;
+	return ipv6_addr_equal(&sk->sk_v6_rcv_saddr, addr) ? 3 : 0;
+}
+
+/**
+ * sovia_find_listener() - who listens for a connection
+ * @snet: namespace
+ * @pair: addresses of the link that it came on
+ * @port: destination port
+ *
+ * Context: process.
+ * Return: the listener that fits best, with a reference for the caller, or NULL.
+ */
+struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
+				 u16 port)
+{
+	struct sovia_port_bucket *bucket = port_bucket(snet, port);
+	struct sock *best = NULL;
+	struct sovia_sock *ss;
+	int score, high = 0;
+
+	spin_lock_bh(&bucket->lock);
+	hlist_for_each_entry(ss, &bucket->socks, port_node) {
+		if (ss->inet.inet_num != port)
+			continue;
+		score = listener_score((struct sock *)ss, &pair->local);
+		if (score > high) {
+			high = score;
+			best = (struct sock *)ss;
+		}
+	}
+	if (best)
+		sock_hold(best);
+	spin_unlock_bh(&bucket->lock);
+	return best;
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/port_test.c"
+#endif

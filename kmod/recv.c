@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From the lane to the program (KSOVIA 3.1).
+ *
+ * The bottom half appends to sk_receive_queue under the queue's own lock, so
+ * that it need not care whether a process owns the socket; the process takes
+ * from the head under the socket lock, and the queue's lock to unlink.  A large
+ * payload stays in the buffer it arrived in.  A small one is copied, into the
+ * free end of the last buffer if there is one: a thousand 1-byte messages do
+ * not pin a thousand buffers.
+ *
+ * The window is half of the receive buffer in payload bytes.  Buffers at least
+ * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
+ */
+#include <linux/sched/signal.h>
+#include <linux/poll.h>
+#include <net/inet_common.h>
+#include "sock.h"
+
+/* Small payloads are gathered in buffers of this size, struct and all. */
+#define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
+
+static u32 window_size(const struct sock *sk)
+{
+	return max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+}
+
+/* Let the peer send up to what the buffer has room for; never less than before. */
+static void advance_window(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 adv = ss->copied + window_size(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (sovia_before(ss->conn.rx_adv, adv))
+		WRITE_ONCE(ss->conn.rx_adv, adv);
+}
+
+/**
+ * sovia_rx_open() - data may come from now on
+ * @sk: about to be connected
+ *
+ * Context: process or softirq.
+ */
+void sovia_rx_open(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rx_open = true;
+	advance_window(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_close() - no data may come any more
+ * @sk: its program has closed it
+ *
+ * Context: process, socket lock held.
+ * Return: true if there is data that the program has not read.
+ */
+bool sovia_rx_close(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool unread;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rx_closed = true;
+	unread = ss->rcv_nxt != ss->copied;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	return unread;
+}
+
+/* ---- bottom half ----------------------------------------------------- */
+
+/* Copy a small payload behind the last one.  False if that is not possible. */
+static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+
+	if (!tail || skb_is_nonlinear(tail) || skb_cloned(tail) || skb_tailroom(tail) < len) {
+		tail = alloc_skb(max_t(u32, SOVIA_GATHER, len), GFP_ATOMIC | __GFP_NOWARN);
+		if (!tail)
+			return false;
+		SOVIA_RX_CB(tail)->off = 0;
+		skb_set_owner_r(tail, sk);
+		__skb_queue_tail(&sk->sk_receive_queue, tail);
+	}
+	/* Cannot fail: the length has been checked against the message. */
+	skb_copy_bits(skb, sizeof(struct sovia_hdr), skb_put(tail, len), len);
+	return true;
+}
+
+/* Queue a payload.  Returns true if @skb itself was taken. */
+static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	if (len <= SOVIA_COPYBREAK && gather(sk, skb, len))
+		return false;
+	__skb_pull(skb, sizeof(struct sovia_hdr));
+	SOVIA_RX_CB(skb)->off = 0;
+	skb_set_owner_r(skb, sk);
+	__skb_queue_tail(&sk->sk_receive_queue, skb);
+	return true;
+}
+
+/**
+ * sovia_conn_data() - struct sovia_client::data
+ * @conn: the connection
+ * @skb: the message
+ * @msg: its header
+ *
+ * Context: softirq, one at a time for each connection; no locks.
+ * Return: true if @skb was taken.
+ */
+bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
+		     const struct sovia_msg *msg)
+{
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
+	bool taken = false, bad = false, closed;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	closed = ss->rx_closed;
+	if (!ss->rx_open) {
+		/* Meant for an earlier connection on these ports. */
+		spin_unlock(&sk->sk_receive_queue.lock);
+		return false;
+	}
+	if (!closed) {
+		bad = ss->rx_fin || sovia_before(conn->rx_adv, ss->rcv_nxt + msg->len);
+		if (!bad) {
+			taken = enqueue(sk, skb, msg->len);
+			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
+		}
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+
+	if (bad) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
+		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_PROTOCOL);
+		sovia_defer(sk, SOVIA_DEFER_RESET, SOVIA_CODE_PROTOCOL);
+		return false;
+	}
+	if (closed) {
+		/* Nobody will ever read it: say so, as TCP does. */
+		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_ABORT);
+		sovia_defer(sk, SOVIA_DEFER_RESET, SOVIA_CODE_ABORT);
+		return false;
+	}
+	sovia_update_window(sk, msg->window);
+	sk->sk_data_ready(sk);
+	return taken;
+}
+
+/* ---- the program ----------------------------------------------------- */
+
+/**
+ * sovia_inq() - SIOCINQ
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: bytes that the program can read.
+ */
+int sovia_inq(struct sock *sk)
+{
+	return READ_ONCE(sovia_sk(sk)->rcv_nxt) - READ_ONCE(sovia_sk(sk)->copied);
+}
+
+/*
+ * Tell the peer about a window that has opened.  While it still has half of it,
+ * the news can wait for a message to ride on.
+ */
+static void tell_window(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 news = READ_ONCE(ss->conn.rx_adv) - READ_ONCE(ss->conn.rx_told);
+
+	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
+	    news >= max_t(u32, window_size(sk) / 2, 1) && !READ_ONCE(ss->rx_fin))
+		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
+}
+
+/* The program has read @len bytes of the first buffer. */
+static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool empty;
+
+	SOVIA_RX_CB(skb)->off += len;
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	/* The bottom half may have added to it meanwhile. */
+	empty = SOVIA_RX_CB(skb)->off == skb->len;
+	if (empty)
+		__skb_unlink(skb, &sk->sk_receive_queue);
+	WRITE_ONCE(ss->copied, ss->copied + len);
+	advance_window(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	if (empty)
+		kfree_skb(skb);
+}
+
+/* Find the byte at stream offset @pos.  NULL if it has not come yet. */
+static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail)
+{
+	u32 skip = pos - sovia_sk(sk)->copied;
+	struct sk_buff *skb, *found = NULL;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	skb_queue_walk(&sk->sk_receive_queue, skb) {
+		*off = SOVIA_RX_CB(skb)->off;
+		*avail = skb->len - *off;
+		if (skip < *avail) {
+			*off += skip;
+			*avail -= skip;
+			found = skb;
+			break;
+		}
+		skip -= *avail;
+	}
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	return found;
+}
+
+/* Nothing to read.  1: stop with what there is, 0: wait, or a negative errno. */
+static int why_stop(struct sock *sk, int copied, long timeo)
+{
+	if (copied)
+		return sk->sk_err || sk->sk_state == TCP_CLOSE ||
+		       (sk->sk_shutdown & RCV_SHUTDOWN) || !timeo ||
+		       signal_pending(current);
+	/* A reset after the last byte comes before the end of file. */
+	if (sk->sk_err)
+		return sock_error(sk);
+	if (sock_flag(sk, SOCK_DONE) || (sk->sk_shutdown & RCV_SHUTDOWN))
+		return 1;
+	if (sk->sk_state == TCP_CLOSE)
+		return -ENOTCONN;
+	if (!timeo)
+		return -EAGAIN;
+	if (signal_pending(current))
+		return sock_intr_errno(timeo);
+	return 0;
+}
+
+static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+
+	add_wait_queue(sk_sleep(sk), &wait);
+	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
+	sk_wait_event(sk, timeo,
+		      READ_ONCE(sovia_sk(sk)->rcv_nxt) != pos || sk->sk_err ||
+		      (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
+	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
+	remove_wait_queue(sk_sleep(sk), &wait);
+}
+
+static int recv_locked(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	int target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
+	u32 pos = ss->copied, off, avail;
+	struct sk_buff *skb;
+	int copied = 0, ret;
+
+	if (sk->sk_state == TCP_LISTEN)
+		return -ENOTCONN;
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	while (copied < len) {
+		skb = find_data(sk, pos, &off, &avail);
+		if (skb) {
+			avail = min_t(size_t, avail, len - copied);
+			if (!(flags & MSG_TRUNC) && skb_copy_datagram_msg(skb, off, msg, avail))
+				return copied ? copied : -EFAULT;
+			if (!(flags & MSG_PEEK))
+				consume(sk, skb, avail);
+			copied += avail;
+			pos += avail;
+			continue;
+		}
+		if (copied >= target)
+			break;
+		ret = why_stop(sk, copied, timeo);
+		if (ret)
+			return copied ? copied : min(ret, 0);
+		if (!(flags & MSG_PEEK))
+			tell_window(sk);
+		wait_for_data(sk, &timeo, pos);
+		/* Another reader may have been here meanwhile. */
+		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->copied))
+			pos = ss->copied;
+	}
+	return copied;
+}
+
+/**
+ * sovia_recvmsg() - struct proto::recvmsg
+ * @sk: the socket
+ * @msg: where the data goes
+ * @len: bytes wanted
+ * @flags: MSG_*
+ * @addr_len: not touched: a stream has no addresses
+ *
+ * Context: process, may sleep; no locks.
+ * Return: bytes, 0 at the end of the stream, or a negative errno.
+ */
+int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
+		  int *addr_len)
+{
+	int ret;
+
+	if (unlikely(flags & MSG_ERRQUEUE))
+		return inet_recv_error(sk, msg, len, addr_len);
+	lock_sock(sk);
+	ret = recv_locked(sk, msg, len, flags);
+	if (ret > 0 && !(flags & MSG_PEEK))
+		tell_window(sk);
+	release_sock(sk);
+	return ret;
+}
+
+static bool readable(struct sock *sk)
+{
+	return sovia_inq(sk) >= sock_rcvlowat(sk, 0, INT_MAX);
+}
+
+/* Writable, or woken when it is. */
+static __poll_t poll_write(struct sock *sk)
+{
+	const __poll_t out = EPOLLOUT | EPOLLWRNORM;
+
+	if (sk->sk_shutdown & SEND_SHUTDOWN)
+		return out;
+	if (sk_stream_is_writeable(sk))
+		return out;
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
+	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	/* Pairs with the destructor's wake-up: the flag first, then the look. */
+	smp_mb__after_atomic();
+	return sk_stream_is_writeable(sk) ? out : 0;
+}
+
+/**
+ * sovia_poll() - struct proto_ops::poll
+ * @file: not used
+ * @sock: the socket
+ * @wait: where to wait
+ *
+ * Context: process; no locks.
+ * Return: EPOLL* bits as TCP's.
+ */
+__poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	struct sock *sk = sock->sk;
+	__poll_t mask = 0;
+	u8 shutdown;
+	int state;
+
+	sock_poll_wait(file, sock, wait);
+	state = smp_load_acquire(&sk->sk_state);
+	if (state == TCP_LISTEN)
+		return list_empty_careful(&sovia_sk(sk)->accept_q) ? 0 : EPOLLIN | EPOLLRDNORM;
+
+	shutdown = READ_ONCE(sk->sk_shutdown);
+	if (shutdown == SHUTDOWN_MASK || state == TCP_CLOSE)
+		mask |= EPOLLHUP;
+	if (shutdown & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	if (state != TCP_SYN_SENT) {
+		if (readable(sk))
+			mask |= EPOLLIN | EPOLLRDNORM;
+		mask |= poll_write(sk);
+	}
+	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+		mask |= EPOLLERR;
+	return mask;
+}

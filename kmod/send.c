@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From the program to the lane (KSOVIA 3.2).
+ *
+ * sendmsg() copies into messages on sk_write_queue; sovia_push() hands them to
+ * the lane while the peer's window, the lane's turn, and the rules of combining
+ * allow.  A message that has not been handed over yet still grows (SOVIA 4.2).
+ *
+ * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
+ * completed; its destructor (sock_wfree) wakes the writer.
+ */
+#include <linux/sched/signal.h>
+#include "sock.h"
+
+/* A payload that starts up to this size lies behind the header. */
+#define SOVIA_LINEAR		1024
+/* TCP_CORK and MSG_MORE hold a message back this long at most. */
+#define SOVIA_CORK_MAX		msecs_to_jiffies(200)
+/* A request for an acknowledgement for each such part of the buffer. */
+#define SOVIA_ASK_PARTS		4
+
+/**
+ * sovia_outq() - SIOCOUTQ
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: bytes that the peer has not acknowledged.
+ */
+int sovia_outq(const struct sock *sk)
+{
+	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
+}
+
+/**
+ * sovia_stream_memory_free() - struct proto::stream_memory_free
+ * @sk: the socket
+ * @wake: asked by somebody who would wake the writer: then only if it is worth it
+ *
+ * Context: any.
+ * Return: true if the writer may go on.
+ */
+bool sovia_stream_memory_free(const struct sock *sk, int wake)
+{
+	int used = sk_wmem_alloc_get(sk);
+	int size = READ_ONCE(sk->sk_sndbuf);
+
+	return wake ? used <= size - size / 3 : used < size;
+}
+
+/**
+ * sovia_write_space() - sk->sk_write_space: a message has been freed
+ * @sk: the socket, pinned by what is left of the message's charge
+ *
+ * Context: any.
+ */
+void sovia_write_space(struct sock *sk)
+{
+	/* The socket may be orphaned meanwhile; struct socket goes with RCU. */
+	rcu_read_lock();
+	if (READ_ONCE(sk->sk_socket))
+		sk_stream_write_space(sk);
+	rcu_read_unlock();
+}
+
+/**
+ * sovia_purge_send() - throw away what has not been sent
+ * @sk: the socket
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_purge_send(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(&sk->sk_write_queue))) {
+		atomic_sub(skb->len, &ss->conn.outq);
+		kfree_skb(skb);
+	}
+	WRITE_ONCE(ss->snd_queued, 0);
+	sovia_conn_purge(&ss->conn);
+}
+
+/* ---- handing over ---------------------------------------------------- */
+
+/* Cut a message at @len; the rest takes its place in the queue behind it. */
+static int split(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	struct sk_buff *rest;
+	int linear = max_t(int, skb_headlen(skb) - (int)len, 0);
+
+	rest = sovia_msg_alloc(linear, GFP_ATOMIC | __GFP_NOWARN);
+	if (!rest)
+		return -ENOMEM;
+	skb_set_owner_w(rest, sk);
+	*SOVIA_TX_CB(rest) = *SOVIA_TX_CB(skb);
+	skb_split(skb, rest, len);
+	SOVIA_TX_CB(skb)->len = skb->len;
+	SOVIA_TX_CB(rest)->len = rest->len;
+	__skb_queue_after(&sk->sk_write_queue, skb, rest);
+	return 0;
+}
+
+/* Would the message gain from waiting for more? */
+static bool held_back(const struct sovia_sock *ss)
+{
+	return (ss->cork || ss->more) && !ss->flush;
+}
+
+/* Have the peer acknowledge often enough to keep the writer going. */
+static void ask(struct sock *sk, struct sk_buff *skb)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	ss->snd_unasked += skb->truesize;
+	if (ss->snd_unasked < READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS)
+		return;
+	ss->snd_unasked = 0;
+	SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
+}
+
+static void hand_over(struct sock *sk, struct sk_buff *skb)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	__skb_unlink(skb, &sk->sk_write_queue);
+	ss->snd_nxt += skb->len;
+	WRITE_ONCE(ss->snd_queued, ss->snd_queued - skb->len);
+	if (SOVIA_TX_CB(skb)->type == SOVIA_FIN) {
+		ss->fin_sent = true;
+		SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
+	} else {
+		ask(sk, skb);
+	}
+	sovia_conn_send(&ss->conn, skb);
+}
+
+/* May the first message of the queue go?  Cuts it to the window if need be. */
+static bool may_go(struct sock *sk, struct sk_buff *skb, u32 full)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool data = SOVIA_TX_CB(skb)->type == SOVIA_DATA;
+	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
+	bool small = data && last && skb->len < full;
+	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+
+	if (small && held_back(ss)) {
+		if (!timer_pending(&ss->cork_timer))
+			sk_reset_timer(sk, &ss->cork_timer, jiffies + SOVIA_CORK_MAX);
+		return false;
+	}
+	if (data && skb->len > room && (!room || split(sk, skb, room))) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
+		return false;
+	}
+	return sovia_conn_room(&ss->conn, small && !ss->nodelay);
+}
+
+/**
+ * sovia_push() - hand to the lane what may go
+ * @sk: the socket
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_push(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sk_buff *skb;
+	u32 full;
+
+	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT))
+		return;
+	full = sovia_conn_payload(&ss->conn);
+	while ((skb = skb_peek(&sk->sk_write_queue)) && may_go(sk, skb, full))
+		hand_over(sk, skb);
+	if (!skb)
+		ss->flush = false;
+}
+
+/**
+ * sovia_cork_timeout() - a message has been corked for long enough
+ * @timer: struct sovia_sock::cork_timer; its reference is consumed
+ *
+ * Context: softirq.
+ */
+void sovia_cork_timeout(struct timer_list *timer)
+{
+	struct sovia_sock *ss = from_timer(ss, timer, cork_timer);
+	struct sock *sk = (struct sock *)ss;
+
+	WRITE_ONCE(ss->flush, true);
+	sovia_defer(sk, SOVIA_DEFER_PUSH, 0);
+	sock_put(sk);
+}
+
+/**
+ * sovia_queue_fin() - end the stream after what is queued
+ * @sk: FIN_WAIT1 or LAST_ACK
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_queue_fin(struct sock *sk)
+{
+	struct sk_buff *skb;
+
+	skb = sovia_msg_alloc(0, GFP_KERNEL | __GFP_NOFAIL);
+	SOVIA_TX_CB(skb)->type = SOVIA_FIN;
+	skb_set_owner_w(skb, sk);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+	sovia_push(sk);
+}
+
+/* ---- copying --------------------------------------------------------- */
+
+/* Append to the linear part of a message. */
+static int append_linear(struct sk_buff *skb, struct iov_iter *from, int len)
+{
+	if (!copy_from_iter_full(skb_put(skb, len), len, from)) {
+		skb_trim(skb, skb->len - len);
+		return -EFAULT;
+	}
+	return len;
+}
+
+/* Append to the pages of a message; 0 if it has no room for another one. */
+static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int len,
+		       int max_frags)
+{
+	struct page_frag *pfrag = sk_page_frag(sk);
+	int i = skb_shinfo(skb)->nr_frags;
+	bool merge;
+
+	if (!sk_page_frag_refill(sk, pfrag))
+		return -ENOBUFS;
+	merge = skb_can_coalesce(skb, i, pfrag->page, pfrag->offset);
+	if (!merge && i >= max_frags)
+		return 0;
+	len = min_t(int, len, pfrag->size - pfrag->offset);
+	if (copy_page_from_iter(pfrag->page, pfrag->offset, len, from) != len)
+		return -EFAULT;
+	if (merge) {
+		skb_frag_size_add(&skb_shinfo(skb)->frags[i - 1], len);
+	} else {
+		get_page(pfrag->page);
+		skb_fill_page_desc(skb, i, pfrag->page, pfrag->offset, len);
+	}
+	pfrag->offset += len;
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
+	refcount_add(len, &sk->sk_wmem_alloc);
+	return len;
+}
+
+/* Append to a message; 0 if it is full, or a negative errno. */
+static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int full)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	int len = min_t(size_t, full - (int)skb->len, iov_iter_count(from));
+	int room = skb_is_nonlinear(skb) ? 0 : skb_tailroom(skb);
+
+	if (len <= 0)
+		return 0;
+	if (room)
+		len = append_linear(skb, from, min(len, room));
+	else
+		len = append_page(sk, skb, from, len, sovia_conn_max_frags(&ss->conn));
+	if (len > 0) {
+		SOVIA_TX_CB(skb)->len = skb->len;
+		atomic_add(len, &ss->conn.outq);
+		WRITE_ONCE(ss->snd_queued, ss->snd_queued + len);
+	}
+	return len;
+}
+
+/* The message to append to: the last one, or a new one. */
+static struct sk_buff *tail_message(struct sock *sk, size_t left)
+{
+	struct sk_buff *skb;
+
+	skb = sovia_msg_alloc(left <= SOVIA_LINEAR ? left : 0, sk->sk_allocation);
+	if (!skb)
+		return NULL;
+	SOVIA_TX_CB(skb)->type = SOVIA_DATA;
+	skb_set_owner_w(skb, sk);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+	return skb;
+}
+
+static void drop_empty_tail(struct sock *sk)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+
+	if (skb && !skb->len && SOVIA_TX_CB(skb)->type == SOVIA_DATA) {
+		__skb_unlink(skb, &sk->sk_write_queue);
+		kfree_skb(skb);
+	}
+}
+
+static int wait_for_memory(struct sock *sk, long *timeo)
+{
+	sovia_push(sk);
+	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	/* Pairs with the destructor: the flag is set before we look again. */
+	smp_mb__after_atomic();
+	if (sk_stream_memory_free(sk))
+		return 0;
+	return sk_stream_wait_memory(sk, timeo);
+}
+
+/* Copy some of the data.  Returns bytes, 0 to try again, or a negative errno. */
+static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, long *timeo)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+	int len;
+
+	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full) {
+		len = append(sk, skb, &msg->msg_iter, full);
+		if (len > 0)
+			sovia_stat_inc(sovia_net(sock_net(sk)), combined);
+		if (len)
+			return len;
+	}
+	if (!sk_stream_memory_free(sk))
+		return wait_for_memory(sk, timeo);
+	skb = tail_message(sk, msg_data_left(msg));
+	if (!skb)
+		return -ENOBUFS;
+	len = append(sk, skb, &msg->msg_iter, full);
+	if (len <= 0)
+		drop_empty_tail(sk);
+	return len;
+}
+
+static int check_sendable(struct sock *sk, struct msghdr *msg, long *timeo)
+{
+	if (msg->msg_flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	if ((1 << sk->sk_state) & ~(TCPF_ESTABLISHED | TCPF_CLOSE_WAIT)) {
+		int err = sk_stream_wait_connect(sk, timeo);
+
+		if (err)
+			return err;
+	}
+	if (sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN))
+		return -EPIPE;
+	return 0;
+}
+
+/* Send a message that is full as soon as it is, not when the call ends. */
+static void push_full(struct sock *sk, u32 full)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
+
+	if (skb && skb->len >= full)
+		sovia_push(sk);
+}
+
+static int send_locked(struct sock *sk, struct msghdr *msg)
+{
+	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	struct sovia_sock *ss = sovia_sk(sk);
+	int err, ret, copied = 0;
+	u32 full;
+
+	err = check_sendable(sk, msg, &timeo);
+	if (err)
+		return sk_stream_error(sk, msg->msg_flags, err);
+	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
+	ss->more = msg->msg_flags & MSG_MORE;
+	full = sovia_conn_payload(&ss->conn);
+	while (msg_data_left(msg)) {
+		ret = copy_some(sk, msg, full, &timeo);
+		if (ret < 0) {
+			err = ret;
+			break;
+		}
+		copied += ret;
+		push_full(sk, full);
+		if (sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN)) {
+			err = -EPIPE;
+			break;
+		}
+	}
+	sovia_push(sk);
+	if (copied)
+		return copied;
+	if (err == -EAGAIN)
+		sk->sk_write_space(sk);
+	return err ? sk_stream_error(sk, msg->msg_flags, err) : 0;
+}
+
+/**
+ * sovia_sendmsg() - struct proto::sendmsg
+ * @sk: the socket
+ * @msg: data and flags; an address in it is ignored, as TCP does
+ * @len: bytes of data
+ *
+ * Context: process, may sleep; no locks.
+ * Return: bytes taken, or a negative errno.
+ */
+int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	int ret;
+
+	lock_sock(sk);
+	ret = send_locked(sk, msg);
+	release_sock(sk);
+	return ret;
+}

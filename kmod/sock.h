@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The socket layer: struct sovia_sock and what its files share.
+ *
+ *	af_sovia.c	family, proto_ops, module
+ *	state.c		states of a connection, one table, one gate
+ *	addr.c		which link leads to an address
+ *	port.c		binding, finding listeners
+ *	connect.c	connect, and the client's half of set-up
+ *	listen.c	listen, accept, and the server's half of set-up
+ *	send.c		from the program to the lane
+ *	recv.c		from the lane to the program
+ *	close.c		shutdown, close, FIN and RESET
+ *	control.c	control messages of the peer
+ *	sockopt.c	options
+ */
+#ifndef _SOVIA_SOCK_H
+#define _SOVIA_SOCK_H
+
+#include <linux/ipv6.h>
+#include <net/inet_sock.h>
+#include <net/sock.h>
+#include <net/tcp_states.h>
+#include "link.h"
+#include "net.h"
+#include "state.h"
+
+/* What SO_PROTOCOL answers and what tells our sockets from TCP's. */
+#define SOVIA_SK_PROTOCOL	254
+
+/* What happens to a socket in softirq or in the connection thread. */
+enum sovia_deferred {
+	SOVIA_DEFER_UP,
+	SOVIA_DEFER_ACCEPT,
+	SOVIA_DEFER_REFUSE,
+	SOVIA_DEFER_FIN,
+	SOVIA_DEFER_FINACK,
+	SOVIA_DEFER_RESET,
+	SOVIA_DEFER_DOWN,
+	SOVIA_DEFER_PUSH,
+	SOVIA_DEFER_COUNT
+};
+
+/**
+ * struct sovia_sock - an AF_SOVIA socket
+ * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
+ * @conn: the link layer's part
+ * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
+ * @port_bound: it is there.  Socket lock.
+ * @accept_q: listener: children ready for accept().  Socket lock.
+ * @accept_node: child: in its listener's @accept_q.  The listener's socket lock.
+ * @deferred: enum sovia_deferred bits, done when the owner releases the socket
+ * @deferred_arg: argument of each of them
+ * @snd_lim: stream offset up to which the peer lets us send.  Written by the
+ *	lane's bottom half alone (one at a time), read under the socket lock.
+ * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
+ * @snd_unasked: bytes of buffer sent since the last request for an
+ *	acknowledgement.  Socket lock.
+ * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
+ * @fin_sent: our FIN is on its way.  Socket lock.
+ * @nodelay: TCP_NODELAY.  Socket lock.
+ * @cork: TCP_CORK.  Socket lock.
+ * @more: the last send said MSG_MORE.  Socket lock.
+ * @flush: the cork has lasted long enough.  Socket lock.
+ * @connect_deadline: connect() gives up then, jiffies.  Socket lock.
+ * @retry_delay: until CONN is sent again to a busy listener, jiffies
+ * @link_retries: how often a stale link may be replaced under connect()
+ * @cork_timer: flushes what was corked for too long; holds a reference
+ * @rcv_nxt: stream offset of the next byte from the peer
+ * @copied: stream offset of the next byte for the program
+ * @rx_open: data may come
+ * @rx_fin: the peer said FIN, no data may come
+ * @rx_closed: the program closed the socket, data is refused
+ * @orphan_acked: conn.acked when the orphan timer looked last
+ * @inet6: IPv6's part
+ *
+ * From @rcv_nxt to @rx_closed protected by sk_receive_queue.lock.
+ *
+ * Life: socket() or a CONN makes it; close() orphans it; it is destroyed (its
+ * last own reference dropped) when it is both orphaned and CLOSE, and freed after
+ * a grace period when its messages are off the lane.
+ */
+struct sovia_sock {
+	struct inet_sock	inet;	/* must be first */
+	struct sovia_conn	conn;
+	struct hlist_node	port_node;
+	bool			port_bound;
+	struct list_head	accept_q;
+	struct list_head	accept_node;
+	unsigned long		deferred;
+	u32			deferred_arg[SOVIA_DEFER_COUNT];
+	u32			snd_lim;
+	u32			snd_nxt;
+	u32			snd_unasked;
+	u32			snd_queued;
+	bool			fin_sent;
+	bool			nodelay;
+	bool			cork;
+	bool			more;
+	bool			flush;
+	unsigned long		connect_deadline;
+	unsigned long		retry_delay;
+	unsigned int		link_retries;
+	struct timer_list	cork_timer;
+	u32			rcv_nxt;
+	u32			copied;
+	bool			rx_open;
+	bool			rx_fin;
+	bool			rx_closed;
+	s64			orphan_acked;
+	struct ipv6_pinfo	inet6;	/* must be last: see inet6_sk_generic() */
+};
+
+/**
+ * struct sovia_rx_cb - skb->cb of received data in sk_receive_queue
+ * @off: bytes of it that the program has read.  Socket lock.
+ */
+struct sovia_rx_cb {
+	u32	off;
+};
+
+#define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)
+
+static inline struct sovia_sock *sovia_sk(const struct sock *sk)
+{
+	return (struct sovia_sock *)sk;
+}
+
+static inline struct sovia_sock *conn_sovia(const struct sovia_conn *conn)
+{
+	return sovia_sk(conn->sk);
+}
+
+/* af_sovia.c */
+extern struct proto sovia_prot;
+void sovia_sock_init(struct sock *sk);
+void sovia_reset_stream(struct sock *sk);
+void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
+void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
+
+/* addr.c */
+int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
+		struct sovia_pair *pair, const struct sovia_provider **prov);
+
+/* port.c */
+int sovia_get_port(struct sock *sk, unsigned short snum);
+void sovia_put_port(struct sock *sk);
+void sovia_inherit_port(struct sock *child);
+struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
+				 u16 port);
+
+/* connect.c */
+int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
+void sovia_link_came_up(struct sock *sk);
+void sovia_link_went_down(struct sock *sk, int err);
+void sovia_accepted(struct sock *sk);
+void sovia_refused(struct sock *sk, u32 code);
+void sovia_connect_timeout(struct sock *sk);
+
+/* listen.c */
+int sovia_listen(struct socket *sock, int backlog);
+struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
+void sovia_listen_stop(struct sock *sk);
+void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
+			const struct sovia_msg *msg);
+
+/* send.c */
+int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
+void sovia_push(struct sock *sk);
+void sovia_queue_fin(struct sock *sk);
+void sovia_purge_send(struct sock *sk);
+bool sovia_stream_memory_free(const struct sock *sk, int wake);
+void sovia_write_space(struct sock *sk);
+void sovia_cork_timeout(struct timer_list *timer);
+int sovia_outq(const struct sock *sk);
+
+/* recv.c */
+int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
+		  int *addr_len);
+bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
+		     const struct sovia_msg *msg);
+void sovia_rx_open(struct sock *sk);
+bool sovia_rx_close(struct sock *sk);
+int sovia_inq(struct sock *sk);
+__poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
+
+/* close.c */
+void sovia_close(struct sock *sk, long timeout);
+void sovia_shutdown(struct sock *sk, int how);
+int sovia_disconnect(struct sock *sk, int flags);
+bool sovia_step(struct sock *sk, enum sovia_event event);
+void sovia_done(struct sock *sk, int err);
+void sovia_abort(struct sock *sk, int err, u32 code);
+void sovia_destroy(struct sock *sk);
+void sovia_discard_child(struct sock *child);
+void sovia_orphan_timeout(struct sock *sk);
+void sovia_arm_orphan(struct sock *sk);
+
+/* control.c */
+void sovia_update_window(struct sock *sk, u32 window);
+void sovia_release_cb(struct sock *sk);
+void sovia_defer(struct sock *sk, enum sovia_deferred what, u32 arg);
+void sovia_sk_timeout(struct timer_list *timer);
+
+/* sockopt.c */
+int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
+		     unsigned int optlen);
+int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,
+		     int __user *optlen);
+int sovia_ioctl_value(struct sock *sk, int cmd, int *value);
+
+#endif /* _SOVIA_SOCK_H */

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages and hellos, between wire and host order.
+ *
+ * What arrives is checked here once, against what its type allows; the layers
+ * above see struct sovia_msg only.  Checks that need state (sequence, credit,
+ * window, ports) belong to the owner of that state.
+ */
+#include <linux/build_bug.h>
+#include <linux/kernel.h>
+#include "wire.h"
+
+/* What each type may carry. */
+static const struct {
+	bool	known;
+	bool	ports;		/* needs both ports, otherwise must have none */
+	bool	payload;	/* free length, otherwise exactly @exact */
+	u8	exact;
+} sovia_types[SOVIA_TYPE_COUNT] = {
+	[SOVIA_DATA]	= { .known = true, .ports = true, .payload = true },
+	[SOVIA_ACK]	= { .known = true },
+	[SOVIA_WAKEUP]	= { .known = true, .ports = true },
+	[SOVIA_FIN]	= { .known = true, .ports = true },
+	[SOVIA_FINACK]	= { .known = true, .ports = true },
+	[SOVIA_CONN]	= { .known = true, .ports = true,
+			    .exact = sizeof(struct sovia_conn_body) },
+	[SOVIA_ACCEPT]	= { .known = true, .ports = true },
+	[SOVIA_REFUSE]	= { .known = true, .ports = true },
+	[SOVIA_RESET]	= { .known = true, .ports = true },
+	[SOVIA_PROBE]	= { .known = true },
+};
+
+/**
+ * sovia_msg_parse() - check a received message and read its header
+ * @skb: the message; its data starts at the header
+ * @max_payload: what this side announced in its hello
+ * @msg: the result, valid on success only
+ *
+ * Context: any.
+ * Return: 0, -EMSGSIZE bad length, -EPROTONOSUPPORT bad version, -EOPNOTSUPP
+ * unknown type, -EINVAL fields that the type does not allow.
+ */
+int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg)
+{
+	struct sovia_hdr buf;
+	const struct sovia_hdr *hdr;
+
+	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (hdr->version != SOVIA_WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	if (hdr->type >= SOVIA_TYPE_COUNT || !sovia_types[hdr->type].known)
+		return -EOPNOTSUPP;
+
+	msg->type = hdr->type;
+	msg->flags = be16_to_cpu(hdr->flags);
+	msg->len = be32_to_cpu(hdr->len);
+	msg->seq = be32_to_cpu(hdr->seq);
+	msg->ack = be32_to_cpu(hdr->ack);
+	msg->sport = be16_to_cpu(hdr->sport);
+	msg->dport = be16_to_cpu(hdr->dport);
+	msg->window = be32_to_cpu(hdr->window);
+	msg->ref = be32_to_cpu(hdr->ref);
+	msg->code = be32_to_cpu(hdr->code);
+
+	if (msg->len != skb->len - sizeof(*hdr))
+		return -EMSGSIZE;
+	if (sovia_types[msg->type].payload) {
+		if (!msg->len || msg->len > max_payload)
+			return -EMSGSIZE;
+	} else if (msg->len != sovia_types[msg->type].exact) {
+		return -EMSGSIZE;
+	}
+	if (sovia_types[msg->type].ports ? !msg->sport || !msg->dport :
+					   msg->sport || msg->dport)
+		return -EINVAL;
+	if (msg->code >= SOVIA_CODE_COUNT)
+		msg->code = SOVIA_CODE_NONE;
+	return 0;
+}
+
+/**
+ * sovia_msg_build() - write a header
+ * @hdr: where to
+ * @msg: what
+ *
+ * Context: any.
+ */
+void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg)
+{
+	BUILD_BUG_ON(sizeof(struct sovia_hdr) != 32);
+	BUILD_BUG_ON(sizeof(struct sovia_hello) != 12);
+	BUILD_BUG_ON(sizeof(struct sovia_conn_body) != 32);
+
+	hdr->version = SOVIA_WIRE_VERSION;
+	hdr->type = msg->type;
+	hdr->flags = cpu_to_be16(msg->flags);
+	hdr->len = cpu_to_be32(msg->len);
+	hdr->seq = cpu_to_be32(msg->seq);
+	hdr->ack = cpu_to_be32(msg->ack);
+	hdr->sport = cpu_to_be16(msg->sport);
+	hdr->dport = cpu_to_be16(msg->dport);
+	hdr->window = cpu_to_be32(msg->window);
+	hdr->ref = cpu_to_be32(msg->ref);
+	hdr->code = cpu_to_be32(msg->code);
+}
+
+/**
+ * sovia_hello_parse() - check the peer's hello
+ * @hello: what came; private data may be padded, so @len may be larger
+ * @len: bytes that came
+ * @params: the result, valid on success only
+ *
+ * Context: any.
+ * Return: 0, -EMSGSIZE too short, -EPROTO not ours, -EPROTONOSUPPORT another
+ * version, -ERANGE a limit that makes no sense.
+ */
+int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
+		      struct sovia_params *params)
+{
+	if (len < sizeof(*hello))
+		return -EMSGSIZE;
+	if (be32_to_cpu(hello->magic) != SOVIA_WIRE_MAGIC)
+		return -EPROTO;
+	if (hello->version != SOVIA_WIRE_VERSION)
+		return -EPROTONOSUPPORT;
+	params->window = be16_to_cpu(hello->window);
+	params->payload = be32_to_cpu(hello->payload);
+	if (!params->window || params->window > SOVIA_WINDOW_MAX)
+		return -ERANGE;
+	if (params->payload < SOVIA_PAYLOAD_MIN || params->payload > SOVIA_PAYLOAD_MAX)
+		return -ERANGE;
+	return 0;
+}
+
+/**
+ * sovia_hello_build() - write a hello
+ * @hello: where to
+ * @params: what
+ *
+ * Context: any.
+ */
+void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->magic = cpu_to_be32(SOVIA_WIRE_MAGIC);
+	hello->version = SOVIA_WIRE_VERSION;
+	hello->window = cpu_to_be16(params->window);
+	hello->payload = cpu_to_be32(params->payload);
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/wire_test.c"
+#endif

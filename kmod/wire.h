@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Encoding and checking of messages; nothing else reads raw wire fields. */
+#ifndef _SOVIA_WIRE_KMOD_H
+#define _SOVIA_WIRE_KMOD_H
+
+#include <linux/skbuff.h>
+#include <sovia/wire.h>
+
+/**
+ * struct sovia_msg - a message header in host order
+ * @type: enum sovia_type
+ * @flags: SOVIA_F_*
+ * @len: payload bytes
+ * @seq: number in the lane
+ * @ack: cumulative acknowledgement
+ * @sport: the sender's port
+ * @dport: the receiver's port
+ * @window: stream offset limit
+ * @ref: number of the message answered
+ * @code: enum sovia_code
+ */
+struct sovia_msg {
+	u8	type;
+	u16	flags;
+	u32	len;
+	u32	seq;
+	u32	ack;
+	u16	sport;
+	u16	dport;
+	u32	window;
+	u32	ref;
+	u32	code;
+};
+
+/**
+ * struct sovia_params - what a hello says, in host order
+ * @window: messages the peer takes unacknowledged
+ * @payload: largest payload the peer takes
+ */
+struct sovia_params {
+	u16	window;
+	u32	payload;
+};
+
+int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);
+void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg);
+int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
+		      struct sovia_params *params);
+void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params);
+
+/**
+ * sovia_before() - is offset or sequence number @a before @b, modulo 2^32
+ * @a: first number
+ * @b: second number
+ *
+ * Return: true if it is.
+ */
+static inline bool sovia_before(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0;
+}
+
+/**
+ * sovia_sequenced() - does a message of this type take a number of the lane
+ * @type: enum sovia_type
+ *
+ * Return: true for every type but ACK.
+ */
+static inline bool sovia_sequenced(u8 type)
+{
+	return type != SOVIA_ACK;
+}
+
+#endif /* _SOVIA_WIRE_KMOD_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * AF_SOVIA: stream sockets on RDMA.
+ *
+ * Opening
+ *	socket(AF_SOVIA, SOCK_STREAM, SOVIAPROTO_V4)	IPv4 addresses (protocol 0)
+ *	socket(AF_SOVIA, SOCK_STREAM, SOVIAPROTO_V6)	IPv6 addresses
+ *
+ *	SOCK_NONBLOCK and SOCK_CLOEXEC may be or-ed into the type as usual.
+ *	Any other type answers ESOCKTNOSUPPORT, any other protocol
+ *	EPROTONOSUPPORT.
+ *
+ * Family number
+ *	Linux has no number left for a family of a module (AF_MAX is fixed when
+ *	the kernel is built), so AF_SOVIA borrows one that Linux no longer
+ *	implements: 19, once AF_ECONET.  Another may be chosen with
+ *	"modprobe sovia family=N"; the number in use can be read from
+ *	/sys/module/sovia/parameters/family.
+ *
+ * Addresses
+ *	Calls take and return struct sockaddr_in with AF_INET, or struct
+ *	sockaddr_in6 with AF_INET6.  SO_DOMAIN answers AF_INET or AF_INET6.
+ *	The port space is AF_SOVIA's own: a TCP socket on the same port does
+ *	not collide.  An IPv6 socket accepts IPv4 peers as v4-mapped addresses
+ *	unless IPV6_V6ONLY is set.
+ *
+ * Options
+ *	SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6 options are those of the kernel.
+ *	IPPROTO_TCP options TCP_NODELAY, TCP_CORK, TCP_INFO, TCP_MAXSEG (read
+ *	only) and TCP_QUICKACK are understood; any other answers ENOPROTOOPT.
+ *
+ * TCP_INFO
+ *	tcpi_state, tcpi_options (0), tcpi_rto (0), tcpi_snd_mss, tcpi_rcv_mss,
+ *	tcpi_unacked (messages queued or in flight), tcpi_rcv_space,
+ *	tcpi_notsent_bytes, tcpi_bytes_acked, tcpi_bytes_received,
+ *	tcpi_bytes_sent and tcpi_snd_wnd (6.12 and later) have TCP's meaning;
+ *	every other field is 0.
+ *
+ * Observation
+ *	/proc/net/sovia/stat	counters of the namespace, "name value" lines
+ *	/proc/net/sovia/sock	one line a socket
+ *	/proc/net/sovia/link	one line a link
+ */
+#ifndef _UAPI_LINUX_SOVIA_H
+#define _UAPI_LINUX_SOVIA_H
+
+#define SOVIA_FAMILY_DEFAULT	19
+
+#ifndef AF_SOVIA
+#define AF_SOVIA		SOVIA_FAMILY_DEFAULT
+#define PF_SOVIA		AF_SOVIA
+#endif
+
+/* Protocols of socket(AF_SOVIA, SOCK_STREAM, protocol). */
+#define SOVIAPROTO_V4		0	/* addresses are struct sockaddr_in */
+#define SOVIAPROTO_V6		1	/* addresses are struct sockaddr_in6 */
+
+#endif /* _UAPI_LINUX_SOVIA_H */
