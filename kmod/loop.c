@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/list.h>
 #include <linux/irq_poll.h>
 #include <linux/kref.h>
 #include <linux/slab.h>
@@ -37,9 +38,12 @@ struct loop_wire {
  * @vi: what the client sees
  * @wire: the wire
  * @side: our index in loop_wire::end
- * @poll: delivers @rxq and reports @doneq
+ * @poll: delivers @rxq and reports the completions of @sent
  * @rxq: messages for us
- * @doneq: messages of ours that have been handed over
+ * @sent: ring of vi.attr.send_depth messages of ours that have been handed over,
+ *	with a reference each
+ * @head: completions added.  Written by post_send, one at a time.
+ * @tail: completions reported.  Written by @poll.
  */
 struct loop_vi {
 	struct sovia_vi		vi;
@@ -47,7 +51,9 @@ struct loop_vi {
 	unsigned int		side;
 	struct irq_poll		poll;
 	struct sk_buff_head	rxq;
-	struct sk_buff_head	doneq;
+	struct sk_buff		**sent;
+	unsigned int		head;
+	unsigned int		tail;
 };
 
 /**
@@ -77,13 +83,27 @@ static void wire_put(struct loop_wire *wire)
 	kref_put(&wire->kref, wire_free);
 }
 
+/* The next completion, or NULL. */
+static struct sk_buff *next_sent(struct loop_vi *lv)
+{
+	struct sk_buff *skb;
+
+	/* Pairs with the release in loop_post_send(). */
+	if (lv->tail == smp_load_acquire(&lv->head))
+		return NULL;
+	skb = lv->sent[lv->tail % lv->vi.attr.send_depth];
+	/* The slot may be used again from here on. */
+	smp_store_release(&lv->tail, lv->tail + 1);
+	return skb;
+}
+
 static int loop_poll(struct irq_poll *poll, int budget)
 {
 	struct loop_vi *lv = container_of(poll, struct loop_vi, poll);
 	struct sk_buff *skb;
 	int done = 0;
 
-	while (done < budget && (skb = skb_dequeue(&lv->doneq))) {
+	while (done < budget && (skb = next_sent(lv))) {
 		lv->vi.client->sent(&lv->vi, skb);
 		kfree_skb(skb);
 		done++;
@@ -96,7 +116,8 @@ static int loop_poll(struct irq_poll *poll, int budget)
 	if (done < budget) {
 		irq_poll_complete(poll);
 		/* Something may have come between the last look and now. */
-		if (!skb_queue_empty(&lv->rxq) || !skb_queue_empty(&lv->doneq))
+		if (!skb_queue_empty_lockless(&lv->rxq) ||
+		    lv->tail != READ_ONCE(lv->head))
 			irq_poll_sched(poll);
 	}
 	return done;
@@ -110,6 +131,11 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 
 	if (!lv)
 		return NULL;
+	lv->sent = kvcalloc(attr->send_depth, sizeof(*lv->sent), GFP_KERNEL);
+	if (!lv->sent) {
+		kfree(lv);
+		return NULL;
+	}
 	lv->vi.prov = &sovia_loop_provider;
 	lv->vi.client = client;
 	lv->vi.context = context;
@@ -117,9 +143,19 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 	lv->vi.attr = *attr;
 	lv->vi.max_frags = MAX_SKB_FRAGS;
 	skb_queue_head_init(&lv->rxq);
-	skb_queue_head_init(&lv->doneq);
 	irq_poll_init(&lv->poll, LOOP_POLL_WEIGHT, loop_poll);
 	return lv;
+}
+
+static void loop_free(struct loop_vi *lv)
+{
+	struct sk_buff *skb;
+
+	skb_queue_purge(&lv->rxq);
+	while ((skb = next_sent(lv)))
+		kfree_skb(skb);
+	kvfree(lv->sent);
+	kfree(lv);
 }
 
 static struct loop_wire *wire_alloc(void)
@@ -180,7 +216,7 @@ static struct sovia_vi *loop_connect(struct net *net, const struct sovia_pair *p
 	err = loop_send_request(net, pair, hello, wire);
 	if (err) {
 		wire_put(wire);
-		kfree(lv);
+		loop_free(lv);
 		return ERR_PTR(err);
 	}
 	return &lv->vi;
@@ -242,6 +278,8 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 	struct sk_buff *clone;
 	int err = -ENOTCONN;
 
+	if (lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)
+		return -EAGAIN;
 	clone = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
 	if (!clone)
 		return -EAGAIN;
@@ -249,7 +287,8 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 	peer = wire->end[!lv->side];
 	if (peer) {
 		skb_queue_tail(&peer->rxq, clone);
-		skb_queue_tail(&lv->doneq, skb_get(skb));
+		lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
+		smp_store_release(&lv->head, lv->head + 1);
 		irq_poll_sched(&peer->poll);
 		if (peer != lv)
 			irq_poll_sched(&lv->poll);
@@ -282,10 +321,8 @@ static void loop_destroy(struct sovia_vi *vi)
 
 	/* Nobody finds us on the wire any more, so the queues only shrink. */
 	irq_poll_disable(&lv->poll);
-	skb_queue_purge(&lv->rxq);
-	skb_queue_purge(&lv->doneq);
 	wire_put(lv->wire);
-	kfree(lv);
+	loop_free(lv);
 }
 
 static int loop_listen(struct net *net, void (*request)(struct sovia_vi_request *req))

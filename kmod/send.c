@@ -55,10 +55,21 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
  */
 void sovia_write_space(struct sock *sk)
 {
+	struct socket_wq *wq;
+	struct socket *sock;
+
 	/* The socket may be orphaned meanwhile; struct socket goes with RCU. */
 	rcu_read_lock();
-	if (READ_ONCE(sk->sk_socket))
-		sk_stream_write_space(sk);
+	sock = READ_ONCE(sk->sk_socket);
+	wq = rcu_dereference(sk->sk_wq);
+	if (sock && wq && sovia_stream_memory_free(sk, 1)) {
+		clear_bit(SOCK_NOSPACE, &sock->flags);
+		if (skwq_has_sleeper(wq))
+			wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
+						   EPOLLWRBAND);
+		if (wq->fasync_list && !(sk->sk_shutdown & SEND_SHUTDOWN))
+			sock_wake_async(wq, SOCK_WAKE_SPACE, POLL_OUT);
+	}
 	rcu_read_unlock();
 }
 

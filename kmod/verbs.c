@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Life of a VI on verbs.
+ *
+ *	connect, accept
+ *	      |
+ *	      v          established, then replay
+ *	  CONNECTING ----------> OPENING ----------> OPEN
+ *	      |                     |                 |
+ *	      |     (after the replay, if it failed)  |
+ *	      +---------------------+-----------------+----> DEAD ----> destroyed
+ *	                          closed                 destroy
+ *
+ * verbs_vi_opened() and verbs_vi_die() are the gates: they alone call established
+ * and closed, and decide under verbs_vi::lock who does.  A VI that fails while
+ * it is being opened is closed by whoever opens it, so that closed never
+ * overtakes established.
+ *
+ * Teardown: DEAD, so that no receive is posted and no upcall begins; wait for
+ * rdma_cm's handler and the works; tell the peer; drain the queue pair, after
+ * which no completion is under way; free.
+ */
+
+#define pr_fmt(fmt) "sovia: " fmt
+
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/* Asked for; fewer if the device cannot. */
+#define VERBS_INLINE	128
+
+/* ---- states ---- */
+
+static bool verbs_vi_begin_open(struct verbs_vi *v)
+{
+	bool first;
+
+	spin_lock_bh(&v->lock);
+	first = v->state == VERBS_CONNECTING;
+	if (first)
+		v->state = VERBS_OPENING;
+	spin_unlock_bh(&v->lock);
+	return first;
+}
+
+/* False if another early message has come; it goes first. */
+static bool verbs_vi_end_open(struct verbs_vi *v)
+{
+	bool done;
+
+	spin_lock_bh(&v->lock);
+	done = v->error || list_empty(&v->early);
+	if (done)
+		/* Pairs with the acquire in verbs_rx_done(): receives go up directly. */
+		smp_store_release(&v->state, v->error ? VERBS_DEAD : VERBS_OPEN);
+	spin_unlock_bh(&v->lock);
+	return done;
+}
+
+/**
+ * verbs_vi_opened - the connection stands: tell the client
+ * @v: VI; its peer_hello is set
+ *
+ * Does nothing unless the VI is being connected.
+ *
+ * Context: process, holds the handler mutex of the VI's identifier.
+ */
+void verbs_vi_opened(struct verbs_vi *v)
+{
+	if (!verbs_vi_begin_open(v))
+		return;
+	cancel_delayed_work(&v->deadline);
+	v->vi.client->established(&v->vi, &v->peer_hello, v->peer_hello_len);
+	do
+		verbs_rx_replay(v);
+	while (!verbs_vi_end_open(v));
+	/* Nobody else closes a VI that failed while it was being opened. */
+	if (v->error)
+		v->vi.client->closed(&v->vi, v->error);
+}
+
+/**
+ * verbs_vi_die - the connection is gone: tell the client, once
+ * @v: VI in any state
+ * @err: negative errno for the closed upcall
+ *
+ * Context: any but hard interrupt, verbs_vi::lock not held.
+ */
+void verbs_vi_die(struct verbs_vi *v, int err)
+{
+	bool tell = false;
+
+	spin_lock_bh(&v->lock);
+	switch (v->state) {
+	case VERBS_OPENING:
+		if (!v->error)
+			v->error = err;
+		break;
+	case VERBS_CONNECTING:
+	case VERBS_OPEN:
+		v->state = VERBS_DEAD;
+		tell = true;
+		break;
+	case VERBS_DEAD:
+		break;
+	}
+	spin_unlock_bh(&v->lock);
+	if (!tell)
+		return;
+	cancel_delayed_work(&v->deadline);
+	v->vi.client->closed(&v->vi, err);
+}
+
+/**
+ * verbs_vi_fail - verbs_vi_die() from where the client must not be called
+ * @v: VI in any state but destroyed
+ * @err: negative errno for the closed upcall; the first one counts
+ *
+ * Context: any.
+ */
+void verbs_vi_fail(struct verbs_vi *v, int err)
+{
+	cmpxchg(&v->fail_error, 0, err);
+	queue_work(system_wq, &v->fail_work);
+}
+
+/**
+ * verbs_vi_step - a step of the set-up begins: it gets VERBS_STEP_MS
+ * @v: VI that is being connected
+ *
+ * Context: any.
+ */
+void verbs_vi_step(struct verbs_vi *v)
+{
+	mod_delayed_work(system_wq, &v->deadline, msecs_to_jiffies(VERBS_STEP_MS));
+}
+
+static void verbs_fail_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, fail_work);
+
+	verbs_vi_die(v, READ_ONCE(v->fail_error));
+}
+
+static void verbs_deadline_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi, deadline);
+
+	/* Opened meanwhile?  Only the set-up has deadlines. */
+	if (READ_ONCE(v->state) == VERBS_CONNECTING)
+		verbs_vi_die(v, -ETIMEDOUT);
+}
+
+/**
+ * verbs_vi_failed_wc - a descriptor failed, and the VI with it
+ * @v: VI
+ * @wc: completion; only its wr_cqe and status may be trusted
+ *
+ * The flushed completions that follow the first failed one need nothing: their
+ * descriptors are freed with the VI.
+ *
+ * Context: softirq.
+ */
+void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc)
+{
+	enum verbs_state state = READ_ONCE(v->state);
+
+	switch (wc->status) {
+	case IB_WC_WR_FLUSH_ERR:
+		/* The cause is reported elsewhere, and better, if at all. */
+		if (state == VERBS_OPEN || state == VERBS_OPENING)
+			verbs_vi_fail(v, -ECONNRESET);
+		break;
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		verbs_vi_die(v, -ETIMEDOUT);
+		break;
+	default:
+		if (state != VERBS_DEAD)
+			pr_notice_ratelimited("link to %pI6c: %s\n", &v->vi.pair.remote,
+					      ib_wc_status_msg(wc->status));
+		verbs_vi_die(v, -ECONNRESET);
+		break;
+	}
+}
+
+/* ---- queue pair ---- */
+
+static void verbs_qp_event(struct ib_event *event, void *context)
+{
+	struct verbs_vi *v = context;
+
+	switch (event->event) {
+	case IB_EVENT_COMM_EST:
+		rdma_notify(v->id, IB_EVENT_COMM_EST);
+		break;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		/* may be a hard interrupt */
+		verbs_vi_fail(v, -ECONNRESET);
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * Chooses the pages of a receive descriptor: single ones if the device takes
+ * enough pieces, larger ones otherwise.
+ */
+static int verbs_size_rx(struct verbs_vi *v, const struct ib_device *ibdev)
+{
+	unsigned int rest = v->vi.attr.msg_size - min(v->vi.attr.msg_size, VERBS_HEAD);
+	unsigned int most = min(ibdev->attrs.max_recv_sge - 1, (int)MAX_SKB_FRAGS);
+	unsigned int order = 0;
+
+	while (DIV_ROUND_UP(rest, PAGE_SIZE << order) > most)
+		if (++order > PAGE_ALLOC_COSTLY_ORDER) {
+			pr_warn_ratelimited("%s takes %d pieces: too few for messages of %u bytes\n",
+					    dev_name(&ibdev->dev), ibdev->attrs.max_recv_sge,
+					    v->vi.attr.msg_size);
+			return -EOPNOTSUPP;
+		}
+	v->rx_order = order;
+	v->rx_num_pages = DIV_ROUND_UP(rest, PAGE_SIZE << order);
+	return 0;
+}
+
+/* A message may begin and end anywhere in a page. */
+static void verbs_size_tx(struct verbs_vi *v, const struct ib_device *ibdev)
+{
+	unsigned int pages = v->vi.attr.msg_size / PAGE_SIZE + 2;
+
+	v->max_sge = min3(pages + 1, (unsigned int)MAX_SKB_FRAGS + 1,
+			  (unsigned int)ibdev->attrs.max_send_sge);
+	v->vi.max_frags = v->max_sge - 1;
+}
+
+static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
+{
+	struct ib_qp_init_attr attr = {
+		.event_handler	= verbs_qp_event,
+		.qp_context	= v,
+		.send_cq	= v->cq->cq,
+		.recv_cq	= v->cq->cq,
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+		.qp_type	= IB_QPT_RC,
+		/* one each to drain it */
+		.cap.max_send_wr	= v->vi.attr.send_depth + 1,
+		.cap.max_recv_wr	= v->vi.attr.recv_depth + 1,
+		.cap.max_send_sge	= v->max_sge,
+		.cap.max_recv_sge	= v->rx_num_pages + 1,
+		.cap.max_inline_data	= max_inline,
+	};
+	int err = rdma_create_qp(v->id, verbs_dev_pd(v->dev), &attr);
+
+	if (err)
+		return err;
+	v->qp = v->id->qp;
+	v->max_inline = min(attr.cap.max_inline_data, max_inline);
+	return 0;
+}
+
+/* No device says beforehand how much it sends inline. */
+static int verbs_create_qp(struct verbs_vi *v)
+{
+	unsigned int max_inline;
+	int err;
+
+	for (max_inline = VERBS_INLINE; ; max_inline /= 2) {
+		if (max_inline < sizeof(struct sovia_hdr))
+			max_inline = 0;
+		err = verbs_create_qp_inline(v, max_inline);
+		if (!err || !max_inline)
+			return err;
+	}
+}
+
+/**
+ * verbs_vi_create_qp - give a VI its device, queue pair and descriptors
+ * @v: VI whose identifier rdma_cm has bound to a device
+ *
+ * All receives are posted on success.  Whatever happens, verbs_vi_free() cleans
+ * up.
+ *
+ * Context: process, may sleep; holds the handler mutex of the VI's identifier.
+ * Return: 0 or a negative errno.
+ */
+int verbs_vi_create_qp(struct verbs_vi *v)
+{
+	struct ib_device *ibdev = v->id->device;
+	int err;
+
+	if (!ibdev)
+		return -ENODEV;
+	err = verbs_size_rx(v, ibdev);
+	if (err)
+		return err;
+	verbs_size_tx(v, ibdev);
+	err = verbs_dev_attach(v, ibdev);
+	if (err)
+		return err;
+	err = verbs_create_qp(v);
+	if (err)
+		return err;
+	err = verbs_tx_alloc(v);
+	if (err)
+		return err;
+	err = verbs_rx_alloc(v);
+	if (err)
+		return err;
+	return verbs_rx_post_all(v);
+}
+
+/* ---- life ---- */
+
+/**
+ * verbs_vi_alloc - allocate a VI without an identifier
+ * @pair: see struct sovia_provider::connect
+ * @attr: see there
+ * @hello: see there
+ * @client: see there
+ * @context: see there
+ *
+ * Context: process, may sleep.
+ * Return: the VI, or NULL.  Free it with verbs_vi_free().
+ */
+struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
+				const struct sovia_vi_attr *attr,
+				const struct sovia_hello *hello,
+				const struct sovia_vi_client *client, void *context)
+{
+	struct verbs_vi *v = kzalloc(sizeof(*v), GFP_KERNEL);
+
+	if (!v)
+		return NULL;
+	v->vi.prov = &sovia_verbs_provider;
+	v->vi.client = client;
+	v->vi.context = context;
+	v->vi.pair = *pair;
+	v->vi.attr = *attr;
+	v->hello = *hello;
+	v->state = VERBS_CONNECTING;
+	spin_lock_init(&v->lock);
+	INIT_LIST_HEAD(&v->early);
+	INIT_LIST_HEAD(&v->starved);
+	INIT_WORK(&v->resolve_work, verbs_resolve_work);
+	INIT_WORK(&v->connect_work, verbs_connect_work);
+	INIT_WORK(&v->fail_work, verbs_fail_work);
+	INIT_DELAYED_WORK(&v->deadline, verbs_deadline_work);
+	INIT_DELAYED_WORK(&v->refill_work, verbs_rx_refill_work);
+	return v;
+}
+
+/* No upcall begins after this, nor is a receive posted. */
+static void verbs_vi_silence(struct verbs_vi *v)
+{
+	spin_lock_bh(&v->lock);
+	v->state = VERBS_DEAD;
+	spin_unlock_bh(&v->lock);
+}
+
+/* Waits for the handler that may be running; later ones see a dead VI. */
+static void verbs_vi_flush_events(struct verbs_vi *v)
+{
+	if (!v->id)
+		return;
+	rdma_lock_handler(v->id);
+	rdma_unlock_handler(v->id);
+	cancel_work_sync(&v->resolve_work);
+	cancel_work_sync(&v->connect_work);
+}
+
+static void verbs_vi_free_qp(struct verbs_vi *v)
+{
+	if (!v->qp)
+		return;
+	if (v->started) {
+		rdma_disconnect(v->id);
+		/* Waits for the last completion; its handler may be ours. */
+		ib_drain_qp(v->qp);
+	}
+	cancel_delayed_work_sync(&v->refill_work);
+	verbs_tx_free(v);
+	verbs_rx_free(v);
+	rdma_destroy_qp(v->id);
+}
+
+/**
+ * verbs_vi_free - free a VI in any state
+ * @v: VI
+ *
+ * No upcall is under way, nor comes, when it returns.
+ *
+ * Context: process, may sleep; holds no lock.
+ */
+void verbs_vi_free(struct verbs_vi *v)
+{
+	verbs_vi_silence(v);
+	verbs_vi_flush_events(v);
+	verbs_vi_free_qp(v);
+	if (v->id)
+		rdma_destroy_id(v->id);
+	verbs_dev_detach(v);
+	cancel_work_sync(&v->fail_work);
+	cancel_delayed_work_sync(&v->deadline);
+	kfree(v);
+}
+
+static void verbs_destroy(struct sovia_vi *vi)
+{
+	verbs_vi_free(verbs_vi(vi));
+}
+
+static void verbs_disconnect(struct sovia_vi *vi)
+{
+	struct verbs_vi *v = verbs_vi(vi);
+
+	rdma_lock_handler(v->id);
+	if (v->started)
+		rdma_disconnect(v->id);
+	rdma_unlock_handler(v->id);
+}
+
+const struct sovia_provider sovia_verbs_provider = {
+	.name		= "verbs",
+	.listen		= verbs_listen,
+	.unlisten	= verbs_unlisten,
+	.connect	= verbs_connect,
+	.accept		= verbs_accept,
+	.reject		= verbs_reject,
+	.post_send	= verbs_post_send,
+	.disconnect	= verbs_disconnect,
+	.destroy	= verbs_destroy,
+};
+
+/**
+ * sovia_verbs_init - start to follow the system's RDMA devices
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno.
+ */
+int sovia_verbs_init(void)
+{
+	return verbs_dev_init();
+}
+
+/**
+ * sovia_verbs_exit - let go of all devices
+ *
+ * Every VI has been destroyed, every request answered and every namespace
+ * unlistened before.
+ *
+ * Context: process, may sleep.
+ */
+void sovia_verbs_exit(void)
+{
+	verbs_dev_exit();
+}

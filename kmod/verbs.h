@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The verbs provider: a VI is a reliable connection (RC) queue pair.
+ *
+ *	verbs.c		life of a VI: its states, connect, accept, destroy
+ *	verbs_cm.c	rdma_cm: events of a VI, the active side
+ *	verbs_listen.c	rdma_cm: listeners and requests, the passive side
+ *	verbs_dev.c	devices: one PD and a few completion queues each
+ *	verbs_tx.c	send descriptors
+ *	verbs_rx.c	receive descriptors and their memory
+ *
+ * Lock order
+ *	rdma_cm's handler mutex of an id (rdma_lock_handler)
+ *	  verbs_dev.c's device lock
+ *	    verbs_vi::lock (spinlock, bottom halves off)
+ *
+ * Upcalls run without verbs_vi::lock.  The device lock is held over the closed
+ * upcall of a removed device, the handler mutex over established, closed and
+ * the replay of early receives.  None of them may wait for the VI's end.
+ */
+#ifndef _SOVIA_VERBS_H
+#define _SOVIA_VERBS_H
+
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "provider.h"
+
+struct verbs_dev;
+struct verbs_vi;
+
+/* Bytes of a message that land in the descriptor's head, not in pages. */
+#define VERBS_HEAD	256
+
+/* How long one step of setting a VI up may take. */
+#define VERBS_STEP_MS	5000
+
+/**
+ * struct verbs_reject - private data of a rejection
+ * @magic: SOVIA_WIRE_MAGIC
+ * @code: enum sovia_code
+ */
+struct verbs_reject {
+	__be32	magic;
+	__be32	code;
+} __packed;
+
+/**
+ * struct verbs_cq - a completion queue that several VIs share
+ * @entry: in verbs_dev::cqs
+ * @cq: polled in softirq by the RDMA core
+ * @size: completions it can hold
+ * @used: completions promised to VIs
+ *
+ * Room for everything that a VI can have under way is promised before its queue
+ * pair exists, so the queue never overflows.  Lives as long as its device.
+ * Protected by the device lock.
+ */
+struct verbs_cq {
+	struct list_head	entry;
+	struct ib_cq		*cq;
+	unsigned int		size;
+	unsigned int		used;
+};
+
+/**
+ * struct verbs_tx - send descriptor
+ * @cqe: completion
+ * @v: its VI
+ * @skb: reference on what is being sent, NULL in a free descriptor
+ * @sge: the device's addresses of the pieces
+ * @num_sge: how many of @sge are mapped; 0 if the data went inline
+ *
+ * A slot of the ring verbs_vi::tx.
+ */
+struct verbs_tx {
+	struct ib_cqe	cqe;
+	struct verbs_vi	*v;
+	struct sk_buff	*skb;
+	struct ib_sge	*sge;
+	unsigned int	num_sge;
+};
+
+/**
+ * struct verbs_rx - receive descriptor
+ * @cqe: completion
+ * @v: its VI
+ * @entry: in verbs_vi::early or verbs_vi::starved
+ * @skb: the sk_buff that the next message will be handed up in; NULL when it
+ *	has been taken and no other could be had
+ * @head: the first VERBS_HEAD bytes of a message
+ * @pages: the rest; NULL where pages have been taken
+ * @sge: the device's addresses: @head, then @pages
+ * @len: length of the message, while it waits in verbs_vi::early
+ *
+ * The head is copied into @skb's linear part and never leaves the descriptor:
+ * copying a header costs less than unmapping and mapping it, and a borrowed
+ * sk_buff that the client keeps after all holds no memory the device knows.
+ * Pages a message did not need stay here, mapped.
+ *
+ * Owned by the device while posted, by the softirq that completes it, or by the
+ * list it is in.
+ */
+struct verbs_rx {
+	struct ib_cqe		cqe;
+	struct verbs_vi		*v;
+	struct list_head	entry;
+	struct sk_buff		*skb;
+	void			*head;
+	struct page		**pages;
+	struct ib_sge		*sge;
+	unsigned int		len;
+};
+
+/**
+ * enum verbs_state - life of a VI; verbs.c alone writes it
+ * @VERBS_CONNECTING: created; receives that complete are kept for later
+ * @VERBS_OPENING: the established upcall and the replay of early receives run
+ * @VERBS_OPEN: data flows
+ * @VERBS_DEAD: closed has been called, or destroy
+ */
+enum verbs_state {
+	VERBS_CONNECTING,
+	VERBS_OPENING,
+	VERBS_OPEN,
+	VERBS_DEAD,
+};
+
+/**
+ * struct verbs_vi - a VI
+ * @vi: what the client knows
+ * @id: rdma_cm's identifier; its handler mutex serialises set-up and events
+ * @qp: queue pair, NULL before the device is known
+ * @dev: device that it is attached to, or NULL
+ * @cq: completion queue, room for @cqes reserved
+ * @cqes: see @cq
+ * @dev_entry: in verbs_dev::vis, protected by the device lock
+ * @hello: what this side sends
+ * @peer_hello: what the peer sent
+ * @peer_hello_len: bytes of @peer_hello
+ * @passive: the peer asked for the VI
+ * @started: the peer was asked or answered, so the queue pair needs draining
+ *
+ * @lock: protects @state, @error, @early and @starved; receives are posted
+ *	under it, so that nothing is posted once @state is VERBS_DEAD
+ * @state: enum verbs_state
+ * @error: errno to close with after VERBS_OPENING, or 0
+ * @early: receives that completed before VERBS_OPEN, in order
+ * @starved: receives that wait for memory
+ *
+ * @resolve_work: looks for the peer's address again
+ * @tries: how often it has
+ * @connect_work: creates the queue pair and asks the peer
+ * @deadline: fires if a step of the set-up takes too long
+ * @fail_work: closes with @fail_error what failed where upcalls may not run
+ * @fail_error: see @fail_work
+ * @refill_work: finds memory for @starved
+ *
+ * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
+ * @tx_sge: their scatter lists
+ * @tx_mask: see @tx
+ * @tx_head: next to post; written by post_send, which the client serialises
+ * @tx_tail: next to complete; written by the completion handler, one at a time
+ * @max_inline: largest message that goes inline, 0 if none
+ * @max_sge: pieces a message may have
+ *
+ * @rx: @vi.attr.recv_depth descriptors
+ * @rx_pages: their pages
+ * @rx_sge: their scatter lists
+ * @rx_num_pages: pages of one
+ * @rx_order: size of a page: PAGE_SIZE << @rx_order
+ *
+ * Created and destroyed by the client's connection thread, see verbs.c.
+ */
+struct verbs_vi {
+	struct sovia_vi		vi;
+	struct rdma_cm_id	*id;
+	struct ib_qp		*qp;
+	struct verbs_dev	*dev;
+	struct verbs_cq		*cq;
+	unsigned int		cqes;
+	struct list_head	dev_entry;
+	struct sovia_hello	hello;
+	struct sovia_hello	peer_hello;
+	unsigned int		peer_hello_len;
+	bool			passive;
+	bool			started;
+
+	spinlock_t		lock;	/* see above */
+	enum verbs_state	state;
+	int			error;
+	struct list_head	early;
+	struct list_head	starved;
+
+	struct work_struct	resolve_work;
+	unsigned int		tries;
+	struct work_struct	connect_work;
+	struct delayed_work	deadline;
+	struct work_struct	fail_work;
+	int			fail_error;
+	struct delayed_work	refill_work;
+
+	struct verbs_tx		*tx;
+	struct ib_sge		*tx_sge;
+	unsigned int		tx_mask;
+	unsigned int		tx_head;
+	unsigned int		max_inline;
+	unsigned int		max_sge;
+	unsigned int		tx_tail ____cacheline_aligned_in_smp;
+
+	struct verbs_rx		*rx;
+	struct page		**rx_pages;
+	struct ib_sge		*rx_sge;
+	unsigned int		rx_num_pages;
+	unsigned int		rx_order;
+};
+
+static inline struct verbs_vi *verbs_vi(struct sovia_vi *vi)
+{
+	return container_of(vi, struct verbs_vi, vi);
+}
+
+static inline struct ib_device *verbs_ibdev(const struct verbs_vi *v)
+{
+	return v->qp->device;
+}
+
+/* Is the VI's end not known yet?  Without the lock: a hint. */
+static inline bool verbs_alive(const struct verbs_vi *v)
+{
+	return READ_ONCE(v->state) != VERBS_DEAD;
+}
+
+/* verbs.c */
+struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
+				const struct sovia_vi_attr *attr,
+				const struct sovia_hello *hello,
+				const struct sovia_vi_client *client, void *context);
+void verbs_vi_free(struct verbs_vi *v);
+int verbs_vi_create_qp(struct verbs_vi *v);
+void verbs_vi_opened(struct verbs_vi *v);
+void verbs_vi_die(struct verbs_vi *v, int err);
+void verbs_vi_fail(struct verbs_vi *v, int err);
+void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc);
+void verbs_vi_step(struct verbs_vi *v);
+
+/* verbs_cm.c */
+extern unsigned short verbs_service_port;
+struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
+			       const struct sovia_vi_attr *attr,
+			       const struct sovia_hello *hello,
+			       const struct sovia_vi_client *client, void *context);
+int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
+		    int scope, u16 port);
+void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
+void verbs_set_timers(struct rdma_cm_id *id);
+void verbs_resolve_work(struct work_struct *work);
+void verbs_connect_work(struct work_struct *work);
+
+/* verbs_listen.c */
+int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req));
+void verbs_unlisten(struct net *net);
+struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
+			      const struct sovia_vi_attr *attr,
+			      const struct sovia_hello *hello,
+			      const struct sovia_vi_client *client, void *context);
+void verbs_reject(struct sovia_vi_request *req, int err);
+
+/* verbs_dev.c */
+int verbs_dev_init(void);
+void verbs_dev_exit(void);
+int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
+void verbs_dev_detach(struct verbs_vi *v);
+struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
+
+/* verbs_tx.c */
+int verbs_tx_alloc(struct verbs_vi *v);
+void verbs_tx_free(struct verbs_vi *v);
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb);
+
+/* verbs_rx.c */
+int verbs_rx_alloc(struct verbs_vi *v);
+void verbs_rx_free(struct verbs_vi *v);
+int verbs_rx_post_all(struct verbs_vi *v);
+void verbs_rx_replay(struct verbs_vi *v);
+void verbs_rx_refill_work(struct work_struct *work);
+
+#endif /* _SOVIA_VERBS_H */

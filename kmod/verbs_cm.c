@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection manager's side of a VI: rdma_cm, and how a VI is asked for.
+ *
+ *	active				passive
+ *	connect: resolve address
+ *	 ADDR_RESOLVED: resolve route
+ *	 ROUTE_RESOLVED: queue pair,
+ *	     receives posted, hello --->  CONNECT_REQUEST: the request upcall
+ *					  accept: queue pair, receives posted,
+ *	 ESTABLISHED	<---------------      hello
+ *	     --------------------------->  ESTABLISHED, or the first message
+ *
+ * rdma_cm calls handlers of an identifier one at a time, under a mutex that
+ * rdma_lock_handler() takes too.  It serialises all that happens to a VI before
+ * it is open.  An identifier is destroyed with its VI or its request, never from
+ * its own handler; so handlers return 0, except for a request that nobody owns.
+ *
+ * The queue pair is made by a work and not in the handler, because all handlers
+ * of the system share one thread and some devices connect synchronously.
+ *
+ * A dead VI belongs to the thread that destroys it; its events are ignored.
+ */
+
+#define pr_fmt(fmt) "sovia: " fmt
+
+#include <linux/in.h>
+#include <linux/module.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cm.h>
+
+#include "verbs.h"
+
+/*
+ * Address resolution is tried this many times for this long.  rdma_cm misses a
+ * neighbour that answers before it has begun to wait, and looks again only when
+ * the time is up; so short tries make for quick links.
+ */
+#define VERBS_RESOLVE_MS	250
+#define VERBS_RESOLVE_TRIES	12
+
+/* Both ends retry seven times; receivers that are not ready, for ever. */
+#define VERBS_RETRIES		7
+#define VERBS_RNR_RETRIES	7
+
+/* 0.64 ms until a receiver that was not ready is asked again (IBTA table 45). */
+#define VERBS_RNR_TIMER		12
+
+unsigned short verbs_service_port = SOVIA_SERVICE_PORT;
+module_param_named(service_port, verbs_service_port, ushort, 0444);
+MODULE_PARM_DESC(service_port, "Service number of the connection manager (7684)");
+
+/* 4.096 us * 2^17 = 0.54 s; a dead peer is noticed after 8 of them, or a few more. */
+static unsigned int verbs_ack_timeout = 17;
+module_param_named(ack_timeout, verbs_ack_timeout, uint, 0444);
+MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 1-31 (17)");
+
+/* ---- addresses ---- */
+
+/**
+ * verbs_sockaddr - what rdma_cm calls an address
+ * @ss: filled in
+ * @addr: address, IPv4 as v4-mapped
+ * @scope: interface index if it is link-local
+ * @port: in host order
+ *
+ * Context: any.
+ */
+void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
+			   int scope, u16 port)
+{
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *sin = (struct sockaddr_in *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	if (ipv6_addr_v4mapped(addr)) {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(port);
+		sin->sin_addr.s_addr = addr->s6_addr32[3];
+	} else {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(port);
+		sin6->sin6_addr = *addr;
+		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL)
+			sin6->sin6_scope_id = scope;
+	}
+}
+
+/* ---- errors ---- */
+
+/* The opposite of verbs_reject_code(). */
+static int verbs_reject_errno(u32 code)
+{
+	switch (code) {
+	case SOVIA_CODE_BUSY:
+		return -EAGAIN;
+	case SOVIA_CODE_PROTOCOL:
+		return -EPROTO;
+	case SOVIA_CODE_NO_MEMORY:
+		return -ECONNRESET;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
+/* IB and RoCE report the connection manager's reason, iWARP an errno. */
+static int verbs_reason_errno(int status)
+{
+	switch (status) {
+	case IB_CM_REJ_TIMEOUT:
+		return -ETIMEDOUT;
+	case IB_CM_REJ_STALE_CONN:
+	case -ECONNRESET:
+		return -ECONNRESET;
+	case IB_CM_REJ_INVALID_GID:
+	case IB_CM_REJ_INVALID_LID:
+		return -EHOSTUNREACH;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
+static int verbs_rejected(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	const struct verbs_reject *rej;
+	u8 len;
+
+	rej = rdma_consumer_reject_data(id, event, &len);
+	if (rej && len >= sizeof(*rej) && rej->magic == cpu_to_be32(SOVIA_WIRE_MAGIC))
+		return verbs_reject_errno(be32_to_cpu(rej->code));
+	return verbs_reason_errno(event->status);
+}
+
+/* For failures on this side of the wire, from rdma_cm's calls and events. */
+static int verbs_route_errno(int status)
+{
+	switch (status) {
+	case -ENODEV:
+	case -ENETUNREACH:
+	case -EADDRNOTAVAIL:
+	case -ENOMEM:
+		return status;
+	default:
+		return -EHOSTUNREACH;
+	}
+}
+
+/* ---- events of a VI ---- */
+
+static void verbs_addr_error(struct verbs_vi *v, int status)
+{
+	if (status == -ETIMEDOUT && ++v->tries < VERBS_RESOLVE_TRIES)
+		/* not from here: it waits for the handler */
+		queue_work(system_unbound_wq, &v->resolve_work);
+	else
+		verbs_vi_die(v, verbs_route_errno(status));
+}
+
+static void verbs_start_route(struct verbs_vi *v)
+{
+	int err;
+
+	verbs_vi_step(v);
+	err = rdma_resolve_route(v->id, VERBS_STEP_MS);
+	if (err)
+		verbs_vi_die(v, verbs_route_errno(err));
+}
+
+static void verbs_start_connect(struct verbs_vi *v)
+{
+	verbs_vi_step(v);
+	queue_work(system_unbound_wq, &v->connect_work);
+}
+
+static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *conn)
+{
+	if (!v->passive) {
+		v->peer_hello_len = min_t(unsigned int, conn->private_data_len,
+					  sizeof(v->peer_hello));
+		memcpy(&v->peer_hello, conn->private_data, v->peer_hello_len);
+	}
+	verbs_vi_opened(v);
+}
+
+static void verbs_disconnected(struct verbs_vi *v)
+{
+	verbs_vi_die(v, -ECONNRESET);
+	/* Answers the peer, if it was the peer. */
+	rdma_disconnect(v->id);
+}
+
+static void verbs_vi_event(struct verbs_vi *v, struct rdma_cm_event *event)
+{
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		verbs_start_route(v);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		verbs_start_connect(v);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		verbs_established(v, &event->param.conn);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		verbs_addr_error(v, event->status);
+		break;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		verbs_vi_die(v, verbs_route_errno(event->status));
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		verbs_vi_die(v, verbs_rejected(v->id, event));
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		verbs_vi_die(v, event->status == -ETIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		verbs_vi_die(v, -ENODEV);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		verbs_vi_die(v, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		verbs_disconnected(v);
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * verbs_vi_handler - rdma_cm's handler of a VI's identifier
+ * @id: identifier, its context is the VI
+ * @event: what happened
+ *
+ * Context: process, holds the handler mutex.
+ * Return: 0, so that the identifier lives as long as the VI.
+ */
+int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct verbs_vi *v = id->context;
+
+	if (verbs_alive(v))
+		verbs_vi_event(v, event);
+	return 0;
+}
+
+/* ---- active side ---- */
+
+/**
+ * verbs_conn_param - what both sides tell rdma_cm
+ * @v: VI; @param points to its hello
+ * @param: filled in
+ *
+ * Context: any.
+ */
+void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param)
+{
+	*param = (struct rdma_conn_param) {
+		.private_data		= &v->hello,
+		.private_data_len	= sizeof(v->hello),
+		.retry_count		= VERBS_RETRIES,
+		.rnr_retry_count	= VERBS_RNR_RETRIES,
+	};
+}
+
+/**
+ * verbs_set_timers - how soon a dead or busy peer is noticed
+ * @id: identifier that is not connected yet
+ *
+ * Context: process.
+ */
+void verbs_set_timers(struct rdma_cm_id *id)
+{
+	rdma_set_ack_timeout(id, clamp(verbs_ack_timeout, 1U, 31U));
+	rdma_set_min_rnr_timer(id, VERBS_RNR_TIMER);
+}
+
+/**
+ * verbs_connect_work - the route is known: make the queue pair, ask the peer
+ * @work: verbs_vi::connect_work
+ *
+ * Context: workqueue.
+ */
+void verbs_connect_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, connect_work);
+	struct rdma_conn_param param;
+	int err = 0;
+
+	rdma_lock_handler(v->id);
+	if (!verbs_alive(v))
+		goto unlock;
+	err = verbs_vi_create_qp(v);
+	if (err)
+		goto unlock;
+	verbs_conn_param(v, &param);
+	verbs_vi_step(v);
+	v->started = true;
+	err = rdma_connect_locked(v->id, &param);
+unlock:
+	rdma_unlock_handler(v->id);
+	if (err)
+		verbs_vi_die(v, err);
+}
+
+static int verbs_resolve(struct verbs_vi *v)
+{
+	const struct sovia_pair *pair = &v->vi.pair;
+	struct sockaddr_storage src, dst;
+
+	verbs_sockaddr(&src, &pair->local, pair->scope, 0);
+	verbs_sockaddr(&dst, &pair->remote, pair->scope, verbs_service_port);
+	return rdma_resolve_addr(v->id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
+				 VERBS_RESOLVE_MS);
+}
+
+/**
+ * verbs_resolve_work - look for the peer's address again
+ * @work: verbs_vi::resolve_work
+ *
+ * Context: workqueue.
+ */
+void verbs_resolve_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, resolve_work);
+	int err = verbs_resolve(v);
+
+	if (err)
+		verbs_vi_die(v, verbs_route_errno(err));
+}
+
+/**
+ * verbs_connect - connect of struct sovia_provider
+ * @net: see there
+ * @pair: see there
+ * @attr: see there
+ * @hello: see there
+ * @client: see there
+ * @context: see there
+ *
+ * Context: process, may sleep.
+ * Return: see there.
+ */
+struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
+			       const struct sovia_vi_attr *attr,
+			       const struct sovia_hello *hello,
+			       const struct sovia_vi_client *client, void *context)
+{
+	struct verbs_vi *v = verbs_vi_alloc(pair, attr, hello, client, context);
+	struct rdma_cm_id *id;
+	int err;
+
+	if (!v)
+		return ERR_PTR(-ENOMEM);
+	id = rdma_create_id(net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id)) {
+		err = PTR_ERR(id);
+		goto free;
+	}
+	v->id = id;
+	verbs_set_timers(id);
+	verbs_vi_step(v);
+	err = verbs_resolve(v);
+	if (err) {
+		err = verbs_route_errno(err);
+		goto free;
+	}
+	return &v->vi;
+free:
+	verbs_vi_free(v);
+	return ERR_PTR(err);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices: one protection domain each, and the completion queues that VIs share.
+ *
+ * A device appears with the first of the RDMA core's add callbacks and goes with
+ * its remove callback.  Our client is registered after rdma_cm's, which the
+ * module depends on, and clients are removed last in, first out: our VIs and
+ * their identifiers are gone before rdma_cm looks for them.
+ *
+ * Removal: unlist the device, so that no VI can be attached any more; close its
+ * VIs; wait until the client has destroyed them; free.
+ */
+
+#define pr_fmt(fmt) "sovia: " fmt
+
+#include <linux/completion.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+/* Completions in a shared queue; more only if a single VI needs more. */
+#define VERBS_CQ_SIZE	4096
+
+/* Beside its descriptors a VI needs room for the two that drain it. */
+#define VERBS_CQ_SPARE	4
+
+static unsigned int verbs_cqs = 1;
+module_param_named(cqs, verbs_cqs, uint, 0444);
+MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them (1)");
+
+/**
+ * struct verbs_dev - an RDMA device
+ * @entry: in verbs_devs
+ * @ibdev: the device
+ * @pd: its protection domain; only the local key is used, nothing is registered
+ * @cqs: struct verbs_cq
+ * @num_cqs: length of @cqs
+ * @vis: struct verbs_vi attached to it
+ * @removed: the device goes away
+ * @idle: @removed is set and @vis is empty
+ *
+ * Protected by verbs_dev_lock.
+ */
+struct verbs_dev {
+	struct list_head	entry;
+	struct ib_device	*ibdev;
+	struct ib_pd		*pd;
+	struct list_head	cqs;
+	unsigned int		num_cqs;
+	struct list_head	vis;
+	bool			removed;
+	struct completion	idle;
+};
+
+static struct ib_client verbs_ib_client;
+static DEFINE_MUTEX(verbs_dev_lock);	/* "the device lock" */
+static LIST_HEAD(verbs_devs);
+
+/**
+ * verbs_dev_pd - protection domain of a device
+ * @dev: device that a VI of the caller is attached to
+ */
+struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev)
+{
+	return dev->pd;
+}
+
+static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
+{
+	struct verbs_dev *dev;
+
+	lockdep_assert_held(&verbs_dev_lock);
+	list_for_each_entry(dev, &verbs_devs, entry)
+		if (dev->ibdev == ibdev)
+			return dev;
+	return NULL;
+}
+
+/* ---- completion queues ---- */
+
+static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need)
+{
+	unsigned int limit = max(dev->ibdev->attrs.max_cqe, 0);
+	unsigned int size = min(max_t(unsigned int, need, VERBS_CQ_SIZE), limit);
+	struct verbs_cq *cq;
+
+	if (need > limit)
+		return ERR_PTR(-ENOSPC);
+
+	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+	if (!cq)
+		return ERR_PTR(-ENOMEM);
+	cq->size = size;
+	cq->cq = ib_alloc_cq(dev->ibdev, dev, size,
+			     dev->num_cqs % max(dev->ibdev->num_comp_vectors, 1),
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq->cq)) {
+		int err = PTR_ERR(cq->cq);
+
+		kfree(cq);
+		return ERR_PTR(err);
+	}
+	list_add_tail(&cq->entry, &dev->cqs);
+	dev->num_cqs++;
+	return cq;
+}
+
+/* The emptiest queue that has room. */
+static struct verbs_cq *verbs_cq_find(struct verbs_dev *dev, unsigned int need)
+{
+	struct verbs_cq *cq, *best = NULL;
+
+	list_for_each_entry(cq, &dev->cqs, entry)
+		if (cq->size - cq->used >= need && (!best || cq->used < best->used))
+			best = cq;
+	return best;
+}
+
+static struct verbs_cq *verbs_cq_get(struct verbs_dev *dev, unsigned int need)
+{
+	struct verbs_cq *cq = verbs_cq_find(dev, need);
+	struct verbs_cq *new;
+
+	if (cq && (!cq->used || dev->num_cqs >= verbs_cqs))
+		return cq;
+	new = verbs_cq_create(dev, need);
+	/* one queue fewer than wanted is still enough */
+	if (IS_ERR(new) && cq)
+		return cq;
+	return new;
+}
+
+static void verbs_cqs_free(struct verbs_dev *dev)
+{
+	struct verbs_cq *cq, *next;
+
+	list_for_each_entry_safe(cq, next, &dev->cqs, entry) {
+		ib_free_cq(cq->cq);
+		kfree(cq);
+	}
+}
+
+/* ---- VIs ---- */
+
+/**
+ * verbs_dev_attach - give a VI its device and room in a completion queue
+ * @v: VI without a device
+ * @ibdev: device that rdma_cm has chosen
+ *
+ * Context: process, may sleep; holds the handler mutex of the VI's identifier.
+ * Return: 0, -ENODEV if the device is going away or cannot carry VIs, -ENOSPC,
+ * -ENOMEM or the driver's errno.
+ */
+int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev)
+{
+	unsigned int need = v->vi.attr.send_depth + v->vi.attr.recv_depth + VERBS_CQ_SPARE;
+	struct verbs_dev *dev;
+	struct verbs_cq *cq;
+	int err = -ENODEV;
+
+	mutex_lock(&verbs_dev_lock);
+	dev = verbs_dev_find(ibdev);
+	if (!dev)
+		goto unlock;
+	cq = verbs_cq_get(dev, need);
+	err = PTR_ERR_OR_ZERO(cq);
+	if (err)
+		goto unlock;
+	cq->used += need;
+	v->cq = cq;
+	v->cqes = need;
+	v->dev = dev;
+	list_add_tail(&v->dev_entry, &dev->vis);
+unlock:
+	mutex_unlock(&verbs_dev_lock);
+	return err;
+}
+
+/**
+ * verbs_dev_detach - the opposite of verbs_dev_attach()
+ * @v: VI without a queue pair, attached or not
+ *
+ * After this the device may vanish.  Waits for the closed upcall of a removal
+ * that is under way.
+ *
+ * Context: process, may sleep.
+ */
+void verbs_dev_detach(struct verbs_vi *v)
+{
+	struct verbs_dev *dev = v->dev;
+
+	if (!dev)
+		return;
+	mutex_lock(&verbs_dev_lock);
+	list_del(&v->dev_entry);
+	v->cq->used -= v->cqes;
+	v->dev = NULL;
+	if (dev->removed && list_empty(&dev->vis))
+		complete(&dev->idle);
+	mutex_unlock(&verbs_dev_lock);
+}
+
+/* ---- the RDMA core's callbacks ---- */
+
+static bool verbs_dev_usable(struct ib_device *ibdev)
+{
+	u32 port;
+
+	rdma_for_each_port(ibdev, port)
+		if (rdma_cap_ib_cm(ibdev, port) || rdma_cap_iw_cm(ibdev, port))
+			return true;
+	return false;
+}
+
+static int verbs_dev_add(struct ib_device *ibdev)
+{
+	struct verbs_dev *dev;
+
+	if (!verbs_dev_usable(ibdev))
+		return -EOPNOTSUPP;
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	dev->pd = ib_alloc_pd(ibdev, 0);
+	if (IS_ERR(dev->pd)) {
+		int err = PTR_ERR(dev->pd);
+
+		pr_warn("%s: no protection domain: %d\n", dev_name(&ibdev->dev), err);
+		kfree(dev);
+		return err;
+	}
+	dev->ibdev = ibdev;
+	INIT_LIST_HEAD(&dev->cqs);
+	INIT_LIST_HEAD(&dev->vis);
+	init_completion(&dev->idle);
+	ib_set_client_data(ibdev, &verbs_ib_client, dev);
+
+	mutex_lock(&verbs_dev_lock);
+	list_add_tail(&dev->entry, &verbs_devs);
+	mutex_unlock(&verbs_dev_lock);
+	return 0;
+}
+
+/* Takes the device off the list and closes its VIs.  Are there any? */
+static bool verbs_dev_close_vis(struct verbs_dev *dev)
+{
+	struct verbs_vi *v;
+	bool any;
+
+	mutex_lock(&verbs_dev_lock);
+	list_del(&dev->entry);
+	dev->removed = true;
+	list_for_each_entry(v, &dev->vis, dev_entry)
+		verbs_vi_die(v, -ENODEV);
+	any = !list_empty(&dev->vis);
+	mutex_unlock(&verbs_dev_lock);
+	return any;
+}
+
+static void verbs_dev_remove(struct ib_device *ibdev, void *data)
+{
+	struct verbs_dev *dev = data;
+
+	if (verbs_dev_close_vis(dev))
+		while (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
+			pr_warn("%s: removal waits for links\n", dev_name(&ibdev->dev));
+	verbs_cqs_free(dev);
+	ib_dealloc_pd(dev->pd);
+	kfree(dev);
+}
+
+static struct ib_client verbs_ib_client = {
+	.name	= "sovia",
+	.add	= verbs_dev_add,
+	.remove	= verbs_dev_remove,
+};
+
+/**
+ * verbs_dev_init - start to follow the system's devices
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno.
+ */
+int verbs_dev_init(void)
+{
+	return ib_register_client(&verbs_ib_client);
+}
+
+/**
+ * verbs_dev_exit - let go of all devices
+ *
+ * Every VI has been destroyed before.
+ *
+ * Context: process, may sleep.
+ */
+void verbs_dev_exit(void)
+{
+	ib_unregister_client(&verbs_ib_client);
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The passive side: listeners, and requests until the client answers them.
+ *
+ * A request arrives with an identifier of its own, which goes to the client
+ * inside struct verbs_request and on to the VI when the request is accepted.
+ *
+ * Identifiers hold their network namespace, so a namespace that listens does not
+ * die: it is the client that must stop listening when nobody needs it any more.
+ */
+
+#define pr_fmt(fmt) "sovia: " fmt
+
+#include <linux/atomic.h>
+#include <linux/in.h>
+#include <linux/ipv6.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cm.h>
+
+#include "verbs.h"
+
+/* Requests that the client has not answered yet. */
+#define VERBS_MAX_REQUESTS	128
+
+/* rdma_listen()'s backlog; only some drivers look at it. */
+#define VERBS_BACKLOG		128
+
+/**
+ * struct verbs_request - a peer's request until the client answers
+ * @req: what the client knows
+ * @id: identifier of the VI to be
+ * @error: errno if it is of no use any more; protected by the handler mutex
+ */
+struct verbs_request {
+	struct sovia_vi_request	req;
+	struct rdma_cm_id	*id;
+	int			error;
+};
+
+/**
+ * struct verbs_listener - a network namespace that takes requests
+ * @entry: in verbs_listeners
+ * @net: the namespace; held by the identifiers
+ * @request: upcall
+ * @id4: listens on all IPv4 addresses
+ * @id6: listens on all IPv6 addresses, NULL if there is no IPv6
+ */
+struct verbs_listener {
+	struct list_head	entry;
+	struct net		*net;
+	void			(*request)(struct sovia_vi_request *req);
+	struct rdma_cm_id	*id4;
+	struct rdma_cm_id	*id6;
+};
+
+static DEFINE_MUTEX(verbs_listen_lock);	/* protects verbs_listeners */
+static LIST_HEAD(verbs_listeners);
+static atomic_t verbs_pending = ATOMIC_INIT(0);
+
+/* ---- requests ---- */
+
+static int verbs_address(struct in6_addr *addr, const struct sockaddr_storage *ss)
+{
+	switch (ss->ss_family) {
+	case AF_INET:
+		ipv6_addr_set_v4mapped(((struct sockaddr_in *)ss)->sin_addr.s_addr, addr);
+		return 0;
+	case AF_INET6:
+		*addr = ((struct sockaddr_in6 *)ss)->sin6_addr;
+		return 0;
+	default:
+		return -EAFNOSUPPORT;
+	}
+}
+
+static int verbs_pair(struct sovia_pair *pair, const struct rdma_cm_id *id)
+{
+	const struct rdma_addr *addr = &id->route.addr;
+
+	memset(pair, 0, sizeof(*pair));
+	if (verbs_address(&pair->local, &addr->src_addr) ||
+	    verbs_address(&pair->remote, &addr->dst_addr))
+		return -EAFNOSUPPORT;
+	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
+		pair->scope = addr->dev_addr.bound_dev_if;
+	return 0;
+}
+
+static int verbs_request_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct verbs_request *rq = id->context;
+
+	/* Whatever it is, the peer does not wait any more or cannot be reached. */
+	rq->error = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : -ECONNRESET;
+	return 0;
+}
+
+static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
+			     const struct rdma_conn_param *conn)
+{
+	struct verbs_request *rq = kzalloc(sizeof(*rq), GFP_KERNEL);
+
+	if (!rq)
+		return -ENOMEM;
+	if (verbs_pair(&rq->req.pair, id)) {
+		kfree(rq);
+		return -EAFNOSUPPORT;
+	}
+	rq->req.prov = &sovia_verbs_provider;
+	rq->req.net = lis->net;
+	rq->req.hello_len = min_t(unsigned int, conn->private_data_len, sizeof(rq->req.hello));
+	memcpy(&rq->req.hello, conn->private_data, rq->req.hello_len);
+	rq->id = id;
+	id->context = rq;
+	id->event_handler = verbs_request_handler;
+	/* The client's from here on. */
+	lis->request(&rq->req);
+	return 0;
+}
+
+static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	int err;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	if (!atomic_add_unless(&verbs_pending, 1, VERBS_MAX_REQUESTS))
+		return -EBUSY;
+	err = verbs_new_request(id, id->context, &event->param.conn);
+	if (err)
+		atomic_dec(&verbs_pending);
+	return err;
+}
+
+static void verbs_request_free(struct verbs_request *rq)
+{
+	kfree(rq);
+	atomic_dec(&verbs_pending);
+}
+
+static u32 verbs_reject_code(int err)
+{
+	switch (err) {
+	case -EAGAIN:
+		return SOVIA_CODE_BUSY;
+	case -EPROTO:
+		return SOVIA_CODE_PROTOCOL;
+	case -ENOMEM:
+		return SOVIA_CODE_NO_MEMORY;
+	default:
+		return SOVIA_CODE_NO_LISTENER;
+	}
+}
+
+static void verbs_send_reject(struct rdma_cm_id *id, int err)
+{
+	const struct verbs_reject rej = {
+		.magic	= cpu_to_be32(SOVIA_WIRE_MAGIC),
+		.code	= cpu_to_be32(verbs_reject_code(err)),
+	};
+
+	rdma_reject(id, &rej, sizeof(rej), IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/**
+ * verbs_reject - reject of struct sovia_provider
+ * @req: see there
+ * @err: see there
+ *
+ * Context: process, may sleep.
+ */
+void verbs_reject(struct sovia_vi_request *req, int err)
+{
+	struct verbs_request *rq = container_of(req, struct verbs_request, req);
+	struct rdma_cm_id *id = rq->id;
+
+	rdma_lock_handler(id);
+	if (!rq->error)
+		verbs_send_reject(id, err);
+	rdma_unlock_handler(id);
+	rdma_destroy_id(id);
+	verbs_request_free(rq);
+}
+
+/* The VI takes the identifier over and answers the peer. */
+static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
+{
+	struct rdma_conn_param param;
+	int err;
+
+	if (rq->error)
+		return rq->error;
+	verbs_set_timers(v->id);
+	err = verbs_vi_create_qp(v);
+	if (err) {
+		verbs_send_reject(v->id, err);
+		return err;
+	}
+	verbs_conn_param(v, &param);
+	verbs_vi_step(v);
+	v->started = true;
+	/* Rejects by itself if it fails. */
+	return rdma_accept(v->id, &param);
+}
+
+/**
+ * verbs_accept - accept of struct sovia_provider
+ * @req: see there
+ * @attr: see there
+ * @hello: see there
+ * @client: see there
+ * @context: see there
+ *
+ * Context: process, may sleep.
+ * Return: see there.
+ */
+struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
+			      const struct sovia_vi_attr *attr,
+			      const struct sovia_hello *hello,
+			      const struct sovia_vi_client *client, void *context)
+{
+	struct verbs_request *rq = container_of(req, struct verbs_request, req);
+	struct verbs_vi *v = verbs_vi_alloc(&req->pair, attr, hello, client, context);
+	int err;
+
+	if (!v) {
+		verbs_reject(req, -ENOMEM);
+		return ERR_PTR(-ENOMEM);
+	}
+	v->passive = true;
+	v->peer_hello = req->hello;
+	v->peer_hello_len = req->hello_len;
+	v->id = rq->id;
+
+	rdma_lock_handler(v->id);
+	v->id->context = v;
+	v->id->event_handler = verbs_vi_handler;
+	err = verbs_answer(v, rq);
+	rdma_unlock_handler(v->id);
+	verbs_request_free(rq);
+	if (err) {
+		verbs_vi_free(v);
+		return ERR_PTR(err);
+	}
+	return &v->vi;
+}
+
+/* ---- listeners ---- */
+
+static struct rdma_cm_id *verbs_listen_on(struct verbs_listener *lis,
+					  const struct in6_addr *any)
+{
+	struct sockaddr_storage addr;
+	struct rdma_cm_id *id;
+	int err;
+
+	id = rdma_create_id(lis->net, verbs_listen_handler, lis, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	verbs_sockaddr(&addr, any, 0, verbs_service_port);
+	err = rdma_set_afonly(id, 1);
+	if (!err)
+		err = rdma_bind_addr(id, (struct sockaddr *)&addr);
+	if (!err)
+		err = rdma_listen(id, VERBS_BACKLOG);
+	if (err) {
+		rdma_destroy_id(id);
+		return ERR_PTR(err);
+	}
+	return id;
+}
+
+static struct verbs_listener *verbs_listener_find(const struct net *net)
+{
+	struct verbs_listener *lis;
+
+	lockdep_assert_held(&verbs_listen_lock);
+	list_for_each_entry(lis, &verbs_listeners, entry)
+		if (lis->net == net)
+			return lis;
+	return NULL;
+}
+
+static int verbs_listener_start(struct verbs_listener *lis)
+{
+	struct in6_addr any4;
+
+	ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &any4);
+	lis->id4 = verbs_listen_on(lis, &any4);
+	if (IS_ERR(lis->id4)) {
+		pr_warn("cannot listen on service %u: %ld\n", verbs_service_port, PTR_ERR(lis->id4));
+		return PTR_ERR(lis->id4);
+	}
+	/* A listener without IPv6 would keep rdma_cm off devices that need it. */
+	if (ipv6_mod_enabled())
+		lis->id6 = verbs_listen_on(lis, &in6addr_any);
+	if (IS_ERR(lis->id6)) {
+		pr_notice("no IPv6 on service %u: %ld\n", verbs_service_port, PTR_ERR(lis->id6));
+		lis->id6 = NULL;
+	}
+	return 0;
+}
+
+/**
+ * verbs_listen - listen of struct sovia_provider
+ * @net: see there; held until verbs_unlisten()
+ * @request: see there
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno.
+ */
+int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
+{
+	struct verbs_listener *lis;
+	int err = 0;
+
+	mutex_lock(&verbs_listen_lock);
+	if (verbs_listener_find(net))
+		goto unlock;
+	err = -ENOMEM;
+	lis = kzalloc(sizeof(*lis), GFP_KERNEL);
+	if (!lis)
+		goto unlock;
+	lis->net = net;
+	lis->request = request;
+	err = verbs_listener_start(lis);
+	if (err)
+		kfree(lis);
+	else
+		list_add_tail(&lis->entry, &verbs_listeners);
+unlock:
+	mutex_unlock(&verbs_listen_lock);
+	return err;
+}
+
+/**
+ * verbs_unlisten - unlisten of struct sovia_provider
+ * @net: see there
+ *
+ * Destroying a listener waits for its handlers, and no other begins.
+ *
+ * Context: process, may sleep.
+ */
+void verbs_unlisten(struct net *net)
+{
+	struct verbs_listener *lis;
+
+	mutex_lock(&verbs_listen_lock);
+	lis = verbs_listener_find(net);
+	if (lis) {
+		list_del(&lis->entry);
+		if (lis->id6)
+			rdma_destroy_id(lis->id6);
+		rdma_destroy_id(lis->id4);
+		kfree(lis);
+	}
+	mutex_unlock(&verbs_listen_lock);
+}

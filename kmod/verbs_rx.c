@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receive descriptors of a VI on verbs.
+ *
+ * A descriptor takes a message of any size: the first bytes in a small head, the
+ * rest in pages.  The head is copied into an sk_buff that waits in the
+ * descriptor, so that nothing can fail once a message is there.
+ *
+ * A small message is lent to the client, and the descriptor posted again with the
+ * same memory.  For a large one the pages that it used move to the client with
+ * the sk_buff; what is missing is allocated and the descriptor posted before the
+ * client sees the message.  Without memory it waits in verbs_vi::starved until
+ * verbs_rx_refill_work() has found some.
+ *
+ * Messages that come before the client knows that the VI is open wait in
+ * verbs_vi::early.
+ */
+
+#define pr_fmt(fmt) "sovia: " fmt
+
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+#define VERBS_REFILL_DELAY	msecs_to_jiffies(10)
+
+static unsigned int verbs_page_size(const struct verbs_vi *v)
+{
+	return PAGE_SIZE << v->rx_order;
+}
+
+/* ---- memory ---- */
+
+static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
+{
+	struct verbs_vi *v = rx->v;
+	struct ib_sge *sge = &rx->sge[i + 1];
+	struct page *page;
+	u64 addr;
+
+	if (v->rx_order)
+		gfp |= __GFP_COMP;
+	page = alloc_pages(gfp, v->rx_order);
+	if (!page)
+		return -ENOMEM;
+	addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(verbs_ibdev(v), addr)) {
+		__free_pages(page, v->rx_order);
+		return -ENOMEM;
+	}
+	rx->pages[i] = page;
+	sge->addr = addr;
+	sge->length = verbs_page_size(v);
+	sge->lkey = v->qp->pd->local_dma_lkey;
+	return 0;
+}
+
+/* Gets whatever memory a descriptor lacks.  What it got before -ENOMEM it keeps. */
+static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
+{
+	unsigned int i;
+	int err;
+
+	gfp |= __GFP_NOWARN;
+	if (!rx->skb)
+		rx->skb = alloc_skb(VERBS_HEAD, gfp);
+	if (!rx->skb)
+		return -ENOMEM;
+	for (i = 0; i < rx->v->rx_num_pages; i++) {
+		if (rx->pages[i])
+			continue;
+		err = verbs_rx_fill_page(rx, i, gfp);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Takes page @i out of the device's hands; the caller owns it then. */
+static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i)
+{
+	struct page *page = rx->pages[i];
+
+	ib_dma_unmap_page(verbs_ibdev(rx->v), rx->sge[i + 1].addr,
+			  verbs_page_size(rx->v), DMA_FROM_DEVICE);
+	rx->pages[i] = NULL;
+	return page;
+}
+
+static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i)
+{
+	struct ib_device *ibdev = verbs_ibdev(v);
+
+	rx->v = v;
+	rx->pages = v->rx_pages + i * v->rx_num_pages;
+	rx->sge = v->rx_sge + i * (v->rx_num_pages + 1);
+	rx->head = kmalloc(VERBS_HEAD, GFP_KERNEL);
+	if (!rx->head)
+		return -ENOMEM;
+	rx->sge[0].addr = ib_dma_map_single(ibdev, rx->head, VERBS_HEAD, DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(ibdev, rx->sge[0].addr)) {
+		kfree(rx->head);
+		rx->head = NULL;
+		return -ENOMEM;
+	}
+	rx->sge[0].length = VERBS_HEAD;
+	rx->sge[0].lkey = v->qp->pd->local_dma_lkey;
+	return verbs_rx_fill(rx, GFP_KERNEL);
+}
+
+static void verbs_rx_release(struct verbs_rx *rx)
+{
+	unsigned int i;
+
+	if (!rx->head)
+		return;
+	for (i = 0; i < rx->v->rx_num_pages; i++)
+		if (rx->pages[i])
+			__free_pages(verbs_rx_take_page(rx, i), rx->v->rx_order);
+	ib_dma_unmap_single(verbs_ibdev(rx->v), rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
+	kfree(rx->head);
+	kfree_skb(rx->skb);
+}
+
+/* ---- posting ---- */
+
+/* Gives the parts that were read with the processor back to the device. */
+static void verbs_rx_sync_for_device(struct verbs_rx *rx)
+{
+	struct ib_device *ibdev = verbs_ibdev(rx->v);
+
+	ib_dma_sync_single_for_device(ibdev, rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
+	if (rx->v->rx_num_pages)
+		ib_dma_sync_single_for_device(ibdev, rx->sge[1].addr,
+					      verbs_page_size(rx->v), DMA_FROM_DEVICE);
+}
+
+/* Posts a complete descriptor, unless the VI is dead. */
+static void verbs_rx_post(struct verbs_rx *rx)
+{
+	struct verbs_vi *v = rx->v;
+	struct ib_recv_wr wr = {
+		.wr_cqe		= &rx->cqe,
+		.sg_list	= rx->sge,
+		.num_sge	= v->rx_num_pages + 1,
+	};
+	int err = 0;
+
+	verbs_rx_sync_for_device(rx);
+	/* Under the lock: draining relies on nothing being posted after death. */
+	spin_lock_bh(&v->lock);
+	if (v->state != VERBS_DEAD)
+		err = ib_post_recv(v->qp, &wr, NULL);
+	spin_unlock_bh(&v->lock);
+	if (err)
+		verbs_vi_fail(v, -ECONNRESET);
+}
+
+static void verbs_rx_starve(struct verbs_rx *rx)
+{
+	struct verbs_vi *v = rx->v;
+	bool alive;
+
+	spin_lock_bh(&v->lock);
+	alive = v->state != VERBS_DEAD;
+	list_add_tail(&rx->entry, &v->starved);
+	spin_unlock_bh(&v->lock);
+	if (!alive)
+		return;
+	v->vi.client->starved(&v->vi, 1);
+	queue_delayed_work(system_wq, &v->refill_work, VERBS_REFILL_DELAY);
+}
+
+/* A descriptor whose memory was taken, in part or whole, goes back to work. */
+static void verbs_rx_renew(struct verbs_rx *rx)
+{
+	if (likely(!verbs_rx_fill(rx, GFP_ATOMIC)))
+		verbs_rx_post(rx);
+	else
+		verbs_rx_starve(rx);
+}
+
+/* The first descriptor on @list; none any more when the VI is dead or dying. */
+static struct verbs_rx *verbs_rx_next(struct verbs_vi *v, struct list_head *list)
+{
+	struct verbs_rx *rx = NULL;
+
+	spin_lock_bh(&v->lock);
+	if (v->state != VERBS_DEAD && !v->error)
+		rx = list_first_entry_or_null(list, struct verbs_rx, entry);
+	if (rx)
+		list_del(&rx->entry);
+	spin_unlock_bh(&v->lock);
+	return rx;
+}
+
+/* Puts a descriptor that is still short of memory back in front. */
+static void verbs_rx_still_starved(struct verbs_rx *rx)
+{
+	struct verbs_vi *v = rx->v;
+
+	spin_lock_bh(&v->lock);
+	list_add(&rx->entry, &v->starved);
+	spin_unlock_bh(&v->lock);
+	queue_delayed_work(system_wq, &v->refill_work, VERBS_REFILL_DELAY);
+}
+
+/**
+ * verbs_rx_refill_work - find memory for descriptors that lack it
+ * @work: verbs_vi::refill_work
+ *
+ * Context: workqueue.
+ */
+void verbs_rx_refill_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi, refill_work);
+	struct verbs_rx *rx;
+
+	while ((rx = verbs_rx_next(v, &v->starved))) {
+		/* No reclaim to the last page for us: try again in a while. */
+		if (verbs_rx_fill(rx, GFP_KERNEL | __GFP_NORETRY)) {
+			verbs_rx_still_starved(rx);
+			return;
+		}
+		verbs_rx_post(rx);
+		/* Upcalls expect bottom halves to be off. */
+		local_bh_disable();
+		if (verbs_alive(v))
+			v->vi.client->starved(&v->vi, -1);
+		local_bh_enable();
+	}
+}
+
+/* ---- handing up ---- */
+
+/* Copies the head of the message into the descriptor's sk_buff. */
+static void verbs_rx_put_head(struct verbs_rx *rx, unsigned int len)
+{
+	ib_dma_sync_single_for_cpu(verbs_ibdev(rx->v), rx->sge[0].addr, len, DMA_FROM_DEVICE);
+	skb_put_data(rx->skb, rx->head, len);
+}
+
+/* Makes the sk_buff of a borrowed message empty again. */
+static void verbs_rx_reset_skb(struct sk_buff *skb, unsigned int truesize)
+{
+	skb_shinfo(skb)->nr_frags = 0;
+	skb->data = skb->head;
+	skb_reset_tail_pointer(skb);
+	skb->len = 0;
+	skb->data_len = 0;
+	skb->truesize = truesize;
+}
+
+/* The client may look at the message, and keep it if it must. */
+static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest)
+{
+	struct verbs_vi *v = rx->v;
+	struct sk_buff *skb = rx->skb;
+	unsigned int truesize = skb->truesize;
+	struct page *page = NULL;
+
+	if (rest) {
+		page = rx->pages[0];
+		ib_dma_sync_single_for_cpu(verbs_ibdev(v), rx->sge[1].addr, rest,
+					   DMA_FROM_DEVICE);
+		/* Ours, so that a page that is kept lives until it is unmapped. */
+		get_page(page);
+		skb_add_rx_frag(skb, 0, page, 0, rest, verbs_page_size(v));
+	}
+	if (unlikely(v->vi.client->receive(&v->vi, skb))) {
+		rx->skb = NULL;
+		if (page)
+			verbs_rx_take_page(rx, 0);
+	} else {
+		verbs_rx_reset_skb(skb, truesize);
+	}
+	if (page)
+		put_page(page);
+	verbs_rx_renew(rx);
+}
+
+/* The client gets the memory itself, and the device other memory first. */
+static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest)
+{
+	struct verbs_vi *v = rx->v;
+	struct sk_buff *skb = rx->skb;
+	unsigned int i, len;
+
+	for (i = 0; rest; i++, rest -= len) {
+		len = min(rest, verbs_page_size(v));
+		skb_add_rx_frag(skb, i, verbs_rx_take_page(rx, i), 0, len,
+				verbs_page_size(v));
+	}
+	rx->skb = NULL;
+	verbs_rx_renew(rx);
+	/* A client that has no use for it leaves it to us. */
+	if (!v->vi.client->receive(&v->vi, skb))
+		kfree_skb(skb);
+}
+
+static void verbs_rx_deliver(struct verbs_rx *rx, unsigned int len)
+{
+	unsigned int head = min_t(unsigned int, len, VERBS_HEAD);
+
+	verbs_rx_put_head(rx, head);
+	if (len - sizeof(struct sovia_hdr) <= SOVIA_COPYBREAK)
+		verbs_rx_lend(rx, len - head);
+	else
+		verbs_rx_give(rx, len - head);
+}
+
+/*
+ * The client does not know the VI yet: keep the message.  False if it came to
+ * know it meanwhile.
+ */
+static bool verbs_rx_keep(struct verbs_rx *rx, unsigned int len)
+{
+	struct verbs_vi *v = rx->v;
+	enum verbs_state state;
+
+	spin_lock_bh(&v->lock);
+	state = v->state;
+	if (state == VERBS_CONNECTING || state == VERBS_OPENING) {
+		rx->len = len;
+		list_add_tail(&rx->entry, &v->early);
+	}
+	spin_unlock_bh(&v->lock);
+
+	/* The message that says so may be lost; this one says it as well. */
+	if (state == VERBS_CONNECTING && v->passive)
+		rdma_notify(v->id, IB_EVENT_COMM_EST);
+	return state != VERBS_OPEN;
+}
+
+static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct verbs_rx *rx = container_of(wc->wr_cqe, struct verbs_rx, cqe);
+	struct verbs_vi *v = rx->v;
+	u32 len;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		verbs_vi_failed_wc(v, wc);
+		return;
+	}
+	len = wc->byte_len;
+	if (unlikely(len < sizeof(struct sovia_hdr) || len > v->vi.attr.msg_size)) {
+		pr_notice_ratelimited("link to %pI6c: message of %u bytes\n",
+				      &v->vi.pair.remote, len);
+		verbs_vi_die(v, -EPROTO);
+		return;
+	}
+	/* Pairs with the release in verbs_vi_opened(): the replay is over. */
+	if (unlikely(smp_load_acquire(&v->state) != VERBS_OPEN) && verbs_rx_keep(rx, len))
+		return;
+	verbs_rx_deliver(rx, len);
+}
+
+/**
+ * verbs_rx_replay - hand up what came before the VI was open
+ * @v: VI in state VERBS_OPENING
+ *
+ * Messages that complete meanwhile line up behind.
+ *
+ * Context: process.
+ */
+void verbs_rx_replay(struct verbs_vi *v)
+{
+	struct verbs_rx *rx;
+
+	/* Upcalls expect bottom halves to be off. */
+	local_bh_disable();
+	while ((rx = verbs_rx_next(v, &v->early)))
+		verbs_rx_deliver(rx, rx->len);
+	local_bh_enable();
+}
+
+/* ---- life ---- */
+
+/**
+ * verbs_rx_alloc - allocate the receive descriptors and their memory
+ * @v: VI with a queue pair
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM; verbs_rx_free() cleans up in both cases.
+ */
+int verbs_rx_alloc(struct verbs_vi *v)
+{
+	unsigned int depth = v->vi.attr.recv_depth;
+	unsigned int i;
+	int err = 0;
+
+	v->rx = kvcalloc(depth, sizeof(*v->rx), GFP_KERNEL);
+	v->rx_pages = kvcalloc(depth * v->rx_num_pages + 1, sizeof(*v->rx_pages), GFP_KERNEL);
+	v->rx_sge = kvcalloc(depth * (v->rx_num_pages + 1), sizeof(*v->rx_sge), GFP_KERNEL);
+	if (!v->rx || !v->rx_pages || !v->rx_sge)
+		return -ENOMEM;
+	for (i = 0; i < depth && !err; i++) {
+		v->rx[i].cqe.done = verbs_rx_done;
+		err = verbs_rx_init(&v->rx[i], v, i);
+	}
+	return err;
+}
+
+/**
+ * verbs_rx_post_all - post all receives of a new VI
+ * @v: VI whose queue pair is not connected yet
+ *
+ * Context: process.
+ * Return: 0 or the driver's errno.
+ */
+int verbs_rx_post_all(struct verbs_vi *v)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < v->vi.attr.recv_depth && !err; i++) {
+		struct ib_recv_wr wr = {
+			.wr_cqe		= &v->rx[i].cqe,
+			.sg_list	= v->rx[i].sge,
+			.num_sge	= v->rx_num_pages + 1,
+		};
+
+		err = ib_post_recv(v->qp, &wr, NULL);
+	}
+	return err;
+}
+
+/**
+ * verbs_rx_free - free the receive descriptors and all that is in them
+ * @v: VI whose queue pair is drained or was never connected
+ *
+ * Context: process, may sleep.
+ */
+void verbs_rx_free(struct verbs_vi *v)
+{
+	unsigned int i;
+
+	for (i = 0; v->rx && v->rx_pages && v->rx_sge && i < v->vi.attr.recv_depth; i++)
+		verbs_rx_release(&v->rx[i]);
+	kvfree(v->rx);
+	kvfree(v->rx_pages);
+	kvfree(v->rx_sge);
+}

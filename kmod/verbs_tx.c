@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Send descriptors of a VI on verbs.
+ *
+ * They are a ring.  post_send takes the next one; a completion, and those come in
+ * order, gives back everything up to its own.  So not every send needs to be
+ * signalled, although for now every one is.
+ *
+ * A descriptor holds a reference on the sk_buff and the mapping of its pieces
+ * until then.  What a dead queue pair did not send stays where verbs_tx_free()
+ * finds it.
+ */
+
+#include <linux/slab.h>
+
+#include "verbs.h"
+
+static void verbs_tx_unmap(struct verbs_tx *tx)
+{
+	struct ib_device *ibdev = verbs_ibdev(tx->v);
+	unsigned int linear = skb_headlen(tx->skb) ? 1 : 0;
+	unsigned int i;
+
+	for (i = 0; i < tx->num_sge; i++)
+		if (i < linear)
+			ib_dma_unmap_single(ibdev, tx->sge[i].addr, tx->sge[i].length,
+					    DMA_TO_DEVICE);
+		else
+			ib_dma_unmap_page(ibdev, tx->sge[i].addr, tx->sge[i].length,
+					  DMA_TO_DEVICE);
+	tx->num_sge = 0;
+}
+
+static int verbs_tx_add(struct verbs_tx *tx, u64 addr, unsigned int length)
+{
+	struct ib_sge *sge = &tx->sge[tx->num_sge];
+
+	if (ib_dma_mapping_error(verbs_ibdev(tx->v), addr))
+		return -EAGAIN;
+	sge->addr = addr;
+	sge->length = length;
+	sge->lkey = tx->v->qp->pd->local_dma_lkey;
+	tx->num_sge++;
+	return 0;
+}
+
+/* Maps tx->skb; -EAGAIN if there is no room for that now. */
+static int verbs_tx_map(struct verbs_tx *tx)
+{
+	struct ib_device *ibdev = verbs_ibdev(tx->v);
+	struct sk_buff *skb = tx->skb;
+	unsigned int i;
+	int err = 0;
+
+	if (skb_headlen(skb))
+		err = verbs_tx_add(tx, ib_dma_map_single(ibdev, skb->data, skb_headlen(skb),
+							 DMA_TO_DEVICE), skb_headlen(skb));
+	for (i = 0; !err && i < skb_shinfo(skb)->nr_frags; i++) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[i];
+
+		err = verbs_tx_add(tx, ib_dma_map_page(ibdev, skb_frag_page(frag),
+						       skb_frag_off(frag), skb_frag_size(frag),
+						       DMA_TO_DEVICE), skb_frag_size(frag));
+	}
+	if (err)
+		verbs_tx_unmap(tx);
+	return err;
+}
+
+/* Posts tx->skb with the piece of memory that the processor copies right now. */
+static int verbs_tx_post_inline(struct verbs_tx *tx, struct ib_send_wr *wr)
+{
+	struct ib_sge sge = {
+		.addr	= (uintptr_t)tx->skb->data,
+		.length	= tx->skb->len,
+	};
+
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	wr->send_flags |= IB_SEND_INLINE;
+	return ib_post_send(tx->v->qp, wr, NULL);
+}
+
+static int verbs_tx_post_mapped(struct verbs_tx *tx, struct ib_send_wr *wr)
+{
+	int err = verbs_tx_map(tx);
+
+	if (err)
+		return err;
+	wr->sg_list = tx->sge;
+	wr->num_sge = tx->num_sge;
+	err = ib_post_send(tx->v->qp, wr, NULL);
+	if (err)
+		verbs_tx_unmap(tx);
+	return err;
+}
+
+static bool verbs_tx_full(const struct verbs_vi *v)
+{
+	/* Pairs with the release in verbs_tx_reap(): the slot is ours to write. */
+	return v->tx_head - smp_load_acquire(&v->tx_tail) >= v->vi.attr.send_depth;
+}
+
+/**
+ * verbs_post_send - post_send of struct sovia_provider
+ * @vi: VI
+ * @skb: message, at most vi->max_frags fragments
+ *
+ * Context: any but hard interrupt; the caller serialises.
+ * Return: 0, -EAGAIN if there is no room now, or another negative errno.
+ */
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb)
+{
+	struct verbs_vi *v = verbs_vi(vi);
+	enum verbs_state state = READ_ONCE(v->state);
+	struct verbs_tx *tx;
+	struct ib_send_wr wr = {
+		.opcode		= IB_WR_SEND,
+		.send_flags	= IB_SEND_SIGNALED,
+	};
+	int err;
+
+	if (state != VERBS_OPEN && state != VERBS_OPENING)
+		return -ENOTCONN;
+	if (verbs_tx_full(v))
+		return -EAGAIN;
+	if (skb->len > vi->attr.msg_size || skb_shinfo(skb)->nr_frags > vi->max_frags)
+		return -EMSGSIZE;
+
+	tx = &v->tx[v->tx_head & v->tx_mask];
+	tx->skb = skb_get(skb);
+	wr.wr_cqe = &tx->cqe;
+	/* The completion may run before the call returns. */
+	if (skb->len <= v->max_inline && !skb_is_nonlinear(skb))
+		err = verbs_tx_post_inline(tx, &wr);
+	else
+		err = verbs_tx_post_mapped(tx, &wr);
+	if (err) {
+		tx->skb = NULL;
+		kfree_skb(skb);
+		if (err != -EAGAIN)
+			verbs_vi_fail(v, -ECONNRESET);
+		return err;
+	}
+	v->tx_head++;
+	return 0;
+}
+
+/* Frees a descriptor whose skb has been dealt with. */
+static struct sk_buff *verbs_tx_release(struct verbs_tx *tx)
+{
+	struct sk_buff *skb = tx->skb;
+
+	verbs_tx_unmap(tx);
+	tx->skb = NULL;
+	return skb;
+}
+
+/* Everything up to and with @last has been sent. */
+static void verbs_tx_reap(struct verbs_vi *v, const struct verbs_tx *last)
+{
+	struct sk_buff *skb;
+	struct verbs_tx *tx;
+
+	do {
+		tx = &v->tx[v->tx_tail & v->tx_mask];
+		skb = verbs_tx_release(tx);
+		/* Pairs with the acquire in verbs_tx_full(). */
+		smp_store_release(&v->tx_tail, v->tx_tail + 1);
+		if (verbs_alive(v))
+			v->vi.client->sent(&v->vi, skb);
+		consume_skb(skb);
+	} while (tx != last);
+}
+
+static void verbs_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct verbs_tx *tx = container_of(wc->wr_cqe, struct verbs_tx, cqe);
+
+	if (likely(wc->status == IB_WC_SUCCESS))
+		verbs_tx_reap(tx->v, tx);
+	else
+		verbs_vi_failed_wc(tx->v, wc);
+}
+
+/**
+ * verbs_tx_alloc - allocate the send descriptors
+ * @v: VI with a queue pair
+ *
+ * Context: process, may sleep.
+ * Return: 0 or -ENOMEM; verbs_tx_free() cleans up in both cases.
+ */
+int verbs_tx_alloc(struct verbs_vi *v)
+{
+	unsigned int slots = roundup_pow_of_two(v->vi.attr.send_depth);
+	unsigned int i;
+
+	v->tx = kvcalloc(slots, sizeof(*v->tx), GFP_KERNEL);
+	v->tx_sge = kvcalloc(slots * v->max_sge, sizeof(*v->tx_sge), GFP_KERNEL);
+	if (!v->tx || !v->tx_sge)
+		return -ENOMEM;
+	v->tx_mask = slots - 1;
+	for (i = 0; i < slots; i++) {
+		v->tx[i].cqe.done = verbs_tx_done;
+		v->tx[i].v = v;
+		v->tx[i].sge = v->tx_sge + i * v->max_sge;
+	}
+	return 0;
+}
+
+/**
+ * verbs_tx_free - free the send descriptors and all that is in them
+ * @v: VI whose queue pair is drained or was never connected
+ *
+ * Context: process, may sleep.
+ */
+void verbs_tx_free(struct verbs_vi *v)
+{
+	unsigned int i;
+
+	for (i = 0; v->tx && i <= v->tx_mask; i++)
+		if (v->tx[i].skb)
+			kfree_skb(verbs_tx_release(&v->tx[i]));
+	kvfree(v->tx);
+	kvfree(v->tx_sge);
+}
