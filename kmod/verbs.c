@@ -46,18 +46,25 @@ static bool verbs_vi_begin_open(struct verbs_vi *v)
 	return first;
 }
 
-/* False if another early message has come; it goes first. */
-static bool verbs_vi_end_open(struct verbs_vi *v)
+/* 1 if another early message has come, which goes first; an errno if all is over. */
+static int verbs_vi_end_open(struct verbs_vi *v)
 {
-	bool done;
+	int ret = 0;
 
 	spin_lock_bh(&v->lock);
-	done = v->error || list_empty(&v->early);
-	if (done)
+	if (v->state != VERBS_OPENING) {
+		/* the client destroys it already */
+	} else if (v->error) {
+		v->state = VERBS_DEAD;
+		ret = v->error;
+	} else if (!list_empty(&v->early)) {
+		ret = 1;
+	} else {
 		/* Pairs with the acquire in verbs_rx_done(): receives go up directly. */
-		smp_store_release(&v->state, v->error ? VERBS_DEAD : VERBS_OPEN);
+		smp_store_release(&v->state, VERBS_OPEN);
+	}
 	spin_unlock_bh(&v->lock);
-	return done;
+	return ret;
 }
 
 /**
@@ -70,16 +77,18 @@ static bool verbs_vi_end_open(struct verbs_vi *v)
  */
 void verbs_vi_opened(struct verbs_vi *v)
 {
+	int err;
+
 	if (!verbs_vi_begin_open(v))
 		return;
 	cancel_delayed_work(&v->deadline);
 	v->vi.client->established(&v->vi, &v->peer_hello, v->peer_hello_len);
-	do
+	do {
 		verbs_rx_replay(v);
-	while (!verbs_vi_end_open(v));
-	/* Nobody else closes a VI that failed while it was being opened. */
-	if (v->error)
-		v->vi.client->closed(&v->vi, v->error);
+		err = verbs_vi_end_open(v);
+	} while (err > 0);
+	if (err)
+		v->vi.client->closed(&v->vi, err);
 }
 
 /**

@@ -67,7 +67,7 @@ MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 
  * Context: any.
  */
 void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
-			   int scope, u16 port)
+		    int scope, u16 port)
 {
 	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
 	struct sockaddr_in *sin = (struct sockaddr_in *)ss;

@@ -290,7 +290,8 @@ static int verbs_listener_start(struct verbs_listener *lis)
 	ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &any4);
 	lis->id4 = verbs_listen_on(lis, &any4);
 	if (IS_ERR(lis->id4)) {
-		pr_warn("cannot listen on service %u: %ld\n", verbs_service_port, PTR_ERR(lis->id4));
+		pr_warn("cannot listen on service %u: %ld\n", verbs_service_port,
+			PTR_ERR(lis->id4));
 		return PTR_ERR(lis->id4);
 	}
 	/* A listener without IPv6 would keep rdma_cm off devices that need it. */
