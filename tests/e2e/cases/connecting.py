@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""connect(): success, refusal, progress, interruption, and calls on sockets in the wrong state."""
+import errno
+import select
+import socket
+import struct
+
+from kit import libc
+from kit.case import case, eq, fails, ok
+from kit.node import own_address
+from kit.proc import alarm
+
+# How long a connect to nowhere may take before a case stops waiting for its error.
+PATIENCE = 30.0
+
+
+def closed_port(t):
+    """A port there on which nobody listens, kept bound so that nobody else does."""
+    s = t.socket(node=t.there)
+    s.bind((t.host(), 0))
+    return s.port()
+
+
+def jammed(t):
+    """(listener there, a socket here on its way to it): the connect() will not finish before accept()s."""
+    listener = t.listener(backlog=0)
+    for _ in range(64):
+        s = t.socket()
+        s.setblocking(False)
+        fails("EINPROGRESS", s.connect, (t.host(), listener.port()))
+        if "OUT" not in s.poll_now(1.0, select.POLLOUT):
+            return listener, s
+    raise AssertionError("64 connections were established with a backlog of 0 and no accept()")
+
+
+def unjam(listener, near):
+    """Accepts until @near is connected. TCP forgets what exceeds a backlog and asks again after seconds."""
+    listener.setblocking(False)
+    for _ in range(200):
+        while "IN" in listener.poll_now():
+            listener.accept()
+        if near.poll_now(0.2, select.POLLOUT):
+            break
+    eq(near.error(), 0, "SO_ERROR")
+    near.getpeername()
+
+
+@case()
+def refused(t):
+    """Nobody listens: ECONNREFUSED, and the same socket may try elsewhere."""
+    near = t.socket()
+    fails("ECONNREFUSED", near.connect, (t.host(), closed_port(t)))
+    eq(near.error(), 0, "SO_ERROR after connect told it")
+    fails("ENOTCONN", near.getpeername)
+    listener = t.listener()
+    near.connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    near.sendall(b"x")
+    eq(far.recv(1), b"x")
+
+
+@case()
+def refused_after_close(t):
+    """A listener that has gone refuses."""
+    listener = t.listener()
+    port = listener.port()
+    t.socket().connect((t.host(), port))
+    listener.close()
+    fails("ECONNREFUSED", t.socket().connect, (t.host(), port))
+
+
+@case()
+def refused_nonblocking(t):
+    """Without blocking, the refusal arrives by poll() and SO_ERROR, once."""
+    near = t.socket()
+    near.setblocking(False)
+    fails("EINPROGRESS", near.connect, (t.host(), closed_port(t)))
+    mask = near.wait_for("ERR HUP OUT IN")
+    ok("ERR" in mask, mask)
+    eq(near.error(), 111, "ECONNREFUSED")
+    eq(near.error(), 0, "SO_ERROR again")
+    ok("ERR" not in near.poll_now(), "POLLERR stays after SO_ERROR was read")
+
+
+@case()
+def refused_nonblocking_by_connect(t):
+    """A second connect() may also fetch the refusal."""
+    near = t.socket()
+    near.setblocking(False)
+    port = closed_port(t)
+    fails("EINPROGRESS", near.connect, (t.host(), port))
+    near.wait_for("ERR")
+    fails("ECONNREFUSED", near.connect, (t.host(), port))
+    fails("EINPROGRESS", near.connect, (t.host(), port))
+
+
+@case()
+def nonblocking(t):
+    """EINPROGRESS, then writable; connect() again says done once, then EISCONN."""
+    listener = t.listener()
+    where = (t.host(), listener.port())
+    near = t.socket(libc.SOCK_NONBLOCK)
+    fails("EINPROGRESS", near.connect, where)
+    near.wait_for("OUT")
+    eq(near.error(), 0)
+    near.connect(where)
+    fails("EISCONN", near.connect, where)
+    far, _ = listener.accept()
+    near.sendall(b"now")
+    eq(far.recv_exact(3), b"now")
+
+
+@case()
+def in_progress(t):
+    """While a connect is on its way: EALREADY, no peer name, not writable; it ends well after all."""
+    listener, near = jammed(t)
+    fails("EALREADY", near.connect, (t.host(), listener.port()))
+    eq(near.poll_now(), "")
+    eq(near.tcp_state(), 2, "tcpi_state SYN_SENT")
+    fails("ENOTCONN", near.getpeername)
+    fails("EAGAIN", near.send, b"early")
+    fails("EAGAIN", near.recv, 1)
+    unjam(listener, near)
+
+
+@case()
+def twice(t):
+    """A connected socket is EISCONN, wherever it is told to go."""
+    listener = t.listener()
+    near, far = t.pair()
+    fails("EISCONN", near.connect, (t.host(), listener.port()))
+    fails("EISCONN", near.connect, near.getpeername()[:2])
+    fails("EISCONN", far.connect, (t.host(), listener.port()))
+    near.sendall(b"unharmed")
+    eq(far.recv_exact(8), b"unharmed")
+
+
+@case()
+def on_listener(t):
+    """A listener cannot connect and goes on listening."""
+    listener = t.listener()
+    other = t.listener(t.here)
+    fails("EISCONN", listener.connect, (t.host(t.here), other.port()))
+    t.socket().connect((t.host(), listener.port()))
+    listener.accept()
+
+
+@case()
+def malformed(t):
+    """Short lengths are EINVAL, other families EAFNOSUPPORT, bad pointers EFAULT."""
+    listener = t.listener()
+    fd = t.socket().fileno()
+    good = libc.sockaddr(t.family, t.host(), listener.port())
+    fails("EINVAL", libc.connect, fd, good, 0)
+    fails("EINVAL", libc.connect, fd, good, 1)
+    fails("EINVAL", libc.connect, fd, good, 8)
+    fails("EINVAL", libc.connect, fd, good, 4096)
+    fails("EFAULT", libc.call, "connect", fd, libc.BAD_POINTER, len(good))
+    for family in (socket.AF_UNIX, socket.AF_INET if t.v6 else socket.AF_INET6):
+        fails("EAFNOSUPPORT", libc.connect, fd, libc.sockaddr(family, t.host(), listener.port()))
+    libc.connect(fd, good)
+    listener.accept()
+
+
+@case(modes=("loop",))
+def to_wildcard(t):
+    """The wildcard address means this host."""
+    listener = t.listener()
+    near = t.socket()
+    near.connect((t.any_host(), listener.port()))
+    listener.accept()
+    eq(near.getpeername()[:2], (t.host(), listener.port()))
+
+
+@case()
+def port_zero(t):
+    """Port 0 is nobody's."""
+    fails("ECONNREFUSED EADDRNOTAVAIL", t.socket().connect, (t.host(), 0))
+
+
+@case(modes=("loop",))
+def to_itself(t):
+    """A socket that connects to its own port meets itself or is refused; nothing else may happen."""
+    near = t.socket()
+    near.bind((t.host(), 0))
+    result = libc.error_of(near.connect, near.getsockname()[:2])
+    if t.sovia:
+        ok(result in ("ok", "ECONNREFUSED"), result)
+    else:
+        eq(result, "ok")
+    if result == "ok":
+        near.sendall(b"me")
+        eq(near.recv_exact(2), b"me")
+
+
+@case()
+def disconnect(t):
+    """connect() to AF_UNSPEC ends the connection and frees the socket for another."""
+    near, far = t.pair()
+    result = libc.error_of(libc.connect, near.fileno(), bytes(16))
+    if t.sovia and result in ("EOPNOTSUPP", "EAFNOSUPPORT"):
+        near.sendall(b"unharmed")
+        eq(far.recv_exact(8), b"unharmed")
+        t.note(f"not supported: {result}")
+        return
+    eq(result, "ok")
+    fails("ENOTCONN", near.getpeername)
+    fails("ECONNRESET", far.recv, 1)
+    listener = t.listener()
+    near.connect((t.host(), listener.port()))
+    listener.accept()
+
+
+@case()
+def transfer_before(t):
+    """Before connect(): sending is EPIPE, receiving ENOTCONN."""
+    near = t.socket()
+    fails("EPIPE ENOTCONN" if t.sovia else "EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    fails("ENOTCONN", near.recv, 1)
+    fails("ENOTCONN", near.recv, 1, socket.MSG_PEEK)
+    fails("EPIPE ENOTCONN", near.sendto, b"x", socket.MSG_NOSIGNAL, (t.host(), closed_port(t)))
+    fails("ENOTCONN", near.shutdown, socket.SHUT_WR)
+    listener = t.listener()
+    fails("EPIPE ENOTCONN", listener.send, b"x", socket.MSG_NOSIGNAL)
+    fails("ENOTCONN", listener.recv, 1)
+
+
+@case()
+def interrupted(t):
+    """A signal ends a blocking connect with EINTR; the connection goes on being made."""
+    listener, _ = jammed(t)
+    near = t.socket()
+    where = libc.sockaddr(t.family, t.host(), listener.port())
+    alarm(0.5)
+    fails("EINTR", libc.connect, near.fileno(), where)
+    # A second call would wait for the first attempt.
+    alarm(0.5)
+    fails("EINTR", libc.connect, near.fileno(), where)
+    near.setblocking(False)
+    fails("EALREADY", libc.connect, near.fileno(), where)
+    unjam(listener, near)
+
+
+def timeval(seconds):
+    return struct.pack("=qq", int(seconds), int(seconds % 1 * 1e6))
+
+
+@case()
+def timeout(t):
+    """SO_SNDTIMEO limits connect() too: EINPROGRESS, and the attempt goes on."""
+    listener, _ = jammed(t)
+    near = t.socket()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(0.5))
+    fails("EINPROGRESS", libc.connect, near.fileno(), libc.sockaddr(t.family, t.host(), listener.port()))
+    unjam(listener, near)
+
+
+@case()
+def closed_on_the_way(t):
+    """A socket closed during connect leaves nothing behind that accept() could hang on."""
+    listener, near = jammed(t)
+    near.close()
+    other = t.socket()
+    other.setblocking(False)
+    fails("EINPROGRESS", other.connect, (t.host(), listener.port()))
+    unjam(listener, other)
+
+
+def neighbour(t):
+    """An address beside ours that nobody should have, None if there is no network."""
+    host = own_address(t.family)
+    if not host:
+        return None
+    raw = bytearray(socket.inet_pton(t.family, host))
+    raw[-1] = 0xfa if raw[-1] != 0xfa else 0xfb
+    return socket.inet_ntop(t.family, bytes(raw))
+
+
+NOWHERE = [
+    ("documentation network", {socket.AF_INET: "198.51.100.77", socket.AF_INET6: "2001:db8:7::77"}),
+    ("silent neighbour", None),
+    ("multicast", {socket.AF_INET: "224.0.0.77", socket.AF_INET6: "ff02::77"}),
+]
+
+
+@case(table=NOWHERE, timeout=120)
+def unreachable(t, addresses):
+    """An address that leads nowhere ends with the network's error, if it ends within our patience."""
+    host = addresses[t.family] if addresses else neighbour(t)
+    if not host:
+        t.skip("no network to have neighbours in")
+    near = t.socket()
+    near.setblocking(False)
+    error = libc.error_of(near.connect, (host, 9))
+    if error == "EINPROGRESS":
+        if not near.poll_now(PATIENCE, select.POLLOUT):
+            t.note(f"no answer from {host} within {PATIENCE} s")
+            return
+        error = errno.errorcode.get(near.error(), "ok")
+    if error == "ok" and not t.sovia:
+        t.skip(f"this network answers for {host}")
+    ok(error in ("ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT", "ECONNREFUSED"), f"{host}: {error}")
+    fails("ENOTCONN", near.getpeername)
+
+
+@case(timeout=150)
+def unreachable_blocking(t):
+    """The same for a blocking connect, and the socket is still good for a connection."""
+    host = neighbour(t)
+    if not host:
+        t.skip("no network to have neighbours in")
+    near = t.socket()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(PATIENCE))
+    fails("ENETUNREACH EHOSTUNREACH ETIMEDOUT EINPROGRESS ECONNREFUSED", libc.connect, near.fileno(),
+          libc.sockaddr(t.family, host, 9))
+    near.close()
+    near = t.socket()
+    listener = t.listener()
+    near.connect((t.host(), listener.port()))
