@@ -147,11 +147,6 @@ void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port)
 		sk->sk_v6_daddr = *addr;
 }
 
-static void prot_shutdown(struct sock *sk, int how)
-{
-	sovia_shutdown(sk, how);
-}
-
 static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	/* Nothing is put on the backlog: see control.c. */
@@ -175,7 +170,7 @@ struct proto sovia_prot = {
 	.disconnect		= sovia_disconnect,
 	.accept			= prot_accept,
 	.ioctl			= prot_ioctl,
-	.shutdown		= prot_shutdown,
+	.shutdown		= sovia_shutdown,
 	.setsockopt		= sovia_setsockopt,
 	.getsockopt		= sovia_getsockopt,
 	.keepalive		= prot_keepalive,
@@ -191,12 +186,44 @@ struct proto sovia_prot = {
 	.obj_size		= sizeof(struct sovia_sock),
 };
 
+/* AF_SOVIA in an address stands for the family that the socket has. */
+static struct sockaddr *own_family(struct socket *sock, struct sockaddr *uaddr, int len,
+				   struct sockaddr_storage *copy)
+{
+	if (len < sizeof(uaddr->sa_family) || uaddr->sa_family != family)
+		return uaddr;
+	memcpy(copy, uaddr, min_t(size_t, len, sizeof(*copy)));
+	copy->ss_family = sock->sk->sk_family;
+	return (struct sockaddr *)copy;
+}
+
+static int bind_v4(struct socket *sock, struct sockaddr *uaddr, int len)
+{
+	struct sockaddr_storage copy;
+
+	return inet_bind(sock, own_family(sock, uaddr, len, &copy), len);
+}
+
+static int bind_v6(struct socket *sock, struct sockaddr *uaddr, int len)
+{
+	struct sockaddr_storage copy;
+
+	return inet6_bind(sock, own_family(sock, uaddr, len, &copy), len);
+}
+
+static int stream_connect(struct socket *sock, struct sockaddr *uaddr, int len, int flags)
+{
+	struct sockaddr_storage copy;
+
+	return inet_stream_connect(sock, own_family(sock, uaddr, len, &copy), len, flags);
+}
+
 static const struct proto_ops sovia_v4_ops = {
 	.family		= PF_INET,
 	.owner		= THIS_MODULE,
 	.release	= inet_release,
-	.bind		= inet_bind,
-	.connect	= inet_stream_connect,
+	.bind		= bind_v4,
+	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
 	.accept		= inet_accept,
 	.getname	= inet_getname,
@@ -216,8 +243,8 @@ static const struct proto_ops sovia_v6_ops = {
 	.family		= PF_INET6,
 	.owner		= THIS_MODULE,
 	.release	= inet6_release,
-	.bind		= inet6_bind,
-	.connect	= inet_stream_connect,
+	.bind		= bind_v6,
+	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
 	.accept		= inet_accept,
 	.getname	= inet6_getname,

@@ -44,6 +44,8 @@ static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
 			return -EAFNOSUPPORT;
 		*addr = sin6->sin6_addr;
 		*port = ntohs(sin6->sin6_port);
+		if (ipv6_addr_is_multicast(addr))
+			return -ENETUNREACH;
 		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) {
 			if (len < sizeof(*sin6))
 				return -EINVAL;

@@ -327,8 +327,6 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, long *timeo)
 
 	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full) {
 		len = append(sk, skb, &msg->msg_iter, full);
-		if (len > 0)
-			sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 		if (len)
 			return len;
 	}
@@ -379,6 +377,8 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		return sk_stream_error(sk, msg->msg_flags, err);
 	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	ss->more = msg->msg_flags & MSG_MORE;
+	if (ss->snd_queued)
+		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 	full = sovia_conn_payload(&ss->conn);
 	while (msg_data_left(msg)) {
 		ret = copy_some(sk, msg, full, &timeo);

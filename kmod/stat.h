@@ -24,7 +24,7 @@
 	X(wakeup_tx,		"WAKEUP messages sent") \
 	X(credit_stall,		"times a lane ran out of credits with work waiting") \
 	X(window_stall,		"times a socket ran out of window") \
-	X(combined,		"sends appended to a message not yet sent") \
+	X(combined,		"sends that found others waiting to be combined with") \
 	X(link_up,		"links set up") \
 	X(link_down,		"links that went down") \
 	X(link_fail,		"links that could not be set up") \
