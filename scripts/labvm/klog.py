@@ -32,6 +32,7 @@ HARMLESS = r"DMA-API: (preallocated|debugging enabled)|ref_tracker: hash"
 
 TIME = r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? "
 REPORT = re.compile("|".join(ANYWHERE) + "|" + TIME + "(" + "|".join(BEGINNING) + ")")
+POWER_OFF = "sysrq: Power Off"      # from here on, not the report's context
 IGNORE = re.compile(HARMLESS)
 
 
@@ -47,6 +48,8 @@ def reports(*texts, context=40):
             hit = REPORT.search(line) and not IGNORE.search(line)
             if hit and line not in seen:
                 follow = context
+            elif POWER_OFF in line:
+                follow = 0
             if follow and line not in seen:
                 found.append(line)
                 follow -= 1
