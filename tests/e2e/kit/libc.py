@@ -46,7 +46,8 @@ def recv(fd, size, flags=0, into=None):
     if into is not None:
         return call("recv", fd, into, ctypes.c_size_t(size), flags)
     buffer = ctypes.create_string_buffer(size)
-    return buffer.raw[:call("recv", fd, buffer, ctypes.c_size_t(size), flags)]
+    count = call("recv", fd, buffer, ctypes.c_size_t(size), flags)
+    return buffer.raw[:count]
 
 
 def sockaddr(family, host, port):

@@ -105,12 +105,16 @@ class Sock(socket.socket):
         """Sends stream @seed until nothing has been taken for @quiet seconds; returns the bytes taken."""
         self.setblocking(False)
         done = 0
+        full = False
         while True:
             try:
                 done += self.send(pattern.view(seed, done, chunk))
+                full = False
             except BlockingIOError:
-                if not self.poll_now(quiet, select.POLLOUT):
+                # Not writable to poll() need not mean that not a byte fits: ask the socket again.
+                if full:
                     break
+                full = not self.poll_now(quiet, select.POLLOUT)
         self.setblocking(True)
         return done
 
