@@ -50,7 +50,7 @@ meta_dependency() {
 	esac
 	apt-cache "${version[@]}" show --no-all-versions "${1%/*}" |
 		sed -n 's/^Depends: *//p' | tr ',' '\n' | sed 's/^ *//; s/ .*//' |
-		grep -m1 "^$2"
+		awk -v begin="$2" 'index($0, begin) == 1 && !found { found = $0 } END { print found }'
 }
 
 as_root() {
