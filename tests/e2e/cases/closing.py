@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""shutdown() and orderly close: who still hears whom, and that nothing on its way is lost."""
+import os
+import select
+import socket
+
+from kit.case import case, eq, fails, ok, until
+from kit.proc import Child
+
+MB = 1 << 20
+
+
+@case()
+def half_close(t):
+    """After SHUT_WR the other direction goes on for as long as it likes."""
+    near, far = t.pair()
+    near.sendall(b"question")
+    near.shutdown(socket.SHUT_WR)
+    eq(far.recv_all(), b"question")
+    task = t.bg(near.recv_pattern_to_eof, 40)
+    far.send_pattern(MB, 40)
+    far.shutdown(socket.SHUT_WR)
+    eq(task.result(), MB)
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    fails("EPIPE", far.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def half_close_by_accepted(t):
+    """The same begun by the accepting end."""
+    near, far = t.pair()
+    far.sendall(b"bye")
+    far.shutdown(socket.SHUT_WR)
+    eq(near.recv_all(), b"bye")
+    task = t.bg(far.recv_pattern_to_eof, 41)
+    near.send_pattern(MB, 41)
+    near.close()
+    eq(task.result(), MB)
+
+
+@case()
+def half_close_with_backpressure(t):
+    """SHUT_WR with a full window: the end of file comes after all of the data."""
+    near, far = t.pair()
+    taken = near.fill(seed=42)
+    near.shutdown(socket.SHUT_WR)
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    eq(far.recv_pattern_to_eof(42), taken)
+    far.sendall(b"thanks")
+    eq(near.recv_exact(6), b"thanks")
+
+
+@case()
+def shut_read(t):
+    """After SHUT_RD reading gives end of file, writing works, and the peer is not told."""
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_RD)
+    eq(near.recv(10), b"")
+    near.sendall(b"still")
+    eq(far.recv_exact(5), b"still")
+    far.sendall(b"unheard")
+    near.sendall(b"there")
+    eq(far.recv_exact(5), b"there")
+
+
+@case()
+def shut_read_keeps_data(t):
+    """What had arrived before SHUT_RD can be read."""
+    near, far = t.pair()
+    far.sendall(b"kept")
+    near.wait_for("IN")
+    near.shutdown(socket.SHUT_RD)
+    eq(near.recv(10), b"kept")
+    eq(near.recv(10), b"")
+
+
+@case()
+def shut_both(t):
+    """SHUT_RDWR ends both directions at once and keeps the descriptor."""
+    near, far = t.pair()
+    near.sendall(b"last words")
+    near.shutdown(socket.SHUT_RDWR)
+    eq(near.recv(1), b"")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    eq(far.recv_all(), b"last words")
+
+
+@case()
+def shutdown_errors(t):
+    """ENOTCONN without a connection, EINVAL for a wrong half."""
+    for s in (t.socket(), t.socket(node=t.there)):
+        for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
+            fails("ENOTCONN", s.shutdown, how)
+    near, far = t.pair()
+    fails("EINVAL", near.shutdown, 3)
+    fails("EINVAL", near.shutdown, -1)
+    near.sendall(b"unharmed")
+    eq(far.recv_exact(8), b"unharmed")
+
+
+@case()
+def shutdown_twice(t):
+    """Shutting down what is shut down already is no error while the peer is there."""
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_WR)
+    near.shutdown(socket.SHUT_WR)
+    eq(far.recv(1), b"")
+    near.shutdown(socket.SHUT_RD)
+    far.close()
+
+
+@case()
+def end_of_file_stays(t):
+    """End of file is read again and again, and the names stay."""
+    near, far = t.pair()
+    far.close()
+    for _ in range(3):
+        eq(near.recv(10), b"")
+    near.getpeername()
+    eq(near.error(), 0)
+
+
+@case()
+def write_after_peer_closed(t):
+    """Writing to a peer that has closed: taken at first, then EPIPE."""
+    near, far = t.pair()
+    far.close()
+    eq(near.recv(1), b"")
+
+    def refused():
+        try:
+            near.send(b"x", socket.MSG_NOSIGNAL)
+        except BrokenPipeError:
+            return True
+        return False
+    until(refused, "EPIPE")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    eq(near.recv(1), b"")
+
+
+@case()
+def close_delivers(t):
+    """close() with a full window: everything taken is delivered, then end of file."""
+    near, far = t.pair()
+    taken = near.fill(seed=43)
+    near.close()
+    eq(far.recv_pattern_to_eof(43), taken)
+
+
+@case()
+def close_delivers_slowly(t):
+    """The same to a reader that takes its time."""
+    near, far = t.pair()
+    taken = near.fill(seed=44)
+    near.close()
+    done = 0
+    for _ in range(5):
+        far.recv_pattern(10000, 44, 10000, done)
+        done += 10000
+        select.select([], [], [], 0.2)
+    eq(far.recv_pattern_to_eof(44, offset=done), taken - done)
+
+
+@case()
+def exit_delivers(t):
+    """So does the end of a process that had written."""
+    near, far = t.pair()
+    taken, told = os.pipe()
+
+    def write_and_go():
+        os.write(told, str(near.fill(seed=45)).encode())
+    child = Child(write_and_go)
+    near.close()
+    child.wait()
+    eq(far.recv_pattern_to_eof(45), int(os.read(taken, 32)))
+
+
+@case()
+def both_at_once(t):
+    """Both ends close at the same time, many times; ports and sockets are given back."""
+    listener = t.listener()
+    for _ in range(50):
+        near = t.socket()
+        near.connect((t.host(), listener.port()))
+        far, _ = listener.accept()
+        task = t.bg(far.close)
+        near.close()
+        task.result()
+
+
+@case()
+def linger_waits(t):
+    """close() with SO_LINGER waits until the data is delivered."""
+    near, far = t.pair()
+    taken = near.fill(seed=46)
+    near.linger(1, 40)
+    task = t.bg(near.close)
+    task.blocks(1.0)
+    eq(far.recv_pattern_to_eof(46), taken)
+    far.close()
+    task.result()
+
+
+@case()
+def linger_gives_up(t):
+    """... but no longer than it was told."""
+    near, far = t.pair()
+    taken = near.fill(seed=47)
+    near.linger(1, 2)
+    task = t.bg(near.close)
+    task.blocks(0.5)
+    task.result(30)
+    # What close() did not wait for is still delivered.
+    eq(far.recv_pattern_to_eof(47), taken)
+
+
+@case()
+def linger_idle(t):
+    """With nothing to deliver, close() with SO_LINGER returns at once."""
+    near, far = t.pair()
+    near.sendall(b"seen")
+    eq(far.recv_exact(4), b"seen")
+    far.shutdown(socket.SHUT_WR)
+    eq(near.recv(1), b"")
+    near.linger(1, 50)
+    t.bg(near.close).result(20)
+    eq(far.recv(1), b"")
+
+
+@case()
+def wakes_reader(t):
+    """shutdown() wakes a thread that waits in recv()."""
+    for how in (socket.SHUT_RD, socket.SHUT_RDWR):
+        near, _ = t.pair()
+        task = t.bg(near.recv, 1)
+        task.blocks(0.3)
+        near.shutdown(how)
+        eq(task.result(), b"")
+
+
+@case()
+def wakes_writer(t):
+    """shutdown() wakes a thread that waits in send(): EPIPE."""
+    for how in (socket.SHUT_WR, socket.SHUT_RDWR):
+        near, _ = t.pair()
+        near.fill()
+        task = t.bg(near.send, bytes(65536), socket.MSG_NOSIGNAL)
+        task.blocks(0.3)
+        near.shutdown(how)
+        fails("EPIPE", task.result)
+
+
+@case()
+def wakes_acceptor(t):
+    """shutdown() of a listener wakes a thread that waits in accept(): EINVAL; nobody gets in afterwards."""
+    listener = t.listener()
+    port = listener.port()
+    task = t.bg(listener.accept)
+    task.blocks(0.3)
+    listener.shutdown(socket.SHUT_RDWR)
+    fails("EINVAL", task.result)
+    fails("ECONNREFUSED", t.socket().connect, (t.host(), port))
+    fails("EINVAL", listener.accept)
+
+
+@case()
+def peer_wakes_reader(t):
+    """The peer's close and its SHUT_WR wake a thread that waits in recv()."""
+    for end in ("close", "shutdown"):
+        near, far = t.pair()
+        task = t.bg(near.recv, 1)
+        task.blocks(0.3)
+        if end == "close":
+            far.close()
+        else:
+            far.shutdown(socket.SHUT_WR)
+        eq(task.result(), b"")
+
+
+@case()
+def states(t):
+    """TCP_INFO's state through an orderly close, at both ends."""
+    near, far = t.pair()
+    eq((near.tcp_state(), far.tcp_state()), (1, 1), "ESTABLISHED")
+    near.shutdown(socket.SHUT_WR)
+    until(lambda: far.tcp_state() == 8, "CLOSE_WAIT")
+    until(lambda: near.tcp_state() == 5, "FIN_WAIT2")
+    far.shutdown(socket.SHUT_WR)
+    until(lambda: far.tcp_state() == 7, "CLOSE")
+    # TCP_INFO shows TIME_WAIT as closed: only a mini socket is left of it.
+    until(lambda: near.tcp_state() in (6, 7), "TIME_WAIT or CLOSE")
+    fails("ENOTCONN", far.shutdown, socket.SHUT_RDWR)
+
+
+@case()
+def many_times(t):
+    """Data, half-close, answer, close: often enough to meet every order of events."""
+    listener = t.listener()
+    for number in range(100):
+        near = t.socket()
+        near.connect((t.host(), listener.port()))
+        far, _ = listener.accept()
+        task = t.bg(far.echo)
+        near.sendall(number.to_bytes(4, "big") * 100)
+        near.shutdown(socket.SHUT_WR)
+        eq(task.result(), 400)
+        far.close()
+        ok(near.recv_all() == number.to_bytes(4, "big") * 100, "answer")
+        near.close()

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Ends that are not orderly: unread data, SO_LINGER 0, killed processes, listeners that go."""
+import errno
+import os
+import signal
+import socket
+import time
+
+from kit.case import case, eq, fails, ok, until
+from kit.proc import Child
+
+
+@case()
+def unread_data(t):
+    """close() with data unread resets the peer."""
+    near, far = t.pair()
+    near.sendall(b"never read")
+    far.wait_for("IN")
+    far.close()
+    fails("ECONNRESET", near.recv, 1)
+    eq(near.recv(1), b"", "the error is told once")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def unread_part(t):
+    """The same if only a part was read."""
+    near, far = t.pair()
+    near.sendall(bytes(1000))
+    far.recv_exact(999)
+    far.close()
+    fails("ECONNRESET", near.recv, 1)
+
+
+@case()
+def read_all(t):
+    """With everything read it is an end of file, no reset."""
+    near, far = t.pair()
+    near.sendall(bytes(1000))
+    far.recv_exact(1000)
+    far.close()
+    eq(near.recv(1), b"")
+    eq(near.error(), 0)
+
+
+@case()
+def data_after_close(t):
+    """Data that reaches a socket closed for good is answered with a reset."""
+    near, far = t.pair()
+    far.close()
+    near.wait_for("RDHUP")
+    near.send(b"too late")
+    near.wait_for("ERR HUP")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def linger_zero(t):
+    """SO_LINGER with time 0: close() is a reset."""
+    near, far = t.pair()
+    task = t.bg(near.recv, 1)
+    task.blocks(0.3)
+    far.reset()
+    fails("ECONNRESET", task.result)
+    fails("ENOTCONN", near.getpeername)
+    fails("ENOTCONN", near.shutdown, socket.SHUT_WR)
+    eq(near.recv(1), b"")
+    eq(near.tcp_state(), 7, "tcpi_state CLOSE")
+
+
+@case()
+def linger_zero_drops(t):
+    """... and what was still to be sent is thrown away at once."""
+    near, far = t.pair()
+    taken = near.fill(seed=50)
+    near.linger(1, 0)
+    t.bg(near.close).result(20)
+    try:
+        ok(len(far.recv_all()) < taken, "all of it was delivered")
+    except ConnectionResetError:
+        pass
+
+
+@case()
+def reset_wakes_writer(t):
+    """A reset ends a blocked send() with ECONNRESET."""
+    near, far = t.pair()
+    near.fill()
+    task = t.bg(near.send, bytes(65536), socket.MSG_NOSIGNAL)
+    task.blocks(0.3)
+    far.reset()
+    fails("ECONNRESET", task.result)
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def reset_by_so_error(t):
+    """SO_ERROR takes the reset away from the next read."""
+    near, far = t.pair()
+    far.reset()
+    near.wait_for("ERR HUP IN")
+    eq(near.error(), errno.ECONNRESET)
+    eq(near.error(), 0)
+    eq(near.recv(1), b"")
+
+
+@case()
+def reset_after_end_of_file(t):
+    """A peer that half-closed and then resets: the end of file stays, writing fails."""
+    near, far = t.pair()
+    far.shutdown(socket.SHUT_WR)
+    eq(near.recv(1), b"")
+    far.reset()
+    near.wait_for("HUP")
+    fails("EPIPE ECONNRESET", near.send, b"x", socket.MSG_NOSIGNAL)
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def listener_closed(t):
+    """A listener that closes resets the connections nobody accepted."""
+    listener = t.listener()
+    near = [t.socket() for _ in range(5)]
+    for s in near:
+        s.connect((t.host(), listener.port()))
+    listener.close()
+    for s in near:
+        s.wait_for("IN HUP")
+        fails("ECONNRESET", s.recv, 1)
+
+
+@case()
+def listener_closed_accepted_stay(t):
+    """... and leaves those that were accepted alone."""
+    listener = t.listener()
+    near = t.socket()
+    near.connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    listener.close()
+    near.sendall(b"alive")
+    eq(far.recv_exact(5), b"alive")
+
+
+@case()
+def listener_closed_while_connecting(t):
+    """Connects that race with the listener's close succeed or fail; none hangs."""
+    for _ in range(10):
+        listener = t.listener(backlog=64)
+        where = (t.host(), listener.port())
+
+        def attempt():
+            s = t.socket()
+            try:
+                s.connect(where)
+                s.recv(1)
+            except (ConnectionRefusedError, ConnectionResetError):
+                pass
+            s.close()
+        tasks = [t.bg(attempt) for _ in range(8)]
+        listener.close()
+        for task in tasks:
+            task.result()
+
+
+def transfer_in_child(near, sending):
+    """A process that uses @near until it is killed."""
+    def run():
+        while True:
+            if sending:
+                near.sendall(bytes(65536))
+            elif not near.recv(65536):
+                return
+    child = Child(run)
+    near.close()
+    return child
+
+
+@case()
+def writer_killed(t):
+    """A process killed while sending: its peer gets an end, not a hang."""
+    near, far = t.pair()
+    child = transfer_in_child(near, True)
+    far.recv_exact(200000)
+    child.kill()
+    try:
+        far.recv_all()
+    except ConnectionResetError:
+        pass
+
+
+@case()
+def reader_killed(t):
+    """A process killed while receiving: its peer's writing ends with an error."""
+    near, far = t.pair()
+    child = transfer_in_child(near, False)
+    far.send_pattern(200000, 51)
+    task = t.bg(far.send_pattern, 1 << 30, 51)
+    task.blocks(0.3)
+    child.kill()
+    fails("ECONNRESET EPIPE", task.result)
+
+
+@case()
+def killed_while_blocked(t):
+    """A process blocked in send(), recv() or accept() dies of SIGKILL, and its port is free."""
+    near, far = t.pair()
+    near.fill()
+    listener = t.listener(t.here)
+    port = listener.port()
+    for call in (lambda: near.sendall(bytes(1 << 20)), lambda: near.recv(1), listener.accept):
+        child = Child(call)
+        time.sleep(0.3)
+        os.kill(child.pid, signal.SIGKILL)
+        ok(os.WIFSIGNALED(child.wait_status()), "died of the signal")
+    listener.close()
+    t.listener(t.here, port=port)
+
+
+@case()
+def storm(t):
+    """Connections reset by either side at any moment, while others go on."""
+    listener = t.listener(backlog=64)
+    near_stays, far_stays = t.pair()
+    task = t.bg(far_stays.recv_pattern, 1 << 20, 52)
+    for number in range(60):
+        near = t.socket()
+        near.connect((t.host(), listener.port()))
+        far, _ = listener.accept()
+        near.sendall(bytes(number * 50))
+        (near if number % 2 else far).reset()
+        near_stays.send_pattern((1 << 20) // 64, 52, offset=number * ((1 << 20) // 64))
+        (far if number % 2 else near).close()
+    near_stays.send_pattern((1 << 20) // 64 * 4, 52, offset=60 * ((1 << 20) // 64))
+    task.result()
+
+
+@case()
+def reset_with_data_in_flight(t):
+    """A reset in the middle of traffic both ways is told to both blocked calls of the peer."""
+    near, far = t.pair()
+    far.fill()
+    reader = t.bg(far.recv, 1)
+    writer = t.bg(far.send, bytes(65536), socket.MSG_NOSIGNAL)
+    reader.blocks(0.3)
+    near.reset()
+    outcomes = []
+    for task in (reader, writer):
+        try:
+            outcomes.append(task.result())
+        except OSError as e:
+            outcomes.append(errno.errorcode[e.errno])
+    ok("ECONNRESET" in outcomes, f"reader and writer: {outcomes}")
+    until(lambda: far.tcp_state() == 7, "CLOSE")
