@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What select, poll and epoll say of a socket in each state, and that they wake up."""
+import fcntl
+import os
+import select
+import signal
+import socket
+import time
+
+from kit import libc
+from kit.case import case, eq, fails, ok, until
+from kit.sock import POLL_ALL, poll_names
+
+
+def epoll_now(s, timeout=0.0, flags=0):
+    """epoll's answer for @s, by names."""
+    with select.epoll() as ep:
+        ep.register(s, POLL_ALL | flags)
+        ready = ep.poll(timeout)
+        return poll_names(ready[0][1]) if ready else ""
+
+
+def select_now(s):
+    """select's answer: which of r, w, x hold @s."""
+    return "".join(letter for letter, ready in zip("rwx", select.select([s], [s], [s], 0)) if ready)
+
+
+def fresh(t):
+    return t.socket()
+
+
+def listening(t):
+    return t.listener(t.here)
+
+
+def pending(t):
+    listener = t.listener(t.here)
+    t.socket(node=t.there).connect((t.host(t.here), listener.port()))
+    return listener
+
+
+def connected(t):
+    return t.pair()[0]
+
+
+def with_data(t):
+    near, far = t.pair()
+    far.sendall(b"x")
+    return near
+
+
+def full(t):
+    near, _ = t.pair()
+    near.fill()
+    return near
+
+
+def peer_half_closed(t):
+    near, far = t.pair()
+    far.shutdown(socket.SHUT_WR)
+    return near
+
+
+def peer_closed(t):
+    near, far = t.pair()
+    far.close()
+    return near
+
+
+def write_shut(t):
+    near, _ = t.pair()
+    near.shutdown(socket.SHUT_WR)
+    return near
+
+
+def read_shut(t):
+    near, _ = t.pair()
+    near.shutdown(socket.SHUT_RD)
+    return near
+
+
+def both_shut(t):
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_RDWR)
+    return near
+
+
+def ended(t):
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_WR)
+    eq(far.recv(1), b"")
+    far.close()
+    return near
+
+
+def reset(t):
+    near, far = t.pair()
+    far.reset()
+    return near
+
+
+def refused(t):
+    port = t.socket(node=t.there)
+    port.bind((t.host(), 0))
+    near = t.socket()
+    near.setblocking(False)
+    fails("EINPROGRESS", near.connect, (t.host(), port.port()))
+    return near
+
+
+# How to get there; what poll and epoll say; what select says.
+STATES = [(make.__name__, make, names, letters) for make, names, letters in (
+    (fresh, "OUT HUP", "rw"),
+    (listening, "", ""),
+    (pending, "IN", "r"),
+    (connected, "OUT", "w"),
+    (with_data, "IN OUT", "rw"),
+    (full, "", ""),
+    (peer_half_closed, "IN OUT RDHUP", "rw"),
+    (peer_closed, "IN OUT RDHUP", "rw"),
+    (write_shut, "OUT", "w"),
+    (read_shut, "IN OUT RDHUP", "rw"),
+    (both_shut, "IN OUT HUP RDHUP", "rw"),
+    (ended, "IN OUT HUP RDHUP", "rw"),
+    (reset, "IN OUT ERR HUP RDHUP", "rw"),
+    (refused, "IN OUT ERR HUP RDHUP", "rw"),
+)]
+
+
+@case(table=STATES)
+def state(t, make, names, letters):
+    """The same from poll, epoll and select, level-triggered, asked twice."""
+    s = make(t)
+    try:
+        until(lambda: s.poll_now() == names, "state", 10)
+    except AssertionError:
+        eq(s.poll_now(), names, "poll")
+    eq(s.poll_now(), names, "poll again")
+    eq(epoll_now(s), names, "epoll")
+    eq(epoll_now(s, flags=select.EPOLLET), names, "epoll, edge-triggered")
+    eq(select_now(s), letters, "select")
+
+
+@case()
+def waits_for_data(t):
+    """poll, select and epoll sleep until data comes."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN)
+        for wait in (lambda: near.poll_now(30, select.POLLIN) == "IN",
+                     lambda: select.select([near], [], [], 30)[0] == [near],
+                     lambda: ep.poll(30) == [(near.fileno(), select.EPOLLIN)]):
+            task = t.bg(wait)
+            task.blocks(0.3)
+            far.sendall(b"x")
+            ok(task.result(), "woken with the right answer")
+            eq(near.recv(1), b"x")
+            ok(near.poll_now(0, select.POLLIN) == "", "nothing more")
+
+
+@case()
+def waits_for_room(t):
+    """... and until there is room again."""
+    near, far = t.pair()
+    for wait in (lambda: near.poll_now(30, select.POLLOUT) == "OUT",
+                 lambda: select.select([], [near], [], 30)[1] == [near],
+                 lambda: epoll_now(near, 30) == "OUT"):
+        taken = near.fill()
+        task = t.bg(wait)
+        task.blocks(0.3)
+        far.recv_exact(taken)
+        ok(task.result(), "woken with the right answer")
+
+
+@case()
+def waits_for_end(t):
+    """... and until the peer goes, each way it can."""
+    for leave, names in (("shutdown", "IN RDHUP"), ("close", "IN RDHUP"), ("reset", "IN ERR HUP RDHUP")):
+        near, far = t.pair()
+        task = t.bg(near.poll_now, 30, select.POLLIN | select.POLLRDHUP)
+        task.blocks(0.3)
+        if leave == "shutdown":
+            far.shutdown(socket.SHUT_WR)
+        else:
+            getattr(far, leave)()
+        eq(task.result(), names, leave)
+
+
+@case()
+def waits_for_local_shutdown(t):
+    """A thread in poll() sees the shutdown() of another."""
+    near, _ = t.pair()
+    task = t.bg(near.poll_now, 30, select.POLLIN)
+    task.blocks(0.3)
+    near.shutdown(socket.SHUT_RDWR)
+    ok("IN" in task.result(), "readable")
+
+
+@case()
+def waits_for_connect(t):
+    """epoll tells when a connect is done: registered before it, and only then writable."""
+    listener = t.listener()
+    near = t.socket(libc.SOCK_NONBLOCK)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLOUT | select.EPOLLET)
+        ep.poll(0)
+        fails("EINPROGRESS", near.connect, (t.host(), listener.port()))
+        deadline = time.monotonic() + 20
+        while near.tcp_state() != 1:
+            ok(time.monotonic() < deadline, "connected")
+            ep.poll(0.1)
+        far, _ = listener.accept()
+        near.sendall(b"hello")
+        eq(far.recv_exact(5), b"hello")
+
+
+@case()
+def waits_for_clients(t):
+    """A listener becomes readable for a connection and quiet again once it is accepted."""
+    listener = t.listener(t.here)
+    with select.epoll() as ep:
+        ep.register(listener, select.EPOLLIN)
+        for _ in range(3):
+            task = t.bg(ep.poll, 30)
+            task.blocks(0.2)
+            t.socket(node=t.there).connect((t.host(t.here), listener.port()))
+            eq(task.result(), [(listener.fileno(), select.EPOLLIN)])
+            listener.accept()
+            eq(ep.poll(0), [])
+
+
+@case()
+def only_what_is_asked(t):
+    """Events nobody asked for do not wake, but ERR and HUP always do."""
+    near, far = t.pair()
+    far.sendall(b"x")
+    eq(near.poll_now(0.3, 0), "")
+    far.reset()
+    ok({"ERR", "HUP"} <= set(near.poll_now(10, 0).split()), "ERR HUP")
+
+
+@case(families="4|6")
+def closed_in_epoll(t):
+    """A socket that is closed leaves its epoll set by itself."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN)
+        near.close()
+        far.sendall(b"x")
+        eq(ep.poll(0.3), [])
+
+
+@case()
+def oneshot(t):
+    """EPOLLONESHOT: one event, then none until armed again."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | select.EPOLLONESHOT)
+        far.sendall(b"x")
+        eq(ep.poll(20), [(near.fileno(), select.EPOLLIN)])
+        far.sendall(b"y")
+        eq(ep.poll(0.3), [])
+        ep.modify(near, select.EPOLLIN | select.EPOLLONESHOT)
+        eq(ep.poll(20), [(near.fileno(), select.EPOLLIN)])
+
+
+@case()
+def low_water_mark(t):
+    """SO_RCVLOWAT: neither poll nor recv wake for less, end of file always does."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
+    eq(near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT), 100)
+    task = t.bg(near.recv, 1000)
+    far.sendall(bytes(50))
+    task.blocks(0.5)
+    far.sendall(bytes(50))
+    eq(len(task.result()), 100)
+    far.sendall(bytes(99))
+    eq(near.poll_now(0.5, select.POLLIN), "")
+    far.close()
+    ok("IN" in near.poll_now(20, select.POLLIN), "readable at end of file")
+    eq(len(near.recv(1000)), 99)
+
+
+@case(families="4|6")
+def signal_driven(t):
+    """O_ASYNC: SIGIO for data that comes."""
+    near, far = t.pair()
+    count = []
+    signal.signal(signal.SIGIO, lambda number, frame: count.append(number))
+    fcntl.fcntl(near, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(near, fcntl.F_SETFL, fcntl.fcntl(near, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    before = len(count)
+    far.sendall(b"x")
+    until(lambda: len(count) > before, "SIGIO")
+    eq(near.recv(1), b"x")
+
+
+@case(families="4|6")
+def many_sets(t):
+    """One socket in three epoll sets and a poll: all of them wake."""
+    near, far = t.pair()
+    sets = [select.epoll() for _ in range(3)]
+    for ep in sets:
+        ep.register(near, select.EPOLLIN)
+    tasks = [t.bg(ep.poll, 30) for ep in sets] + [t.bg(near.poll_now, 30, select.POLLIN)]
+    tasks[-1].blocks(0.3)
+    far.sendall(b"x")
+    for task in tasks:
+        ok(task.result(), "woken")
