@@ -33,6 +33,9 @@ LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 # After a case's own time: for the watchdog's dump, and again for the process to die.
 GRACE = 5.0
 
+# Cases that take longer say so, in seconds.
+SLOW = 5.0
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -283,8 +286,12 @@ def main():
     failed = 0
     begun = time.monotonic()
     for number, (case, family, name) in enumerate(chosen, 1):
-        if not show(number, name, run_case(case, family, world)):
-            failed += 1
+        started = time.monotonic()
+        result = run_case(case, family, world)
+        took = time.monotonic() - started
+        if took > SLOW:
+            result["lines"].append(f"took {took:.0f} s")
+        failed += not show(number, name, result)
     print(f"# {len(chosen) - failed} of {len(chosen)} did not fail, {time.monotonic() - begun:.0f} s", flush=True)
     return 1 if failed else 0
 

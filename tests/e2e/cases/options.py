@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Socket options: what is set is read back, or there is an error; nothing is silently ignored."""
+import select
+import socket
+import struct
+
+from kit import libc
+from kit.case import case, eq, fails, ok, until
+
+SOL = socket.SOL_SOCKET
+TCP = socket.IPPROTO_TCP
+IP = socket.IPPROTO_IP
+IPV6 = socket.IPPROTO_IPV6
+
+
+def proc(name):
+    with open("/proc/sys/net/core/" + name, encoding="ascii") as f:
+        return int(f.read())
+
+
+# Switches that must work: level, name, what a fresh socket says.
+SWITCHES = [(name, level, getattr(socket, name), first) for level, name, first in (
+    (TCP, "TCP_NODELAY", 0), (TCP, "TCP_CORK", 0), (SOL, "SO_KEEPALIVE", 0), (SOL, "SO_REUSEADDR", 0),
+    (SOL, "SO_REUSEPORT", 0), (SOL, "SO_OOBINLINE", 0), (SOL, "SO_DONTROUTE", 0))]
+
+
+@case(table=SWITCHES)
+def switch(t, level, name, first):
+    """Off at first, on, off; any number but 0 is on; on a fresh and on a connected socket."""
+    for s in (t.socket(), *t.pair()):
+        if name not in (socket.SO_REUSEADDR, socket.SO_REUSEPORT) or s.tcp_state() == 7:
+            eq(s.getsockopt(level, name), first, "at first")
+        for value in (1, 0, 17, 0):
+            s.setsockopt(level, name, value)
+            eq(s.getsockopt(level, name), int(bool(value)), f"after {value}")
+
+
+# Numbers that programs set. Either all of it works or the option is not known.
+NUMBERS = [(label, level, name, values) for label, level, name, values in (
+    ("TCP_KEEPIDLE", TCP, socket.TCP_KEEPIDLE, (60, 7200)),
+    ("TCP_KEEPINTVL", TCP, socket.TCP_KEEPINTVL, (10, 75)),
+    ("TCP_KEEPCNT", TCP, socket.TCP_KEEPCNT, (3, 9)),
+    ("TCP_SYNCNT", TCP, socket.TCP_SYNCNT, (3, 6)),
+    ("TCP_LINGER2", TCP, socket.TCP_LINGER2, (30, 60)),
+    ("TCP_USER_TIMEOUT", TCP, socket.TCP_USER_TIMEOUT, (20000, 0)),
+    ("TCP_NOTSENT_LOWAT", TCP, socket.TCP_NOTSENT_LOWAT, (16384, 131072)),
+    ("SO_PRIORITY", SOL, socket.SO_PRIORITY, (4, 0)),
+    ("SO_MARK", SOL, socket.SO_MARK, (42, 0)),
+    ("SO_RCVLOWAT", SOL, socket.SO_RCVLOWAT, (100, 1)),
+)]
+
+
+@case(table=NUMBERS)
+def number(t, level, name, values):
+    """Set and read back, or ENOPROTOOPT."""
+    near, _ = t.pair()
+    for value in values:
+        result = libc.error_of(near.setsockopt, level, name, value)
+        if result == "ENOPROTOOPT" and t.sovia:
+            fails("ENOPROTOOPT", near.getsockopt, level, name)
+            t.note("not known to this transport")
+            return
+        eq(result, "ok")
+        eq(near.getsockopt(level, name), value)
+
+
+# IP options that servers set on their connections, whatever these do there.
+IP_OPTIONS = [("IP_TOS", IP, socket.IP_TOS, 0x10, "4"), ("IP_TTL", IP, socket.IP_TTL, 33, "4"),
+              ("IPV6_TCLASS", IPV6, socket.IPV6_TCLASS, 0x10, "6"),
+              ("IPV6_UNICAST_HOPS", IPV6, socket.IPV6_UNICAST_HOPS, 33, "6")]
+
+
+@case(table=IP_OPTIONS)
+def ip_option(t, level, name, value, families):
+    """IP-level options that FTP and SSH servers set."""
+    if ("6" if t.v6 else "4") not in families:
+        t.skip("of the other family")
+    for s in (t.socket(), *t.pair()):
+        s.setsockopt(level, name, value)
+        eq(s.getsockopt(level, name), value)
+
+
+@case()
+def nodelay_inherited(t):
+    """Accepted sockets take over what their listener was told."""
+    listener = t.listener()
+    listener.setsockopt(TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(SOL, socket.SO_RCVBUF, 20000)
+    listener.linger(1, 7)
+    t.socket().connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    eq(far.getsockopt(TCP, socket.TCP_NODELAY), 1)
+    eq(far.getsockopt(SOL, socket.SO_KEEPALIVE), 1)
+    eq(far.getsockopt(SOL, socket.SO_RCVBUF), 40000)
+    eq(struct.unpack("=ii", far.getsockopt(SOL, socket.SO_LINGER, 8)), (1, 7))
+
+
+@case(table=[("send", "SO_SNDBUF", "wmem_max"), ("receive", "SO_RCVBUF", "rmem_max")])
+def buffer_sizes(t, name, limit):
+    """Twice what was set, at least the kernel's minimum, at most twice the system's limit."""
+    option = getattr(socket, name)
+    limit = proc(limit)
+    for s in (t.socket(), *t.pair()):
+        for value in (10000, 65536, min(100000, limit)):
+            s.setsockopt(SOL, option, value)
+            eq(s.getsockopt(SOL, option), 2 * value)
+        s.setsockopt(SOL, option, limit + 100000)
+        eq(s.getsockopt(SOL, option), 2 * limit, "beyond the limit")
+        s.setsockopt(SOL, option, 1)
+        least = s.getsockopt(SOL, option)
+        ok(2000 < least < 10000, f"the least is {least}")
+
+
+@case()
+def linger(t):
+    """SO_LINGER is read back; a short length is EINVAL."""
+    for s in (t.socket(), *t.pair()):
+        eq(struct.unpack("=ii", s.getsockopt(SOL, socket.SO_LINGER, 8)), (0, 0))
+        for onoff, seconds in ((1, 5), (1, 0), (0, 0)):
+            s.linger(onoff, seconds)
+            eq(struct.unpack("=ii", s.getsockopt(SOL, socket.SO_LINGER, 8)), (onoff, seconds))
+    fails("EINVAL", s.setsockopt, SOL, socket.SO_LINGER, 1)
+
+
+@case(table=[("receive", socket.SO_RCVTIMEO), ("send", socket.SO_SNDTIMEO)])
+def timeouts(t, name):
+    """SO_RCVTIMEO and SO_SNDTIMEO are read back; microseconds out of range are EDOM."""
+    s = t.socket()
+    eq(struct.unpack("=qq", s.getsockopt(SOL, name, 16)), (0, 0))
+    s.setsockopt(SOL, name, struct.pack("=qq", 3, 500000))
+    eq(struct.unpack("=qq", s.getsockopt(SOL, name, 16)), (3, 500000))
+    fails("EDOM", s.setsockopt, SOL, name, struct.pack("=qq", 1, 1000000))
+    fails("EINVAL", s.setsockopt, SOL, name, 1)
+
+
+@case()
+def read_only(t):
+    """Answers that cannot be set."""
+    s = t.socket()
+    for name in (socket.SO_TYPE, socket.SO_ERROR, socket.SO_DOMAIN, socket.SO_PROTOCOL, socket.SO_ACCEPTCONN):
+        fails("ENOPROTOOPT", s.setsockopt, SOL, name, 1)
+
+
+@case()
+def unknown(t):
+    """Options and levels that do not exist: ENOPROTOOPT, to set and to get."""
+    near, _ = t.pair()
+    for level, name in ((SOL, 9999), (TCP, 9999), (9999, 1), (socket.IPPROTO_UDP, 1)):
+        fails("ENOPROTOOPT EOPNOTSUPP", near.setsockopt, level, name, 1)
+        fails("ENOPROTOOPT EOPNOTSUPP", near.getsockopt, level, name)
+
+
+@case()
+def bad_lengths(t):
+    """A length too short is EINVAL, a negative one too; a bad pointer is EFAULT."""
+    fd = t.socket().fileno()
+    for level, name in ((TCP, socket.TCP_NODELAY), (TCP, socket.TCP_CORK), (SOL, socket.SO_KEEPALIVE),
+                        (SOL, socket.SO_SNDBUF)):
+        for length in (0, 1, 3):
+            fails("EINVAL", libc.setsockopt, fd, level, name, 1, length)
+        fails("EINVAL", libc.setsockopt, fd, level, name, 1, -1)
+        fails("EFAULT", libc.setsockopt, fd, level, name, libc.BAD_POINTER, 4)
+        fails("EINVAL", libc.getsockopt, fd, level, name, -1)
+    for room in (0, 1, 2, 4, 100):
+        raw, length = libc.getsockopt(fd, TCP, socket.TCP_NODELAY, room)
+        eq(length, min(room, 4), "length told")
+
+
+@case()
+def info(t):
+    """TCP_INFO tells the state, in buffers of any length."""
+    near, far = t.pair()
+    whole, size = libc.getsockopt(near.fileno(), TCP, socket.TCP_INFO, 512)
+    ok(100 <= size <= 512, f"{size} bytes")
+    eq(whole[0], 1, "tcpi_state")
+    for room in (1, 8, 104):
+        raw, length = libc.getsockopt(near.fileno(), TCP, socket.TCP_INFO, room)
+        eq((length, raw[0]), (room, 1))
+    eq(libc.getsockopt(near.fileno(), TCP, socket.TCP_INFO, 0)[1], 0)
+    fails("EINVAL", libc.getsockopt, near.fileno(), TCP, socket.TCP_INFO, -1)
+    fails("ENOPROTOOPT", near.setsockopt, TCP, socket.TCP_INFO, 1)
+    eq(t.listener().tcp_state(), 10, "LISTEN")
+    eq(t.socket().tcp_state(), 7, "CLOSE")
+    far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE after a reset")
+
+
+# Offsets in struct tcp_info.
+BYTES_ACKED = 120
+BYTES_RECEIVED = 128
+
+
+@case()
+def info_counts(t):
+    """TCP_INFO counts the bytes acknowledged and received."""
+    near, far = t.pair()
+    near.send_pattern(100000, 80)
+    far.recv_pattern(100000, 80)
+
+    def count(s, offset):
+        return struct.unpack_from("=Q", s.getsockopt(TCP, socket.TCP_INFO, 192), offset)[0]
+    # TCP counts its SYN as an acknowledged byte.
+    until(lambda: count(near, BYTES_ACKED) in (100000, 100001), "tcpi_bytes_acked")
+    eq(count(far, BYTES_RECEIVED), 100000, "tcpi_bytes_received")
+    eq(count(near, BYTES_RECEIVED), 0, "tcpi_bytes_received of the sender")
+
+
+@case()
+def maxseg(t):
+    """TCP_MAXSEG can be read on a connection, or is not known."""
+    near, _ = t.pair()
+    result = libc.error_of(near.getsockopt, TCP, socket.TCP_MAXSEG)
+    if t.sovia and result == "ENOPROTOOPT":
+        return
+    eq(result, "ok")
+    ok(near.getsockopt(TCP, socket.TCP_MAXSEG) >= 500, "a size")
+
+
+@case()
+def keepalive_quiet(t):
+    """SO_KEEPALIVE on an idle connection does it no harm."""
+    near, far = t.pair()
+    for s in (near, far):
+        s.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
+        libc.error_of(s.setsockopt, TCP, socket.TCP_KEEPIDLE, 1)
+        libc.error_of(s.setsockopt, TCP, socket.TCP_KEEPINTVL, 1)
+    select.select([], [], [], 3.0)
+    near.sendall(b"alive")
+    eq(far.recv_exact(5), b"alive")
+
+
+@case()
+def buffers_while_connected(t):
+    """Buffers that change size under traffic lose nothing."""
+    near, far = t.pair()
+    task = t.bg(far.recv_pattern, 2 << 20, 81)
+    for number, size in enumerate((1, 200000, 5000, 65536, 1, 100000, 30000, 1 << 20)):
+        near.setsockopt(SOL, socket.SO_SNDBUF, size)
+        far.setsockopt(SOL, socket.SO_RCVBUF, (1 << 20) // max(size, 1))
+        near.send_pattern(1 << 18, 81, offset=number << 18)
+    task.result()
