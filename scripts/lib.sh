@@ -63,3 +63,20 @@ as_root() {
 
 # Without questions.
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >&2; }
+
+# Downloads packages and unpacks them over each other into folder $1: what is
+# only unpacked starts no service and changes nothing else on the host.
+unpack_packages() {
+	local target=$1 work deb
+	shift
+	work=$(mktemp -d)
+	# apt's own sandbox user must be able to write here
+	chmod 755 "$work"
+	say "downloading $*"
+	(cd "$work" && apt-get -q -o APT::Sandbox::User=root download "$@" >&2)
+	mkdir -p "$target"
+	for deb in "$work"/*.deb; do
+		dpkg-deb -x "$deb" "$target"
+	done
+	rm -rf "$work"
+}
