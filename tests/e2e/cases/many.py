@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Many connections: at once, one after the other, and beside one whose reader sleeps."""
+import errno
+import resource
+import select
+import socket
+import time
+
+from kit import pattern
+from kit.case import case, eq, fails, ok, until
+from kit.sock import Sock
+
+CHUNK = 65536
+
+
+def allow_descriptors(count):
+    """Raises this process's limit of open files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+    else:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+
+
+class Talker:
+    """One connection that sends stream @seed and checks that the other end's stream comes."""
+
+    def __init__(self, s, seed, their_seed, size):
+        self.s = s
+        self.seed, self.their_seed, self.size = seed, their_seed, size
+        self.sent = self.received = 0
+
+    def done(self):
+        return self.sent == self.size and self.received == self.size
+
+    def step(self):
+        """Sends and receives as much as goes without waiting."""
+        try:
+            while self.sent < self.size:
+                self.sent += self.s.send(pattern.view(self.seed, self.sent, min(CHUNK, self.size - self.sent)))
+        except BlockingIOError:
+            pass
+        try:
+            while self.received < self.size:
+                data = self.s.recv(min(CHUNK, self.size - self.received))
+                ok(data, f"stream {self.their_seed}: end of file after {self.received} of {self.size}")
+                pattern.check(data, self.their_seed, self.received)
+                self.received += len(data)
+        except BlockingIOError:
+            pass
+
+    def events(self):
+        return select.EPOLLIN | (select.EPOLLOUT if self.sent < self.size else 0)
+
+
+def talk(talkers, patience=60.0):
+    """Runs all @talkers to their end by one level-triggered epoll."""
+    by_fd = {talker.s.fileno(): talker for talker in talkers}
+    with select.epoll() as ep:
+        for fd, talker in by_fd.items():
+            talker.s.setblocking(False)
+            ep.register(fd, talker.events())
+        left = set(by_fd)
+        while left:
+            ready = ep.poll(patience)
+            if not ready:
+                stuck = [(by_fd[fd].seed, by_fd[fd].sent, by_fd[fd].received) for fd in sorted(left)]
+                raise AssertionError(f"nothing moves for {patience} s on {len(left)} connections, "
+                                     f"(seed, sent, received): {stuck[:10]}")
+            for fd, _ in ready:
+                by_fd[fd].step()
+                if by_fd[fd].done():
+                    ep.unregister(fd)
+                    left.discard(fd)
+                else:
+                    ep.modify(fd, by_fd[fd].events())
+
+
+def accept_all(listener, count):
+    """@count connections with the number each sends first: [(number, socket)]."""
+    allow_descriptors(8192)
+    accepted = [listener.accept()[0] for _ in range(count)]
+    return [(int.from_bytes(s.recv_exact(4), "big"), s) for s in accepted]
+
+
+def serve_all(listener, count, size):
+    """Accepts @count connections, then exchanges streams on all at once; returns when all have ended."""
+    accepted = accept_all(listener, count)
+    ok(sorted(number for number, _ in accepted) == list(range(count)), "each connection came once")
+    talk([Talker(s, 2 * number + 1, 2 * number, size) for number, s in accepted])
+    for _, s in accepted:
+        s.setblocking(True)
+        eq(s.recv(1), b"", "end of file")
+        s.close()
+
+
+def connect_all(t, where, count, at_once=50):
+    """@count connected sockets, each having told its number; @at_once connects are under way together."""
+    allow_descriptors(8192)
+    sockets = []
+    for begin in range(0, count, at_once):
+        group = [t.here.socket(t.family, 0) for _ in range(min(at_once, count - begin))]
+        for s in group:
+            s.setblocking(False)
+            ok(s.connect_ex(where) in (0, errno.EINPROGRESS), "connect")
+        for s in group:
+            s.wait_for("OUT", timeout=60)
+            eq(s.error(), 0, "SO_ERROR of connect")
+            s.setblocking(True)
+            s.sendall(len(sockets).to_bytes(4, "big"))
+            sockets.append(s)
+    return sockets
+
+
+@case(timeout=300, table=[("1000", 1000, 8192), ("100 large", 100, 200000)])
+def at_once(t, count, size):
+    """That many connections open together, each with data both ways, checked."""
+    listener = t.listener(backlog=1024)
+    allow_descriptors(8192)
+    task = t.bg(t.there.call, serve_all, listener, count, size)
+    sockets = connect_all(t, (t.host(), listener.port()), count)
+    talk([Talker(s, 2 * number, 2 * number + 1, size) for number, s in enumerate(sockets)])
+    for s in sockets:
+        s.close()
+    task.result(120)
+
+
+@case(timeout=300)
+def connect_storm(t):
+    """300 connects under way together, by one process."""
+    listener = t.listener(backlog=1024)
+    allow_descriptors(8192)
+    task = t.bg(t.there.call, serve_all, listener, 300, 100)
+    sockets = connect_all(t, (t.host(), listener.port()), 300, at_once=300)
+    talk([Talker(s, 2 * number, 2 * number + 1, 100) for number, s in enumerate(sockets)])
+    for s in sockets:
+        s.close()
+    task.result(120)
+
+
+def answer_each(listener, count, close_first):
+    """Serves @count short connections one by one."""
+    for _ in range(count):
+        s, _ = listener.accept()
+        s.sendall(s.recv_exact(64))
+        if not close_first:
+            eq(s.recv(1), b"")
+        s.close()
+
+
+def ask_each(family, where, count, seed, close_first):
+    """The client of answer_each()."""
+    for number in range(count):
+        s = Sock(family)
+        s.connect(where)
+        question = pattern.piece(seed, number * 64, 64)
+        s.sendall(question)
+        ok(s.recv_exact(64) == question, f"answer {number}")
+        if not close_first:
+            eq(s.recv(1), b"")
+        s.close()
+
+
+@case(timeout=300, table=[("client closes", True), ("server closes", False)])
+def churn(t, client_closes):
+    """2,000 connections one after the other, each used and closed."""
+    count = 1000
+    listener = t.listener(backlog=64)
+    tasks = [t.bg(t.there.call, answer_each, listener, 2 * count, not client_closes)]
+    tasks += [t.bg(ask_each, t.family, (t.host(), listener.port()), count, seed, client_closes) for seed in (1, 2)]
+    for task in tasks:
+        task.result(250)
+
+
+def echo_all(listener, count):
+    """Echoes on @count connections until each has ended; returns the bytes echoed."""
+    listener.setblocking(True)
+    allow_descriptors(8192)
+    by_fd = {}
+    total = 0
+    with select.epoll() as ep:
+        for _ in range(count):
+            s, _ = listener.accept()
+            by_fd[s.fileno()] = s
+            ep.register(s, select.EPOLLIN)
+        while by_fd:
+            for fd, _ in ep.poll():
+                data = by_fd[fd].recv(CHUNK)
+                if data:
+                    # Questions are smaller than any window, so this does not wait.
+                    by_fd[fd].sendall(data)
+                    total += len(data)
+                else:
+                    ep.unregister(fd)
+                    by_fd.pop(fd).close()
+    return total
+
+
+def ask_all(sockets, seconds):
+    """Question and answer on all @sockets, in parallel, for @seconds; the least number of rounds of any."""
+    rounds = [0] * len(sockets)
+    numbers = {s.fileno(): number for number, s in enumerate(sockets)}
+    got = [0] * len(sockets)
+    size = 500
+    deadline = time.monotonic() + seconds
+    busy = set(numbers)
+    with select.epoll() as ep:
+        for number, s in enumerate(sockets):
+            ep.register(s, select.EPOLLIN)
+            s.sendall(pattern.view(number, 0, size))
+        while busy:
+            ready = ep.poll(60)
+            ok(ready, f"{len(busy)} connections wait for an answer for 60 s")
+            for fd, _ in ready:
+                number = numbers[fd]
+                data = sockets[number].recv(size)
+                ok(data, f"connection {number}: end of file")
+                pattern.check(data, number, got[number])
+                got[number] += len(data)
+                if got[number] % size:
+                    continue
+                rounds[number] += 1
+                if time.monotonic() < deadline:
+                    sockets[number].sendall(pattern.view(number, got[number], size))
+                else:
+                    busy.discard(fd)
+    return min(rounds)
+
+
+@case(timeout=180)
+def sleeping_reader(t):
+    """A reader that does not read for 10 s holds up nobody else, and then gets everything."""
+    count = 100
+    slow_near, slow_far = t.pair()
+    listener = t.listener(backlog=128)
+    echo = t.bg(t.there.call, echo_all, listener, count)
+    sockets = [t.socket() for _ in range(count)]
+    for s in sockets:
+        s.connect((t.host(), listener.port()))
+
+    size = 32 << 20
+    slow = t.bg(slow_near.send_pattern, size, 90)
+    rounds = ask_all(sockets, 10.0)
+    slow.blocks(0)
+    t.note(f"at least {rounds} rounds on each of {count} connections meanwhile")
+    ok(rounds >= 5, f"{rounds} rounds in 10 s beside a sleeping reader")
+    slow_far.recv_pattern(size, 90, 262144)
+    slow.result()
+    for s in sockets:
+        s.close()
+    ok(echo.result() >= count * rounds * 500, "bytes echoed")
+
+
+@case(timeout=180)
+def sleeping_reader_here(t):
+    """The same with the sleeping reader on this side, and many of them."""
+    sleepers = [t.pair() for _ in range(20)]
+    taken = [far.fill(seed=number, quiet=0.2) for number, (_, far) in enumerate(sleepers)]
+    near, far = t.pair()
+    echo = t.bg(far.echo)
+    rounds = ask_all([near], 3.0)
+    ok(rounds >= 5, f"{rounds} rounds in 3 s beside 20 sleeping readers")
+    near.close()
+    echo.result()
+    for number, (near, far) in enumerate(sleepers):
+        far.close()
+        eq(near.recv_pattern_to_eof(number), taken[number])
+
+
+@case(timeout=120)
+def fairness(t):
+    """Small questions get their answers while other connections send all they can."""
+    bulk = [t.pair() for _ in range(4)]
+    near, far = t.pair()
+    stop = []
+
+    def pump(s):
+        done = 0
+        while not stop:
+            s.sendall(pattern.view(92, done, CHUNK))
+            done += CHUNK
+        s.shutdown(socket.SHUT_WR)
+        return done
+    senders = [t.bg(pump, bulk_near) for bulk_near, _ in bulk]
+    readers = [t.bg(bulk_far.recv_pattern_to_eof, 92) for _, bulk_far in bulk]
+    echo = t.bg(far.echo)
+    rounds = ask_all([near], 5.0)
+    stop.append(True)
+    near.close()
+    echo.result()
+    eq([reader.result() for reader in readers], [sender.result() for sender in senders])
+    t.note(f"{rounds} rounds")
+    ok(rounds >= 10, f"{rounds} rounds in 5 s beside bulk transfers")
+
+
+@case(timeout=120)
+def full_both_ways(t):
+    """Windows full in both directions on many connections at once: draining them is no deadlock."""
+    pairs = [t.pair() for _ in range(20)]
+    taken = [(near.fill(seed=2 * n, quiet=0.1), far.fill(seed=2 * n + 1, quiet=0.1))
+             for n, (near, far) in enumerate(pairs)]
+    for n, (near, far) in enumerate(pairs):
+        near.recv_pattern(taken[n][1], 2 * n + 1)
+        far.recv_pattern(taken[n][0], 2 * n)
+
+
+@case()
+def out_of_descriptors(t):
+    """accept() at the limit of open files is EMFILE, and the connection waits."""
+    listener = t.listener(t.here)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (listener.fileno() + 1, hard))
+    try:
+        fails("EMFILE", listener.accept)
+        fails("EMFILE", Sock, t.family)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    near, _ = listener.accept()
+    far.sendall(b"patience")
+    eq(near.recv_exact(8), b"patience")
+
+
+@case(timeout=180)
+def left_nothing_behind(t):
+    """After many connections came and went, none is left in /proc/net."""
+    if not t.sovia:
+        t.skip("AF_SOVIA only")
+    with open("/proc/net/sovia/sock", encoding="ascii") as f:
+        before = len(f.readlines())
+    listener = t.listener(backlog=64)
+    task = t.bg(t.there.call, answer_each, listener, 100, False)
+    ask_each(t.family, (t.host(), listener.port()), 100, 1, True)
+    task.result()
+    listener.close()
+
+    def lines():
+        with open("/proc/net/sovia/sock", encoding="ascii") as f:
+            return len(f.readlines())
+    until(lambda: lines() <= before, f"no more than {before} lines in /proc/net/sovia/sock", 60)

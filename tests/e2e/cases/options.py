@@ -234,9 +234,10 @@ def keepalive_quiet(t):
 def buffers_while_connected(t):
     """Buffers that change size under traffic lose nothing."""
     near, far = t.pair()
-    task = t.bg(far.recv_pattern, 2 << 20, 81)
-    for number, size in enumerate((1, 200000, 5000, 65536, 1, 100000, 30000, 1 << 20)):
+    sizes = (1, 200000, 5000, 65536, 100000, 30000, 1 << 20, 10000)
+    task = t.bg(far.recv_pattern, len(sizes) * 50000, 81)
+    for number, size in enumerate(sizes):
         near.setsockopt(SOL, socket.SO_SNDBUF, size)
-        far.setsockopt(SOL, socket.SO_RCVBUF, (1 << 20) // max(size, 1))
-        near.send_pattern(1 << 18, 81, offset=number << 18)
+        far.setsockopt(SOL, socket.SO_RCVBUF, sizes[-1 - number])
+        near.send_pattern(50000, 81, offset=number * 50000)
     task.result()
