@@ -352,8 +352,12 @@ static void __exit sovia_exit(void)
 	proto_unregister(&sovia_prot);
 }
 
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/suites.c"
+#else
 module_init(sovia_init);
 module_exit(sovia_exit);
+#endif
 
 MODULE_DESCRIPTION("AF_SOVIA: stream sockets on RDMA");
 MODULE_AUTHOR("The AF_SOVIA authors");

@@ -921,3 +921,7 @@ void sovia_lane_reset(struct sovia_lane *lane)
 		sock_put(conn->sk);
 	}
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/credit_test.c"
+#endif

@@ -377,3 +377,7 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 		mask |= EPOLLERR;
 	return mask;
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/recv_test.c"
+#endif

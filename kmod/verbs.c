@@ -137,6 +137,27 @@ void verbs_vi_fail(struct verbs_vi *v, int err)
 }
 
 /**
+ * verbs_vi_heard - the peer has sent, so it knows that the connection stands
+ * @v: VI that may still be waiting to be told
+ *
+ * The connection manager's message that says so may have been lost.
+ *
+ * Context: any.
+ */
+void verbs_vi_heard(struct verbs_vi *v)
+{
+	/* rdma_cm would take it from here, but its locks are not fit for it. */
+	queue_work(system_wq, &v->heard_work);
+}
+
+static void verbs_heard_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, heard_work);
+
+	rdma_notify(v->id, IB_EVENT_COMM_EST);
+}
+
+/**
  * verbs_vi_step - a step of the set-up begins: it gets VERBS_STEP_MS
  * @v: VI that is being connected
  *
@@ -204,7 +225,7 @@ static void verbs_qp_event(struct ib_event *event, void *context)
 
 	switch (event->event) {
 	case IB_EVENT_COMM_EST:
-		rdma_notify(v->id, IB_EVENT_COMM_EST);
+		verbs_vi_heard(v);
 		break;
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
@@ -359,6 +380,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	INIT_LIST_HEAD(&v->starved);
 	INIT_WORK(&v->resolve_work, verbs_resolve_work);
 	INIT_WORK(&v->connect_work, verbs_connect_work);
+	INIT_WORK(&v->heard_work, verbs_heard_work);
 	INIT_WORK(&v->fail_work, verbs_fail_work);
 	INIT_DELAYED_WORK(&v->deadline, verbs_deadline_work);
 	INIT_DELAYED_WORK(&v->refill_work, verbs_rx_refill_work);
@@ -412,6 +434,7 @@ void verbs_vi_free(struct verbs_vi *v)
 	verbs_vi_silence(v);
 	verbs_vi_flush_events(v);
 	verbs_vi_free_qp(v);
+	cancel_work_sync(&v->heard_work);
 	if (v->id)
 		rdma_destroy_id(v->id);
 	verbs_dev_detach(v);

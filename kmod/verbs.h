@@ -154,6 +154,7 @@ enum verbs_state {
  * @resolve_work: looks for the peer's address again
  * @tries: how often it has
  * @connect_work: creates the queue pair and asks the peer
+ * @heard_work: tells rdma_cm that the peer has sent
  * @deadline: fires if a step of the set-up takes too long
  * @fail_work: closes with @fail_error what failed where upcalls may not run
  * @fail_error: see @fail_work
@@ -198,6 +199,7 @@ struct verbs_vi {
 	struct work_struct	resolve_work;
 	unsigned int		tries;
 	struct work_struct	connect_work;
+	struct work_struct	heard_work;
 	struct delayed_work	deadline;
 	struct work_struct	fail_work;
 	int			fail_error;
@@ -245,6 +247,7 @@ void verbs_vi_opened(struct verbs_vi *v);
 void verbs_vi_die(struct verbs_vi *v, int err);
 void verbs_vi_fail(struct verbs_vi *v, int err);
 void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc);
+void verbs_vi_heard(struct verbs_vi *v);
 void verbs_vi_step(struct verbs_vi *v);
 
 /* verbs_cm.c */

@@ -326,9 +326,8 @@ static bool verbs_rx_keep(struct verbs_rx *rx, unsigned int len)
 	}
 	spin_unlock_bh(&v->lock);
 
-	/* The message that says so may be lost; this one says it as well. */
 	if (state == VERBS_CONNECTING && v->passive)
-		rdma_notify(v->id, IB_EVENT_COMM_EST);
+		verbs_vi_heard(v);
 	return state != VERBS_OPEN;
 }
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* KUnit suite of windows, over a connection of the loop provider; included by recv.c. */
+#include "suites.h"
+#include "sock_helper.h"
+
+static int window_send(struct socket *sock, int len)
+{
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+	struct kvec vec = { .iov_len = len };
+	int ret;
+
+	vec.iov_base = kzalloc(len, GFP_KERNEL);
+	ret = kernel_sendmsg(sock, &msg, &vec, 1, len);
+	kfree(vec.iov_base);
+	return ret;
+}
+
+static int window_recv(struct socket *sock, int len)
+{
+	struct msghdr msg = {};
+	struct kvec vec = { .iov_len = len };
+	int ret;
+
+	vec.iov_base = kmalloc(len, GFP_KERNEL);
+	ret = kernel_recvmsg(sock, &msg, &vec, 1, len, MSG_DONTWAIT);
+	kfree(vec.iov_base);
+	return ret;
+}
+
+/* Give the bottom half a message as if it had come from the peer. */
+static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
+{
+	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	struct sovia_msg msg = { .type = SOVIA_DATA, .len = len };
+	struct sk_buff *skb;
+	bool taken;
+
+	skb = alloc_skb(sizeof(struct sovia_hdr) + len, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb_put_zero(skb, sizeof(struct sovia_hdr) + len);
+	local_bh_disable();
+	taken = sovia_conn_data(conn, skb, &msg);
+	local_bh_enable();
+	if (!taken)
+		kfree_skb(skb);
+	return taken;
+}
+
+static void window_advertised(struct kunit *test)
+{
+	struct socket *a, *b;
+	struct sovia_sock *ss;
+
+	test_connected(test, &a, &b);
+	ss = sovia_sk(b->sk);
+	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->snd_lim, ss->conn.rx_adv);
+	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
+	/* What is not read does not move the window; what is read does. */
+	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, window_recv(b, 400), 400);
+	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk) + 400);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 600);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* A smaller buffer takes no promise back. */
+static void window_never_shrinks(struct kunit *test)
+{
+	struct socket *a, *b;
+	u32 adv;
+
+	test_connected(test, &a, &b);
+	adv = sovia_sk(b->sk)->conn.rx_adv;
+	b->sk->sk_rcvbuf = SOCK_MIN_RCVBUF;
+	KUNIT_EXPECT_EQ(test, window_send(a, 100), 100);
+	KUNIT_EXPECT_EQ(test, window_recv(b, 100), 100);
+	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->conn.rx_adv, adv);
+	sock_release(a);
+	sock_release(b);
+}
+
+static void window_overrun(struct kunit *test)
+{
+	u64 before = this_cpu_read(sovia_net(&init_net)->mib->val[SOVIA_STAT_bad_window]);
+	struct socket *a, *b;
+	u32 left;
+
+	test_connected(test, &a, &b);
+	left = sovia_sk(b->sk)->conn.rx_adv - sovia_sk(b->sk)->rcv_nxt;
+	window_inject(test, b, left);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
+	/* One byte too many ends the connection, and is not queued. */
+	KUNIT_EXPECT_FALSE(test, window_inject(test, b, 1));
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_err, ECONNRESET);
+	KUNIT_EXPECT_GE(test, this_cpu_read(sovia_net(&init_net)->mib->val[SOVIA_STAT_bad_window]),
+			before);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* Small payloads share buffers, so that memory stays within bounds. */
+static void window_gathers(struct kunit *test)
+{
+	struct socket *a, *b;
+	int i;
+
+	test_connected(test, &a, &b);
+	for (i = 0; i < 1000; i++)
+		KUNIT_EXPECT_FALSE(test, window_inject(test, b, 1));
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(&b->sk->sk_receive_queue), 1);
+	KUNIT_EXPECT_LE(test, sk_rmem_alloc_get(b->sk), 8192);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* A window full of the worst size still fits the buffer the program asked for. */
+static void window_truesize(struct kunit *test)
+{
+	struct socket *a, *b;
+	struct sovia_sock *ss;
+	int n = 0;
+
+	test_connected(test, &a, &b);
+	ss = sovia_sk(b->sk);
+	while (ss->conn.rx_adv - ss->rcv_nxt >= SOVIA_COPYBREAK) {
+		window_inject(test, b, SOVIA_COPYBREAK);
+		n++;
+	}
+	KUNIT_EXPECT_GT(test, n, 10);
+	KUNIT_EXPECT_LE(test, sk_rmem_alloc_get(b->sk), b->sk->sk_rcvbuf * 3 / 2);
+	sock_release(a);
+	sock_release(b);
+}
+
+static void window_data_after_fin(struct kunit *test)
+{
+	struct socket *a, *b;
+
+	test_connected(test, &a, &b);
+	sovia_sk(b->sk)->rx_fin = true;
+	KUNIT_EXPECT_FALSE(test, window_inject(test, b, 10));
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
+	sock_release(a);
+	sock_release(b);
+}
+
+static struct kunit_case window_test_cases[] = {
+	KUNIT_CASE(window_advertised),
+	KUNIT_CASE(window_never_shrinks),
+	KUNIT_CASE(window_overrun),
+	KUNIT_CASE(window_gathers),
+	KUNIT_CASE(window_truesize),
+	KUNIT_CASE(window_data_after_fin),
+	{}
+};
+
+struct kunit_suite sovia_window_suite = {
+	.name = "sovia-window",
+	.test_cases = window_test_cases,
+};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Runs the KUnit suites when the module is loaded; included by af_sovia.c. */
+#include "sock_helper.h"
+#include "suites.h"
+
+int sovia_family_number(void)
+{
+	return family;
+}
+
+static struct kunit_suite *suites[] = {
+	&sovia_wire_suite,
+	&sovia_state_suite,
+	&sovia_credit_suite,
+	&sovia_port_suite,
+	&sovia_window_suite,
+};
+
+static int __init sovia_test_init(void)
+{
+	int err = sovia_init();
+
+	/* A test that fails shows in its result, not in the module's. */
+	if (!err)
+		__kunit_test_suites_init(suites, ARRAY_SIZE(suites));
+	return err;
+}
+
+static void __exit sovia_test_exit(void)
+{
+	__kunit_test_suites_exit(suites, ARRAY_SIZE(suites));
+	sovia_exit();
+}
+
+module_init(sovia_test_init);
+module_exit(sovia_test_exit);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * KUnit suites.  They stand in the files they test; this list runs them when the
+ * family is registered (6.1's kunit_test_suites() would run them before that).
+ */
+#ifndef _SOVIA_TEST_SUITES_H
+#define _SOVIA_TEST_SUITES_H
+
+#include <kunit/test.h>
+
+extern struct kunit_suite sovia_wire_suite;
+extern struct kunit_suite sovia_state_suite;
+extern struct kunit_suite sovia_credit_suite;
+extern struct kunit_suite sovia_port_suite;
+extern struct kunit_suite sovia_window_suite;
+
+#endif /* _SOVIA_TEST_SUITES_H */
