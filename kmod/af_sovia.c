@@ -159,17 +159,14 @@ static void prot_keepalive(struct sock *sk, int on)
 	/* The lane is probed for all its sockets: see probe_interval. */
 }
 
-SOVIA_DEFINE_PROTO_ACCEPT(prot_accept, sovia_accept_dequeue)
-SOVIA_DEFINE_PROTO_IOCTL(prot_ioctl, sovia_ioctl_value)
-
 struct proto sovia_prot = {
 	.name			= "SOVIA",
 	.owner			= THIS_MODULE,
 	.close			= sovia_close,
 	.connect		= sovia_connect,
 	.disconnect		= sovia_disconnect,
-	.accept			= prot_accept,
-	.ioctl			= prot_ioctl,
+	.accept			= sovia_prot_accept,
+	.ioctl			= sovia_prot_ioctl,
 	.shutdown		= sovia_shutdown,
 	.setsockopt		= sovia_setsockopt,
 	.getsockopt		= sovia_getsockopt,

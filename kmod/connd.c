@@ -28,7 +28,7 @@ int sovia_connd_start(void)
 	struct kthread_worker *worker;
 	int err = 0;
 
-	/* Pairs with the release below: who sees it sees it whole. */
+	/* Pairs with the release below: whoever sees it sees it whole. */
 	if (smp_load_acquire(&connd))
 		return 0;
 	mutex_lock(&connd_mutex);
@@ -37,7 +37,7 @@ int sovia_connd_start(void)
 		if (IS_ERR(worker))
 			err = PTR_ERR(worker);
 		else
-			smp_store_release(&connd, worker);
+			smp_store_release(&connd, worker); /* for the acquire above */
 	}
 	mutex_unlock(&connd_mutex);
 	return err;

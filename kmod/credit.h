@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lane credits: the paper's window w and acknowledgement threshold t (KSOVIA
+ * Lane credits: the paper's window w and acknowledgment threshold t (KSOVIA
  * 3.4), as arithmetic on absolute numbers.  Pure functions on one struct,
  * protected by the lane's lock, so that they can be tested and modelled alone.
  *
  * Room at the receiver.  A sender has at most w messages beyond the last
- * acknowledgement it saw.  ACK messages take no credit; each one acknowledges at
+ * acknowledgment it saw.  ACK messages take no credit; each one acknowledges at
  * least one message that the other side still counts as unacknowledged, so at
  * most w of them can be under way.  A lane therefore keeps 2w receive
- * descriptors posted (the paper's w + w/t holds only when acknowledgements are
+ * descriptors posted (the paper's w + w/t holds only when acknowledgments are
  * counted, and ours are also sent when a lane falls idle or the peer asks), and
  * one more for the descriptor that is in the bottom half's hands.
  */
@@ -25,9 +25,9 @@
  * @tx_next: number of the next message
  * @tx_una: first number that the peer has not acknowledged
  * @rx_next: number of the next message from the peer
- * @rx_acked: the acknowledgement that we sent last
+ * @rx_acked: the acknowledgment that we sent last
  * @starved: receive descriptors that could not be posted again; they are held
- *	back from acknowledgements until they are
+ *	back from acknowledgments until they are
  * @asked: the peer wants to be acknowledged at once
  */
 struct sovia_credit {
@@ -62,7 +62,7 @@ static inline bool sovia_credit_may_send(const struct sovia_credit *c)
 	return sovia_credit_flight(c) < c->window;
 }
 
-/* The acknowledgement to put into the next message. */
+/* The acknowledgment to put into the next message. */
 static inline u32 sovia_credit_ack(const struct sovia_credit *c)
 {
 	u32 ack = c->rx_next - c->starved;
@@ -70,7 +70,7 @@ static inline u32 sovia_credit_ack(const struct sovia_credit *c)
 	return sovia_before(ack, c->rx_acked) ? c->rx_acked : ack;
 }
 
-/* That acknowledgement is on its way. */
+/* That acknowledgment is on its way. */
 static inline void sovia_credit_ack_sent(struct sovia_credit *c)
 {
 	c->rx_acked = sovia_credit_ack(c);
@@ -105,7 +105,7 @@ static inline int sovia_credit_receive(struct sovia_credit *c, u32 seq)
 	return 0;
 }
 
-/* An acknowledgement came.  -EPROTO: for messages that were never sent. */
+/* An acknowledgment came.  -EPROTO: for messages that were never sent. */
 static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
 {
 	if (sovia_before(c->tx_next, ack))

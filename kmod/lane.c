@@ -15,7 +15,7 @@
  *
  * In.  The provider's bottom half calls lane_receive() (the paper's DEM and
  * multiplexer, KSOVIA 3.1): check, acknowledge, find the connection, hand over.
- * An acknowledgement rides on the next message; it goes alone when the threshold
+ * An acknowledgment rides on the next message; it goes alone when the threshold
  * t is reached, when the peer asks, or when the lane falls idle.
  *
  * Errors.  A peer that breaks the rules of the lane loses the lane; one that
@@ -86,7 +86,7 @@ static void lane_count_tx(struct sovia_lane *lane, const struct sovia_tx_cb *cb)
 	}
 }
 
-/* Write the header; the number and the acknowledgement are set by lane_post(). */
+/* Write the header; the number and the acknowledgment are set by lane_post(). */
 static void lane_fill(struct sk_buff *skb, struct sovia_conn *conn)
 {
 	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
@@ -106,7 +106,7 @@ static void lane_fill(struct sk_buff *skb, struct sovia_conn *conn)
 	sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
 }
 
-/* Number a message, let the acknowledgement ride on it, and post it. */
+/* Number a message, let the acknowledgment ride on it, and post it. */
 static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 {
 	struct sovia_hdr *hdr = (struct sovia_hdr *)skb->data;
@@ -613,7 +613,7 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	err = sovia_credit_acked(&lane->credit, msg->ack);
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_ack);
-		lane_violation(lane, "acknowledgement of what was never sent", err);
+		lane_violation(lane, "acknowledgment of what was never sent", err);
 		return err;
 	}
 	if (sovia_sequenced(msg->type))

@@ -37,6 +37,7 @@ struct sovia_link;
  * @SOVIA_LINK_CONNECTING: the provider is setting the lane up
  * @SOVIA_LINK_UP: messages flow
  * @SOVIA_LINK_DOWN: dead and out of the table; connections have been told
+ * @SOVIA_LINK_STATES: how many there are
  */
 enum sovia_link_state {
 	SOVIA_LINK_NEW,

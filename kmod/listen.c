@@ -65,6 +65,8 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	local_bh_disable();
 	child = sk_clone_lock(listener, GFP_ATOMIC);
 	if (child) {
+		/* Came locked, which its prototype does not say. */
+		__acquire(&child->sk_lock.slock);
 		child_reset(child);
 		__sock_put(child);
 		bh_unlock_sock(child);

@@ -278,6 +278,7 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 	struct sk_buff *clone;
 	int err = -ENOTCONN;
 
+	/* Pairs with the release in next_sent(). */
 	if (lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)
 		return -EAGAIN;
 	clone = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
@@ -288,6 +289,7 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 	if (peer) {
 		skb_queue_tail(&peer->rxq, clone);
 		lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
+		/* Pairs with the acquire in next_sent(). */
 		smp_store_release(&lv->head, lv->head + 1);
 		irq_poll_sched(&peer->poll);
 		if (peer != lv)

@@ -20,7 +20,7 @@
  * @socks: struct sovia_sock::port_node
  */
 struct sovia_port_bucket {
-	spinlock_t		lock;
+	spinlock_t		lock;	/* see above */
 	struct hlist_head	socks;
 };
 
@@ -40,7 +40,7 @@ struct sovia_port_bucket {
  */
 struct sovia_net {
 	struct net			*net;
-	struct sovia_mib __percpu	*mib;
+	DEFINE_SNMP_STAT(struct sovia_mib, mib);
 	struct sovia_port_bucket	ports[1 << SOVIA_PORT_BITS];
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */

@@ -3,26 +3,52 @@
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
+#include <net/ip.h>
 #include "sock.h"
 
-static const char * const stat_names[SOVIA_STAT_COUNT] = {
-#define SOVIA_STAT_NAME(name, help) #name,
-	SOVIA_STATS(SOVIA_STAT_NAME)
-#undef SOVIA_STAT_NAME
+static const struct snmp_mib stat_list[] = {
+	SNMP_MIB_ITEM("verbs_tx_msgs", SOVIA_STAT_verbs_tx_msgs),
+	SNMP_MIB_ITEM("verbs_tx_bytes", SOVIA_STAT_verbs_tx_bytes),
+	SNMP_MIB_ITEM("verbs_rx_msgs", SOVIA_STAT_verbs_rx_msgs),
+	SNMP_MIB_ITEM("verbs_rx_bytes", SOVIA_STAT_verbs_rx_bytes),
+	SNMP_MIB_ITEM("loop_tx_msgs", SOVIA_STAT_loop_tx_msgs),
+	SNMP_MIB_ITEM("loop_tx_bytes", SOVIA_STAT_loop_tx_bytes),
+	SNMP_MIB_ITEM("loop_rx_msgs", SOVIA_STAT_loop_rx_msgs),
+	SNMP_MIB_ITEM("loop_rx_bytes", SOVIA_STAT_loop_rx_bytes),
+	SNMP_MIB_ITEM("ack_tx", SOVIA_STAT_ack_tx),
+	SNMP_MIB_ITEM("ack_rx", SOVIA_STAT_ack_rx),
+	SNMP_MIB_ITEM("wakeup_tx", SOVIA_STAT_wakeup_tx),
+	SNMP_MIB_ITEM("credit_stall", SOVIA_STAT_credit_stall),
+	SNMP_MIB_ITEM("window_stall", SOVIA_STAT_window_stall),
+	SNMP_MIB_ITEM("combined", SOVIA_STAT_combined),
+	SNMP_MIB_ITEM("link_up", SOVIA_STAT_link_up),
+	SNMP_MIB_ITEM("link_down", SOVIA_STAT_link_down),
+	SNMP_MIB_ITEM("link_fail", SOVIA_STAT_link_fail),
+	SNMP_MIB_ITEM("conn_active", SOVIA_STAT_conn_active),
+	SNMP_MIB_ITEM("conn_passive", SOVIA_STAT_conn_passive),
+	SNMP_MIB_ITEM("conn_refused", SOVIA_STAT_conn_refused),
+	SNMP_MIB_ITEM("conn_retry", SOVIA_STAT_conn_retry),
+	SNMP_MIB_ITEM("reset_tx", SOVIA_STAT_reset_tx),
+	SNMP_MIB_ITEM("reset_rx", SOVIA_STAT_reset_rx),
+	SNMP_MIB_ITEM("no_socket", SOVIA_STAT_no_socket),
+	SNMP_MIB_ITEM("nomem", SOVIA_STAT_nomem),
+	SNMP_MIB_ITEM("bad_message", SOVIA_STAT_bad_message),
+	SNMP_MIB_ITEM("bad_sequence", SOVIA_STAT_bad_sequence),
+	SNMP_MIB_ITEM("bad_ack", SOVIA_STAT_bad_ack),
+	SNMP_MIB_ITEM("bad_window", SOVIA_STAT_bad_window),
+	SNMP_MIB_ITEM("bad_state", SOVIA_STAT_bad_state),
+	SNMP_MIB_ITEM("bad_hello", SOVIA_STAT_bad_hello),
 };
 
 static int stat_show(struct seq_file *seq, void *v)
 {
 	struct sovia_net *snet = sovia_net(seq_file_single_net(seq));
-	int i, cpu;
-	u64 sum;
+	int i;
 
-	for (i = 0; i < SOVIA_STAT_COUNT; i++) {
-		sum = 0;
-		for_each_possible_cpu(cpu)
-			sum += per_cpu_ptr(snet->mib, cpu)->val[i];
-		seq_printf(seq, "%s %llu\n", stat_names[i], sum);
-	}
+	BUILD_BUG_ON(ARRAY_SIZE(stat_list) != SOVIA_STAT_COUNT);
+	for (i = 0; i < ARRAY_SIZE(stat_list); i++)
+		seq_printf(seq, "%s %lu\n", stat_list[i].name,
+			   snmp_fold_field(snet->mib, stat_list[i].entry));
 	return 0;
 }
 

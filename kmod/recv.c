@@ -359,6 +359,7 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 	int state;
 
 	sock_poll_wait(file, sock, wait);
+	/* Pairs with the release in sovia_state_event(). */
 	state = smp_load_acquire(&sk->sk_state);
 	if (state == TCP_LISTEN)
 		return list_empty_careful(&sovia_sk(sk)->accept_q) ? 0 : EPOLLIN | EPOLLRDNORM;

@@ -16,7 +16,7 @@
 #define SOVIA_LINEAR		1024
 /* TCP_CORK and MSG_MORE hold a message back this long at most. */
 #define SOVIA_CORK_MAX		msecs_to_jiffies(200)
-/* A request for an acknowledgement for each such part of the buffer. */
+/* A request for an acknowledgment for each such part of the buffer. */
 #define SOVIA_ASK_PARTS		4
 
 /**

@@ -55,7 +55,7 @@ enum sovia_deferred {
  *	lane's bottom half alone (one at a time), read under the socket lock.
  * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
  * @snd_unasked: bytes of buffer sent since the last request for an
- *	acknowledgement.  Socket lock.
+ *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
  * @fin_sent: our FIN is on its way.  Socket lock.
  * @nodelay: TCP_NODELAY.  Socket lock.

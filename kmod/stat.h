@@ -1,65 +1,94 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counters of a network namespace, per CPU, shown in /proc/net/sovia/stat under
- * the lower-case names of this list.
+ * the lower-case part of their names.
  */
 #ifndef _SOVIA_STAT_H
 #define _SOVIA_STAT_H
 
-#include <linux/percpu.h>
-#include <linux/types.h>
+#include <net/snmp.h>
 
-/* X(name, what it counts) */
-#define SOVIA_STATS(X) \
-	X(verbs_tx_msgs,	"messages sent over verbs lanes") \
-	X(verbs_tx_bytes,	"payload bytes of them") \
-	X(verbs_rx_msgs,	"messages received over verbs lanes") \
-	X(verbs_rx_bytes,	"payload bytes of them") \
-	X(loop_tx_msgs,		"the same for the loop provider") \
-	X(loop_tx_bytes,	"") \
-	X(loop_rx_msgs,		"") \
-	X(loop_rx_bytes,	"") \
-	X(ack_tx,		"explicit ACK messages sent") \
-	X(ack_rx,		"explicit ACK messages received") \
-	X(wakeup_tx,		"WAKEUP messages sent") \
-	X(credit_stall,		"times a lane ran out of credits with work waiting") \
-	X(window_stall,		"times a socket ran out of window") \
-	X(combined,		"sends that found others waiting to be combined with") \
-	X(link_up,		"links set up") \
-	X(link_down,		"links that went down") \
-	X(link_fail,		"links that could not be set up") \
-	X(conn_active,		"connections opened by connect()") \
-	X(conn_passive,		"connections opened for a listener") \
-	X(conn_refused,		"CONN messages answered with REFUSE") \
-	X(conn_retry,		"CONN messages sent again") \
-	X(reset_tx,		"RESET messages sent") \
-	X(reset_rx,		"RESET messages received") \
-	X(no_socket,		"messages for ports that no connection has") \
-	X(nomem,		"allocations that failed and were put off") \
-	X(bad_message,		"messages that broke the format") \
-	X(bad_sequence,		"messages out of sequence or beyond the credit") \
-	X(bad_ack,		"acknowledgements of messages never sent") \
-	X(bad_window,		"messages beyond the socket's window") \
-	X(bad_state,		"messages that the connection's state forbids") \
-	X(bad_hello,		"link set-ups refused for what the peer said")
-
+/**
+ * enum sovia_stat - what is counted
+ * @SOVIA_STAT_verbs_tx_msgs: messages sent over verbs lanes
+ * @SOVIA_STAT_verbs_tx_bytes: payload bytes of them
+ * @SOVIA_STAT_verbs_rx_msgs: messages received over verbs lanes
+ * @SOVIA_STAT_verbs_rx_bytes: payload bytes of them
+ * @SOVIA_STAT_loop_tx_msgs: messages sent over the loop provider
+ * @SOVIA_STAT_loop_tx_bytes: payload bytes of them
+ * @SOVIA_STAT_loop_rx_msgs: messages received over it
+ * @SOVIA_STAT_loop_rx_bytes: payload bytes of them
+ * @SOVIA_STAT_ack_tx: explicit ACK messages sent
+ * @SOVIA_STAT_ack_rx: explicit ACK messages received
+ * @SOVIA_STAT_wakeup_tx: WAKEUP messages sent
+ * @SOVIA_STAT_credit_stall: times a lane ran out of credits with work waiting
+ * @SOVIA_STAT_window_stall: times a socket ran out of window
+ * @SOVIA_STAT_combined: sends that found others waiting to be combined with
+ * @SOVIA_STAT_link_up: links set up
+ * @SOVIA_STAT_link_down: links that went down
+ * @SOVIA_STAT_link_fail: links that could not be set up
+ * @SOVIA_STAT_conn_active: connections opened by connect()
+ * @SOVIA_STAT_conn_passive: connections opened for a listener
+ * @SOVIA_STAT_conn_refused: CONN messages answered with REFUSE
+ * @SOVIA_STAT_conn_retry: CONN messages sent again
+ * @SOVIA_STAT_reset_tx: RESET messages sent
+ * @SOVIA_STAT_reset_rx: RESET messages received
+ * @SOVIA_STAT_no_socket: messages for ports that no connection has
+ * @SOVIA_STAT_nomem: allocations that failed and were put off
+ * @SOVIA_STAT_bad_message: messages that broke the format
+ * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
+ * @SOVIA_STAT_bad_ack: acknowledgments of messages never sent
+ * @SOVIA_STAT_bad_window: messages beyond the socket's window
+ * @SOVIA_STAT_bad_state: messages that the connection's state forbids
+ * @SOVIA_STAT_bad_hello: link set-ups refused for what the peer said
+ * @SOVIA_STAT_COUNT: how many there are
+ */
 enum sovia_stat {
-#define SOVIA_STAT_ENUM(name, help) SOVIA_STAT_##name,
-	SOVIA_STATS(SOVIA_STAT_ENUM)
-#undef SOVIA_STAT_ENUM
+	SOVIA_STAT_verbs_tx_msgs,
+	SOVIA_STAT_verbs_tx_bytes,
+	SOVIA_STAT_verbs_rx_msgs,
+	SOVIA_STAT_verbs_rx_bytes,
+	SOVIA_STAT_loop_tx_msgs,
+	SOVIA_STAT_loop_tx_bytes,
+	SOVIA_STAT_loop_rx_msgs,
+	SOVIA_STAT_loop_rx_bytes,
+	SOVIA_STAT_ack_tx,
+	SOVIA_STAT_ack_rx,
+	SOVIA_STAT_wakeup_tx,
+	SOVIA_STAT_credit_stall,
+	SOVIA_STAT_window_stall,
+	SOVIA_STAT_combined,
+	SOVIA_STAT_link_up,
+	SOVIA_STAT_link_down,
+	SOVIA_STAT_link_fail,
+	SOVIA_STAT_conn_active,
+	SOVIA_STAT_conn_passive,
+	SOVIA_STAT_conn_refused,
+	SOVIA_STAT_conn_retry,
+	SOVIA_STAT_reset_tx,
+	SOVIA_STAT_reset_rx,
+	SOVIA_STAT_no_socket,
+	SOVIA_STAT_nomem,
+	SOVIA_STAT_bad_message,
+	SOVIA_STAT_bad_sequence,
+	SOVIA_STAT_bad_ack,
+	SOVIA_STAT_bad_window,
+	SOVIA_STAT_bad_state,
+	SOVIA_STAT_bad_hello,
 	SOVIA_STAT_COUNT
 };
 
 /**
  * struct sovia_mib - one CPU's counters
- * @val: by enum sovia_stat
+ * @mibs: by enum sovia_stat
  */
 struct sovia_mib {
-	u64	val[SOVIA_STAT_COUNT];
+	unsigned long	mibs[SOVIA_STAT_COUNT];
 };
 
 #define sovia_stat_add(snet, name, n) \
-	this_cpu_add((snet)->mib->val[SOVIA_STAT_##name], n)
-#define sovia_stat_inc(snet, name)	sovia_stat_add(snet, name, 1)
+	SNMP_ADD_STATS((snet)->mib, SOVIA_STAT_##name, n)
+#define sovia_stat_inc(snet, name) \
+	SNMP_INC_STATS((snet)->mib, SOVIA_STAT_##name)
 
 #endif /* _SOVIA_STAT_H */

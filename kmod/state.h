@@ -17,6 +17,7 @@ struct sock;
  * @SOVIA_EV_FIN: FIN came
  * @SOVIA_EV_FINACK: FINACK came
  * @SOVIA_EV_ABORT: the connection is no more, for whatever reason
+ * @SOVIA_EV_COUNT: how many there are
  */
 enum sovia_event {
 	SOVIA_EV_LISTEN,

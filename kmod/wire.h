@@ -12,7 +12,7 @@
  * @flags: SOVIA_F_*
  * @len: payload bytes
  * @seq: number in the lane
- * @ack: cumulative acknowledgement
+ * @ack: cumulative acknowledgment
  * @sport: the sender's port
  * @dport: the receiver's port
  * @window: stream offset limit

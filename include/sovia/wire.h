@@ -31,6 +31,8 @@
  *	CONN	open a connection	ACCEPT	it is open
  *	REFUSE	it is not		PROBE	is the lane alive?
  *
+ *	The structs have no padding; every field is naturally aligned.
+ *
  *	DATA, ACK, WAKEUP, FIN and FINACK are SOVIA's own (figure 11); the rest
  *	is what multiplexing sockets over one VI needs.
  */
@@ -106,7 +108,7 @@ struct sovia_hdr {
 	__be32	window;
 	__be32	ref;
 	__be32	code;
-} __attribute__((packed, aligned(4)));
+};
 
 /**
  * struct sovia_hello - link set-up, both directions
@@ -122,7 +124,7 @@ struct sovia_hello {
 	__u8	flags;
 	__be16	window;
 	__be32	payload;
-} __attribute__((packed, aligned(4)));
+};
 
 /**
  * struct sovia_conn_body - payload of CONN
@@ -132,6 +134,6 @@ struct sovia_hello {
 struct sovia_conn_body {
 	__u8	saddr[16];
 	__u8	daddr[16];
-} __attribute__((packed));
+};
 
 #endif /* _SOVIA_WIRE_H */

@@ -11,7 +11,7 @@ static void credit_pair_init(struct sovia_credit *a, struct sovia_credit *b, u32
 	b->window = w;
 }
 
-/* A message of @a to @b, with the acknowledgement that rides on it. */
+/* A message of @a to @b, with the acknowledgment that rides on it. */
 static void credit_message(struct kunit *test, struct sovia_credit *a, struct sovia_credit *b)
 {
 	u32 ack = sovia_credit_ack(a);
