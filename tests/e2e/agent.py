@@ -17,10 +17,9 @@ from kit.node import CONTROL_PORT, Session, kernel_stacks  # noqa: E402
 
 def serve(connection):
     session = Session(connection)
-    session.serve()
-    if session.busy:
-        # The case gave up on us: leave word in this node's log where we are stuck.
-        print("agent: session ended while busy:", list(session.busy.values()), file=sys.stderr)
+    if not session.serve() and session.busy:
+        # The case failed, maybe for want of our answer: leave word in this node's log where we are.
+        print("agent: a case failed while busy here:", list(session.busy.values()), file=sys.stderr)
         print("\n".join(kernel_stacks(os.getpid())), file=sys.stderr)
         faulthandler.dump_traceback(file=sys.stderr)
     sys.stderr.flush()

@@ -133,6 +133,7 @@ def run_here(case, family, world):
     try:
         case.function(context, *case.args)
         context.finish()
+        context.there.done()
     except Skip as e:
         return {"outcome": "skip", "lines": [str(e)]}
     except Exception as e:      # noqa: BLE001: any exception is this case's failure

@@ -6,6 +6,7 @@ Both have the same methods, so a case does not know which it has:
   call(function, ..)  runs a module-level function there; socket arguments arrive as that node's sockets
   address()           the host part that reaches this node from the other one
 """
+import enum
 import errno
 import io
 import os
@@ -70,6 +71,9 @@ class LocalNode:
     def call(self, function, *args, **kwargs):
         return function(*args, **kwargs)
 
+    def done(self):
+        pass
+
 
 # Messages of the control connection: four bytes of length, then a pickle in which sockets are numbers.
 
@@ -80,6 +84,10 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj):
         return self._number_of(obj)
+
+    def reducer_override(self, obj):
+        # MSG_PEEK | MSG_DONTWAIT has a name that pickle cannot look up.
+        return (int, (int(obj),)) if isinstance(obj, enum.IntFlag) else NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):
@@ -124,7 +132,7 @@ class Proxy:
 
 
 class RemoteNode:
-    """One session with an agent. Each thread has its own control connection, so calls may block."""
+    """One session with an agent. Each thread and process has its own control connection, so calls may block."""
 
     remote = True
 
@@ -146,10 +154,16 @@ class RemoteNode:
     def call(self, function, *args, **kwargs):
         return self.request("call", function, args, kwargs)
 
+    def done(self):
+        """The case went well: calls that still wait over there are no news."""
+        put_message(self._lifeline, "done")
+
     def request(self, kind, target, args, kwargs):
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = dial(self._host, self._port)
+        # A forked process must not talk into its parent's conversation.
+        pid, connection = getattr(self._local, "connection", (None, None))
+        if pid != os.getpid():
+            connection = dial(self._host, self._port)
+            self._local.connection = (os.getpid(), connection)
         put_message(connection, (kind, target, args, kwargs),
                     lambda obj: obj.number if isinstance(obj, Proxy) else None)
         outcome, value, trace = get_message(connection, lambda number: Proxy(self, number))
@@ -183,11 +197,11 @@ class Session:
         self.busy = {}
 
     def serve(self):
-        """Returns when the lifeline has gone."""
+        """Returns when the case is over: True if it went well."""
         try:
             settings = get_message(self._lifeline)
         except EOFError:
-            return      # somebody only asked whether the agent is up
+            return True     # somebody only asked whether the agent is up
         Sock.transport = settings["transport"]
         family = self._lifeline.family
         with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -196,9 +210,9 @@ class Session:
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
             put_message(self._lifeline, listener.getsockname()[1])
             try:
-                get_message(self._lifeline)
+                return get_message(self._lifeline) == "done"
             except (EOFError, OSError):
-                pass
+                return False
 
     def _accept(self, listener):
         while True:
