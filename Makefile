@@ -20,13 +20,13 @@ module:
 userland:
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland
 
-demo: all
+demo:
 	scripts/demo
 
 check:
 	scripts/check $(STAGES)
 
-bench: all
+bench:
 	scripts/bench
 
 install-deps:

@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Unmodified FTP over AF_SOVIA, between the two guests of a pair; runs in node-a.
+
+    ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA and TCP
+    ftp.py test     the smaller one over AF_SOVIA, in several modes; prints TAP
+
+On node-b Debian's inetd starts Debian's FTP server (linux-ftpd), here Debian's
+tnftp talks to it; what differs between the two systems is sovia-run and nothing
+else.  All files are on tmpfs.  Exit status 1 if anything is not as it should be:
+content, or whose counters say that they carried it.
+"""
+
+import hashlib
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+SERVERS = os.path.join(ROOT, ".build", "servers")
+FOLDER = "/tmp/ftp"             # the user's home on node-b
+USER = "paper"
+PORT = 21
+SIZES = (13374187, 168919040)   # KSOVIA, table 2
+
+# Payload that is not file content: the control dialogue, addresses in CONN.
+OVERHEAD = 65536
+RESULT = re.compile(r"^(\d+) bytes (sent|received) in .*\(([\d.]+) ([KMG])iB/s\)")
+UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+# ---- the nodes -------------------------------------------------------------
+
+class Node:
+    """A guest, and the shell commands that it is given."""
+
+    def __init__(self, name, argv):
+        self.name = name
+        self.argv = argv
+
+    def start(self, command):
+        return subprocess.Popen([*self.argv, command], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, command):
+        return self.result(self.start(command))
+
+    def result(self, process):
+        output, _ = process.communicate()
+        if process.returncode:
+            sys.exit(f"{self.name}: status {process.returncode} of {process.args[-1]}\n{output}")
+        return output
+
+    def counters(self):
+        """AF_SOVIA's own and the kernel's for TCP, as one dictionary."""
+        values, names = {}, None
+        for line in self.run("cat /proc/net/sovia/stat; grep ^Tcp: /proc/net/snmp").splitlines():
+            first, *rest = line.split()
+            if first != "Tcp:":
+                values[first] = int(rest[0])
+            elif names is None:
+                names = rest
+            else:
+                values.update(zip(("tcp_" + name for name in names), map(int, rest)))
+        return values
+
+    def links(self):
+        return self.run("cat /proc/net/sovia/link").splitlines()
+
+
+NODE_A = Node("node-a", ["bash", "-c"])
+NODE_B = Node("node-b", ["on-peer"])
+NODES = (NODE_A, NODE_B)
+
+
+def everywhere(command):
+    """Output of a command that runs in both nodes at once."""
+    running = [(node, node.start(command)) for node in NODES]
+    return [node.result(process) for node, process in running]
+
+
+# ---- checks ----------------------------------------------------------------
+
+class Checks:
+    def __init__(self, tap):
+        self.tap = tap
+        self.count = self.failed = 0
+
+    def __call__(self, good, name, detail=""):
+        self.count += 1
+        self.failed += not good
+        if self.tap:
+            say(("" if good else "not ") + f"ok {self.count} - {name}")
+            if not good and detail:
+                say(f"# {detail}")
+        else:
+            say(f"  {'ok  ' if good else 'FAIL'}  {name}" + (f": {detail}" if detail else ""))
+
+
+# ---- files -----------------------------------------------------------------
+
+def make_file(path, size, seed):
+    """Data that does not repeat and is the same in every run.  Prints its digest."""
+    numbers, digest = random.Random(seed), hashlib.sha256()
+    with open(path, "wb") as file:
+        while size:
+            block = numbers.randbytes(min(size, 1 << 20))
+            file.write(block)
+            digest.update(block)
+            size -= len(block)
+    print(digest.hexdigest())
+
+
+class File:
+    """@origin has it from the beginning; the other node gets it."""
+
+    def __init__(self, size, origin):
+        self.size = size
+        self.origin = origin
+        self.name = f"{size}.{origin.name}"
+        self.verb = "put" if origin is NODE_A else "get"
+        self.digest = None
+
+
+def make_files(files):
+    running = [(file, file.origin.start(
+        f"{ROOT}/scripts/guest/ftp.py file {FOLDER}/{file.name} {file.size} {file.name}")) for file in files]
+    for file, process in running:
+        file.digest = file.origin.result(process).strip()
+
+
+def forget_copies(files):
+    for node in NODES:
+        node.run(f"cd {FOLDER} && rm -f " + " ".join(f.name for f in files if f.origin is not node))
+
+
+def arrived(files):
+    """Names of those that both nodes have with the content they were made with."""
+    names = " ".join(sorted(file.name for file in files))
+    here, there = ({name: digest for digest, name in (line.split() for line in output.splitlines()
+                                                      if re.match(r"[0-9a-f]{64} ", line))}
+                   for output in everywhere(f"cd {FOLDER} && sha256sum {names}; true"))
+    return {file.name for file in files if here.get(file.name) == there.get(file.name) == file.digest}
+
+
+# ---- server and client -----------------------------------------------------
+
+def set_up():
+    """Programs, an account, folders.  All of it is gone with the guests."""
+    everywhere(f"cp -a {SERVERS}/usr {SERVERS}/etc / && mkdir -p {FOLDER}")
+    NODE_B.run(f"useradd -d {FOLDER} -s /bin/bash {USER} && chown {USER}: {FOLDER} && "
+               f"echo {USER}:{USER} | chpasswd && : >/etc/motd")
+    with open("/tmp/netrc", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as netrc:
+        netrc.write(f"machine node-b login {USER} password {USER}\n")
+
+
+class Server:
+    """inetd on node-b.  It takes LD_PRELOAD out of the environment of what it
+    starts, so that sovia-run stands in its configuration, too."""
+
+    def __init__(self, system):
+        prefix = "$(command -v sovia-run) " if system.shim else ""
+        lines = "".join(f"ftp stream {proto} nowait root /usr/sbin/tcpd {prefix}/usr/sbin/in.ftpd -z nossl\n"
+                        for proto in ("tcp", "tcp6"))
+        NODE_B.run(f'cat >/tmp/inetd.conf <<END\n{lines}END\n'
+                   f"{system.shim} setsid inetd -i /tmp/inetd.conf >/tmp/inetd.log 2>&1 & echo $! >/tmp/inetd.pid\n"
+                   f"for i in {{1..100}}; do [ $({system.listeners}) = 2 ] && exit 0; sleep 0.1; done\n"
+                   "cat /tmp/inetd.log; exit 1")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        NODE_B.run("pkill -x inetd; for i in {1..100}; do pgrep -x inetd >/dev/null || exit 0; sleep 0.1; done; exit 1")
+
+
+class System:
+    def __init__(self, name, shim, listeners):
+        self.name = name
+        self.shim = shim
+        self.listeners = listeners      # command that counts those on PORT
+
+
+SOVIA = System("AF_SOVIA", "sovia-run", f"grep -c '^LISTEN .*:{PORT} ' /proc/net/sovia/sock")
+TCP = System("TCP", "", f"cat /proc/net/tcp /proc/net/tcp6 | grep -c ':{PORT:04X} [0:]* 0A'")
+
+
+def transfer(system, files, *options):
+    """One session that moves all files.  Returns name -> bytes/s, as tnftp
+    measured them: from the first byte until the server says 226."""
+    argv = [*system.shim.split(), "tnftp", "-v", "-i", *options, "-N", "/tmp/netrc", "node-b"]
+    commands = "".join(f"{file.verb} {file.name}\n" for file in files) + "quit\n"
+    rates, lines, waiting = {}, [], list(files)
+    client = subprocess.Popen(argv, cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+    client.stdin.write(commands)
+    client.stdin.close()
+    for line in client.stdout:
+        lines.append(line)
+        match = RESULT.match(line)
+        if match and waiting and int(match[1]) == waiting[0].size:
+            file = waiting.pop(0)
+            rates[file.name] = float(match[3]) * UNIT[match[4]]
+            say(f"# {system.name}: {file.verb} {file.size:,} bytes, {rates[file.name] / 1e6:.1f} MB/s")
+    if client.wait() or waiting:
+        say("".join("# tnftp: " + line for line in lines))
+    return rates
+
+
+# ---- the proof -------------------------------------------------------------
+
+def grown(before, after):
+    return [{name: new[name] - old.get(name, 0) for name in new} for old, new in zip(before, after)]
+
+
+def check_carried_by_sovia(check, files, a, b, options):
+    """a, b: by how much the counters of the nodes have grown."""
+    active = "-A" in options
+    local = r"fd77:\S*" if "-6" in options else r"::ffff:10\.77\.\S+"
+    put = sum(file.size for file in files if file.verb == "put")
+    got = sum(file.size for file in files if file.verb == "get")
+    for name, amount, sender, receiver in (("node-a to node-b", put, a, b), ("node-b to node-a", got, b, a)):
+        tx, rx = sender["verbs_tx_bytes"], receiver["verbs_rx_bytes"]
+        check(amount <= tx <= amount + OVERHEAD and amount <= rx <= amount + OVERHEAD,
+              f"verbs lanes carried the bytes from {name}",
+              f"{amount:,} in files, {tx:,} sent, {rx:,} received")
+    # who opens data connections depends on the mode
+    data = len(files)
+    expected = (1, data, data, 1) if active else (1 + data, 0, 0, 1 + data)
+    found = (a["conn_active"], a["conn_passive"], b["conn_active"], b["conn_passive"])
+    check(found == expected, "control and data connections are AF_SOVIA's",
+          f"opened {found[0]} here and {found[2]} on node-b, accepted {found[1]} and {found[3]}")
+    check(not a["tcp_OutSegs"] + b["tcp_OutSegs"] + a["tcp_ActiveOpens"] + b["tcp_ActiveOpens"],
+          "TCP carried nothing", f"{a['tcp_OutSegs']} and {b['tcp_OutSegs']} segments")
+    check(not a["loop_tx_msgs"] + b["loop_tx_msgs"], "nor did the loop provider")
+    bad = {name: a[name] + b[name] for name in a
+           if re.match(r"bad_|link_down|nomem", name) and a[name] + b[name]}
+    check(not bad, "no message was bad, no link went down", str(bad or ""))
+    for node in NODES:
+        up = [line for line in node.links() if re.match(rf"UP {local} \S+ verbs\b", line)]
+        check(up, f"{node.name} has a verbs link that is up", " ".join(up[0].split()[:4]) if up else "none")
+
+
+def check_carried_by_tcp(check, files, a, b):
+    found = (a["tcp_ActiveOpens"], b["tcp_PassiveOpens"])
+    check(found == (1 + len(files), 1 + len(files)), "control and data connections are TCP's",
+          f"{found[0]} opened, {found[1]} accepted, {a['tcp_OutSegs'] + b['tcp_OutSegs']:,} segments")
+    check(not a["verbs_tx_bytes"] + b["verbs_tx_bytes"], "AF_SOVIA carried nothing")
+
+
+def session(check, system, files, *options, label=""):
+    """Moves the files and checks everything about it.  Returns rates and names
+    of the files that are right."""
+    forget_copies(files)
+    with Server(system):
+        before = [node.counters() for node in NODES]
+        rates = transfer(system, files, *options)
+        after = [node.counters() for node in NODES]
+    right = arrived(files)
+    check(len(rates) == len(files), f"{label}all transfers are complete", f"{len(rates)} of {len(files)}")
+    for file in files:
+        check(file.name in right, f"{label}sha256 of {file.name} is the same in both nodes", file.digest[:16])
+
+    def labelled(good, name, detail=""):
+        check(good, label + name, detail)
+    if system is SOVIA:
+        check_carried_by_sovia(labelled, files, *grown(before, after), options)
+    else:
+        check_carried_by_tcp(labelled, files, *grown(before, after))
+    return rates, right
+
+
+# ---- what can be asked for -------------------------------------------------
+
+def prepare(sizes):
+    files = [File(size, node) for size in sizes for node in NODES]
+    set_up()
+    make_files(files)
+    return files
+
+
+def demo():
+    check = Checks(tap=False)
+    say("# making the files in both nodes, on tmpfs")
+    files = prepare(SIZES)
+    results = {}
+    for system in (SOVIA, TCP):
+        say(f"# {system.name}: inetd and in.ftpd on node-b, tnftp on node-a")
+        results[system] = session(check, system, files, "-4")
+    say("")
+    say(f"{'file, bytes':>12}  {'direction':<20} {'AF_SOVIA':>9} {'TCP':>9}  sha256")
+    for file in files:
+        direction = "node-a to node-b" if file.verb == "put" else "node-b to node-a"
+        cells = [f"{results[system][0].get(file.name, 0) / 1e6:.1f}" for system in (SOVIA, TCP)]
+        right = all(file.name in results[system][1] for system in (SOVIA, TCP))
+        say(f"{file.size:>12,}  {file.verb} {direction:<16} {cells[0]:>9} {cells[1]:>9}  {'ok' if right else 'DIFFERENT'}")
+    say("MB/s, as tnftp reports them.  The RDMA device is emulated as well: rxe makes packets of 1 KiB and their\n"
+        "CRCs in software, below AF_SOVIA, which TCP does not have to; so TCP is ahead on this wire.")
+    if check.failed:
+        say(f"{check.failed} of {check.count} checks failed")
+    return check.failed != 0
+
+
+def test():
+    check = Checks(tap=True)
+    files = prepare(SIZES[:1])
+    for label, options in (("passive, IPv4: ", ("-4",)), ("passive, IPv6: ", ("-6",)), ("active, IPv4: ", ("-4", "-A"))):
+        session(check, SOVIA, files, *options, label=label)
+    say(f"1..{check.count}")
+    return check.failed != 0
+
+
+def main():
+    what = sys.argv[1] if len(sys.argv) > 1 else ""
+    if what == "file":
+        make_file(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+        return 0
+    if what not in ("demo", "test"):
+        sys.exit(__doc__)
+    return demo() if what == "demo" else test()
+
+
+if __name__ == "__main__":
+    begin = time.monotonic()
+    status = main()
+    if sys.argv[1:] == ["demo"]:
+        say(f"# {time.monotonic() - begin:.0f} s in the guests")
+    sys.exit(status)
