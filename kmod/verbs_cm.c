@@ -39,8 +39,11 @@
 #define VERBS_RESOLVE_MS	250
 #define VERBS_RESOLVE_TRIES	12
 
-/* Both ends retry seven times; receivers that are not ready, for ever. */
-#define VERBS_RETRIES		7
+/*
+ * A send is tried seven times in all; on rxe 7 retries would mean for ever, as
+ * they do everywhere for a receiver that is not ready.
+ */
+#define VERBS_RETRIES		6
 #define VERBS_RNR_RETRIES	7
 
 /* 0.64 ms until a receiver that was not ready is asked again (IBTA table 45). */
@@ -50,7 +53,7 @@ unsigned short verbs_service_port = SOVIA_SERVICE_PORT;
 module_param_named(service_port, verbs_service_port, ushort, 0444);
 MODULE_PARM_DESC(service_port, "Service number of the connection manager (7684)");
 
-/* 4.096 us * 2^17 = 0.54 s; a dead peer is noticed after 8 of them, or a few more. */
+/* 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long. */
 static unsigned int verbs_ack_timeout = 17;
 module_param_named(ack_timeout, verbs_ack_timeout, uint, 0444);
 MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 1-31 (17)");
@@ -120,13 +123,16 @@ static int verbs_reason_errno(int status)
 	}
 }
 
-static int verbs_rejected(struct rdma_cm_id *id, struct rdma_cm_event *event)
+/*
+ * The peer's own reason, if it sent one.  Not by rdma_consumer_reject_data(): some
+ * iWARP drivers report such a rejection as -ECONNRESET, which it does not know.
+ */
+static int verbs_rejected(const struct rdma_cm_event *event)
 {
-	const struct verbs_reject *rej;
-	u8 len;
+	const struct verbs_reject *rej = event->param.conn.private_data;
 
-	rej = rdma_consumer_reject_data(id, event, &len);
-	if (rej && len >= sizeof(*rej) && rej->magic == cpu_to_be32(SOVIA_WIRE_MAGIC))
+	if (rej && event->param.conn.private_data_len >= sizeof(*rej) &&
+	    rej->magic == cpu_to_be32(SOVIA_WIRE_MAGIC))
 		return verbs_reject_errno(be32_to_cpu(rej->code));
 	return verbs_reason_errno(event->status);
 }
@@ -208,7 +214,7 @@ static void verbs_vi_event(struct verbs_vi *v, struct rdma_cm_event *event)
 		verbs_vi_die(v, verbs_route_errno(event->status));
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		verbs_vi_die(v, verbs_rejected(v->id, event));
+		verbs_vi_die(v, verbs_rejected(event));
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		verbs_vi_die(v, event->status == -ETIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH);

@@ -159,15 +159,13 @@ static void verbs_rx_post(struct verbs_rx *rx)
 static void verbs_rx_starve(struct verbs_rx *rx)
 {
 	struct verbs_vi *v = rx->v;
-	bool alive;
 
+	/* Before refill_work can find it: the count must not fall below zero. */
+	if (verbs_alive(v))
+		v->vi.client->starved(&v->vi, 1);
 	spin_lock_bh(&v->lock);
-	alive = v->state != VERBS_DEAD;
 	list_add_tail(&rx->entry, &v->starved);
 	spin_unlock_bh(&v->lock);
-	if (!alive)
-		return;
-	v->vi.client->starved(&v->vi, 1);
 	queue_delayed_work(system_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
