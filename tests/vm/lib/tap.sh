@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# TAP for shell scripts that run in a guest.
+#
+#     check 'what is true' COMMAND...       ok if COMMAND succeeds, its output on failure
+#     deny 'what is true' COMMAND...        ok if COMMAND fails
+#     check 'what it printed' said PATTERN  of the command before, case ignored
+#     skip 'what was not tried' 'why'
+#     finish                                last: the plan, and the exit status
+#
+# COMMAND may be a shell function.  It runs in a subshell, at most LIMIT seconds
+# long, which `limit SECONDS` changes; timeout(1) cannot run functions.
+
+LIMIT=60
+tests=0
+failures=0
+output=
+
+limit() { LIMIT=$1; }
+
+# Runs "$@" with its output in $output; status 124 when time was up.
+attempt() {
+	local log runner watchdog status
+	log=$(mktemp)
+	# job control: each gets a process group that can be ended as a whole
+	set -m
+	("$@") >"$log" 2>&1 </dev/null &
+	runner=$!
+	(sleep "$LIMIT" && kill -KILL -- "-$runner") >/dev/null 2>&1 &
+	watchdog=$!
+	set +m
+	{ wait "$runner"; } 2>/dev/null
+	status=$?
+	if kill -- "-$watchdog" 2>/dev/null; then
+		{ wait "$watchdog"; } 2>/dev/null
+	elif [ $status = 137 ]; then
+		status=124
+		echo "no end within $LIMIT s" >>"$log"
+	fi
+	output=$(cat "$log")
+	rm -f "$log"
+	return $status
+}
+
+# For the check after another one: what that command printed.
+said() { grep -q -i -- "$1" <<<"$output"; }
+
+report() {
+	local word=$1 name=$2
+	tests=$((tests + 1))
+	echo "$word $tests - $name"
+	if [ "$word" = ok ]; then
+		return
+	fi
+	failures=$((failures + 1))
+	[ -z "$output" ] || echo "$output" | head -n 60 | sed 's/^/# /'
+}
+
+check() {
+	local name=$1
+	shift
+	if attempt "$@"; then
+		report ok "$name"
+	else
+		output+=$'\n'"status $? of: $*"
+		report 'not ok' "$name"
+	fi
+}
+
+deny() {
+	local name=$1 status
+	shift
+	attempt "$@"
+	status=$?
+	output+=$'\n'"status $status of: $*"
+	if [ $status != 0 ] && [ $status != 124 ]; then
+		report ok "$name"
+	else
+		report 'not ok' "$name"
+	fi
+}
+
+skip() {
+	tests=$((tests + 1))
+	echo "ok $tests - $1 # SKIP $2"
+}
+
+# Waits until "$@" succeeds, for at most 30 s.
+eventually() {
+	local tries
+	for tries in {1..150}; do
+		"$@" && return
+		sleep 0.2
+	done
+	echo "not after $tries tries: $*"
+	return 1
+}
+
+# equal GOT WANT
+equal() {
+	[ "$1" = "$2" ] && return
+	echo "got '$1', want '$2'"
+	return 1
+}
+
+finish() {
+	echo "1..$tests"
+	[ $failures = 0 ]
+}

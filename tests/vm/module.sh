@@ -1,0 +1,191 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Loading and unloading: on demand, refused while in use, with other family
+# numbers, over and over, and beside programs that open sockets.
+#
+# vm: --kernel debug --leaks --timeout 600
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+PATH=$PWD/lib:$PATH
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+loaded() { grep -q '^sovia ' /proc/modules; }
+unload() { modprobe -r sovia; }
+used() { awk '$1 == "sovia" { print $3 }' /proc/modules; }
+
+autoload() { # COMMAND...
+	unload || return
+	! loaded || return
+	"$@" || return
+	loaded
+}
+
+# A socket in use keeps the module; what uses it is started as: COMMAND... FILE.
+refused_while() {
+	local pid status=0
+	"$@" "$WORK/held" &
+	pid=$!
+	eventually test -e "$WORK/held" || return
+	if rmmod sovia; then
+		echo "rmmod succeeded"
+		status=1
+	fi
+	[ "$(used)" -gt 0 ] || { echo "nobody uses the module"; status=1; }
+	rm -f "$WORK/held"
+	wait $pid || status=1
+	eventually unload || status=1
+	modprobe sovia || status=1
+	return $status
+}
+
+# What has been used a moment ago leaves nothing that unloading would have to wait long for.
+unload_after_traffic() {
+	modprobe sovia
+	sov echo 5000 "$WORK/echo" &
+	eventually test -e "$WORK/echo" || return
+	sov ask 127.0.0.1 5000 300000 || return
+	rm "$WORK/echo"
+	wait $!
+	eventually unload
+}
+
+# A process that dies without a word has its sockets closed by the kernel.
+unload_after_kill() {
+	local pid
+	modprobe sovia
+	sov hold-pair "$WORK/held" &
+	pid=$!
+	eventually test -e "$WORK/held" || return
+	{ kill -KILL $pid; wait $pid; } 2>/dev/null
+	rm "$WORK/held"
+	eventually unload
+}
+
+# Files of ours that are open do not keep the module, and do no harm without it.
+unload_under_proc() {
+	modprobe sovia
+	exec 3</proc/net/sovia/stat 4</proc/net/sovia/sock
+	unload || return
+	cat <&3 >/dev/null 2>&1
+	cat <&4 >/dev/null 2>&1
+	exec 3<&- 4<&-
+	[ ! -e /proc/net/sovia ]
+}
+
+family_taken() { # NUMBER
+	unload
+	dmesg -C
+	! modprobe sovia family="$1" || return
+	! loaded || return
+	dmesg | grep -i "sovia.*family.*$1" && return
+	echo "the log says nothing about it:"
+	dmesg
+	return 1
+}
+
+family_free() { # NUMBER
+	unload
+	modprobe sovia family="$1" || return
+	equal "$(cat /sys/module/sovia/parameters/family)" "$1" || return
+	sov open || return
+	unload
+}
+
+family_default() {
+	modprobe sovia || return
+	equal "$(cat /sys/module/sovia/parameters/family)" \
+		"$(awk '$2 == "SOVIA_FAMILY_DEFAULT" { print $3 }' ../../uapi/linux/sovia.h)"
+}
+
+# The number it borrows must be nobody's again.
+number_given_back() {
+	local number
+	modprobe sovia
+	number=$(cat /sys/module/sovia/parameters/family)
+	unload || return
+	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
+	SOVIA_FAMILY=$number sov open
+	local status=$?
+	rm /etc/modprobe.d/no-sovia.conf
+	[ $status != 0 ]
+}
+
+twenty_times() {
+	local round
+	for round in {1..20}; do
+		modprobe sovia || { echo "round $round: does not load"; return 1; }
+		[ $((round % 5)) != 0 ] || unload_after_traffic || { echo "round $round: traffic"; return 1; }
+		! loaded || unload || { echo "round $round: does not unload"; return 1; }
+	done
+}
+
+# Programs that open sockets load the module again while it is being unloaded.
+unload_race() {
+	local round pids=()
+	for round in 1 2; do
+		(while [ ! -e "$WORK/enough" ]; do sov open 2>/dev/null; done) &
+		pids+=($!)
+	done
+	for round in {1..30}; do
+		rmmod sovia 2>/dev/null
+		sleep 0.1
+	done
+	touch "$WORK/enough"
+	wait "${pids[@]}"
+	sov open || return
+	eventually unload
+}
+
+# Memory goes back: the module's caches are gone with it.
+no_caches_left() {
+	unload
+	[ -r /proc/slabinfo ] || return
+	eventually cache_free
+}
+
+cache_free() { ! grep -i sovia /proc/slabinfo; }
+
+no_threads_left() {
+	unload
+	# the connection thread begins with the first listen() or connect()
+	modprobe sovia
+	sov hold-pair "$WORK/held" &
+	eventually test -e "$WORK/held" || return
+	rm "$WORK/held"
+	wait $!
+	eventually unload || return
+	! pgrep -l sovia
+}
+
+check 'the module is loaded on demand' autoload sov open
+check '... for IPv6 sockets' autoload sov -6 open
+check '... for an ordinary user' autoload setpriv --reuid 65534 --clear-groups "$(command -v sov)" open
+check 'a socket keeps it' refused_while sov hold
+check 'a listener keeps it' refused_while sov hold-listener 5001
+check 'a connection keeps it' refused_while sov hold-pair
+check 'an IPv6 connection keeps it' refused_while sov -6 hold-pair
+check 'a socket on its way to another process keeps it' refused_while sov hold-message
+check 'it unloads after traffic' unload_after_traffic
+check 'it unloads after a process was killed' unload_after_kill
+check 'it unloads under open /proc files' unload_under_proc
+for number in 1 2 10 16; do
+	check "family $number is taken" family_taken $number
+done
+for number in 0 -1 46 255; do
+	check "family $number is no family" family_taken $number
+done
+check 'family 28 is free' family_free 28
+check 'family 19 is free' family_free 19
+check 'the default is the header'\''s' family_default
+check 'the number is given back' number_given_back
+limit 240
+check 'twenty times' twenty_times
+check 'unloading races with opening' unload_race
+limit 60
+check 'no thread stays' no_threads_left
+check 'no cache stays' no_caches_left
+finish

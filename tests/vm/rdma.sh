@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# RDMA devices that come and go: before the module, after it, and under load.
+#
+#     node-a, rxe0  ------  rxe0, node-b
+#
+# vm: --pair --timeout 600
+# shellcheck disable=SC2016 # much of this is for the shell of the other node
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+HERE=$PWD
+PATH=$HERE/lib:$PATH
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
+
+add_device() { rdma link add rxe0 type rxe netdev eth0; }
+delete_device() { rdma link del rxe0; }
+
+# An echo server on node-b for the whole script: it lives through everything.
+start_server() {
+	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid sov -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
+		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
+}
+
+stop_server() {
+	there 'rm -f /tmp/echo4 /tmp/echo6; for i in $(seq 100); do pgrep -f "sov -[46] echo" >/dev/null || exit 0; sleep 0.1; done; exit 1'
+}
+
+works() {
+	sov -4 ask node-b 5004 && sov -6 ask node-b 5006
+}
+
+works_again() { eventually works; }
+
+works_back() { # node-b connects to node-a
+	local status
+	sov -4 echo 5014 "$WORK/echo" &
+	eventually test -e "$WORK/echo" || return
+	there sov -4 ask node-a 5014
+	status=$?
+	rm "$WORK/echo"
+	wait
+	return $status
+}
+
+# The bytes went over RDMA, as both nodes count them.
+over_verbs() {
+	local before there_before size=500000
+	before=$(sovia-stat --value verbs_tx_bytes)
+	there_before=$(on-peer sovia-stat --value verbs_rx_bytes)
+	sov ask node-b 5004 $size || return
+	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge $size ] || { sovia-stat; return 1; }
+	[ $(($(on-peer sovia-stat --value verbs_rx_bytes) - there_before)) -ge $size ] || { on-peer sovia-stat; return 1; }
+}
+
+# Local connections need no device and do not use it.
+local_by_loop() {
+	local before
+	sov echo 5015 "$WORK/echo" &
+	eventually test -e "$WORK/echo" || return
+	before=$(sovia-stat --value verbs_tx_msgs)
+	sov ask 127.0.0.1 5015 && sov ask node-a 5015
+	local status=$?
+	rm "$WORK/echo"
+	wait
+	[ $status = 0 ] && equal "$(sovia-stat --value verbs_tx_msgs)" "$before"
+}
+
+# Traffic from here to there while "$@" takes the network away: each side of
+# it comes to an end, within a minute.
+ends_under_load() {
+	local pump
+	there 'rm -f /tmp/sink; setsid sov sink 5007 /tmp/sink >/tmp/sink.log 2>&1 & echo $! >/tmp/sink.pid
+		for i in $(seq 100); do grep -q listening /tmp/sink.log && exit 0; sleep 0.1; done; exit 1' || return
+	sov pump node-b 5007 >"$WORK/pump" 2>&1 &
+	pump=$!
+	eventually grep -q pumping "$WORK/pump" || { cat "$WORK/pump"; return 1; }
+	sleep 2
+	"$@" || return
+	wait_for_end $pump || { echo "the sender hangs"; cat "/proc/$pump/stack"; return 1; }
+	tail -n 1 "$WORK/pump" | grep -E '^(ECONNRESET|ETIMEDOUT|EPIPE|ENETDOWN|ENETUNREACH|EHOSTUNREACH|ENETRESET|ECONNABORTED)$' ||
+		{ echo "the sender says:"; cat "$WORK/pump"; return 1; }
+	there 'for i in $(seq 600); do [ -s /tmp/sink ] && exit 0; sleep 0.1; done; echo the receiver hangs; cat /proc/$(cat /tmp/sink.pid)/stack; exit 1' || return
+	there 'kill $(cat /tmp/sink.pid); grep -E "^(EOF|ECONNRESET|ETIMEDOUT|ENETDOWN|ENETUNREACH|EHOSTUNREACH|ENETRESET) " /tmp/sink'
+}
+
+wait_for_end() { # PID
+	local tries
+	for tries in {1..600}; do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	echo "$1 goes on after $tries tries"
+	return 1
+}
+
+# Without a device a connect fails in the time that programs are used to.
+fails_without_device() {
+	local answer
+	answer=$(timeout 60 sov connect node-b 5004) || { echo "no answer in time"; return 1; }
+	case $answer in
+	ENETUNREACH | EHOSTUNREACH | ETIMEDOUT | ENETDOWN) echo "$answer" ;;
+	*) echo "connect says $answer"; return 1 ;;
+	esac
+}
+
+# The module first, then the device: in this order it must work as well.
+module_before_device() { # on which node
+	"$@" rdma link del rxe0 || return
+	"$@" modprobe -r sovia || return
+	"$@" modprobe sovia || return
+	"$@" rdma link add rxe0 type rxe netdev eth0
+}
+
+# A listener that is older than the device is reached through it.
+listener_before_device() {
+	local status
+	delete_device || return
+	sov echo 5016 "$WORK/echo" &
+	eventually test -e "$WORK/echo" || return
+	add_device || return
+	there 'for i in $(seq 50); do sov ask node-a 5016 && exit 0; sleep 0.2; done; exit 1'
+	status=$?
+	rm "$WORK/echo"
+	wait
+	return $status
+}
+
+# Device and module go while the other side keeps its link to us.
+reload_beside_link() {
+	works || return
+	modprobe -r sovia || return
+	modprobe sovia || return
+	works_again
+}
+
+reload_of_peer() {
+	works || return
+	stop_server || return
+	there 'for i in $(seq 100); do modprobe -r sovia && break; sleep 0.2; done; modprobe sovia' || return
+	start_server || return
+	works_again
+}
+
+device_many_times() {
+	local round
+	for round in {1..5}; do
+		if ! { delete_device && add_device && works_again; }; then
+			echo "round $round"
+			return 1
+		fi
+	done
+}
+
+# The wire is pulled for a moment with a transfer going on: the transfer goes
+# on or fails, and afterwards all is well.
+pulled_cable() {
+	local status
+	sov ask node-b 5004 8000000 >"$WORK/ask" 2>&1 &
+	sleep 1
+	ip link set eth0 down || return
+	sleep 2
+	ip link set eth0 up
+	ip addr replace fd77::1/64 dev eth0 nodad
+	wait_for_end $! || { echo "the transfer hangs"; return 1; }
+	wait $!
+	status=$?
+	echo "the transfer ended with status $status: $(cat "$WORK/ask")"
+	# data that came back wrong is worse than an error
+	! grep -q different "$WORK/ask"
+}
+
+limit 180
+check 'a server on node-b' start_server
+check 'both families work' works
+check 'and the other way' works_back
+check 'remote traffic goes over verbs' over_verbs
+check 'local traffic does not' local_by_loop
+check 'our device goes under load' ends_under_load delete_device
+check 'connect without a device' fails_without_device
+check 'local traffic needs no device' local_by_loop
+check 'the device is back' add_device
+check 'all works again' works_again
+check 'and the other way again' works_back
+check 'the peer'\''s device goes under load' ends_under_load on-peer rdma link del rxe0
+check 'the peer'\''s device is back' on-peer rdma link add rxe0 type rxe netdev eth0
+check 'all works again after that' works_again
+check 'module before device' module_before_device env
+check 'works in that order' works_again
+check 'listener before device' listener_before_device
+check 'module reloaded beside a link' reload_beside_link
+check 'the peer'\''s module reloaded beside a link' reload_of_peer
+check 'device goes and comes five times' device_many_times
+check 'the cable is pulled for a moment' pulled_cable
+check 'all works after that' works_again
+finish

@@ -1,0 +1,204 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The shim: which socket() calls it rewrites, what programs inherit, and what
+# sovia-run says when there is no AF_SOVIA.
+#
+# vm: --timeout 300
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+PATH=$PWD/lib:$PATH
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+# Opens a socket by libc's socket(), so by the shim if there is one, and tells
+# what it has become: "sovia FAMILY" or "plain DOMAIN TYPE PROTOCOL" or an errno.
+cat >"$WORK/become" <<'END'
+import ctypes, errno, fcntl, os, socket, sys
+domain, kind, protocol = (int(word, 0) for word in sys.argv[1:4])
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.socket(domain, kind, protocol)
+if fd < 0:
+    print(errno.errorcode[ctypes.get_errno()])
+    sys.exit()
+s = socket.socket(fileno=fd)
+def option(name):
+    return s.getsockopt(socket.SOL_SOCKET, name)
+flags = ("n" if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK else "") + \
+        ("c" if fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC else "")
+domain = option(socket.SO_DOMAIN)
+if domain in (socket.AF_INET, socket.AF_INET6) and option(socket.SO_TYPE) == socket.SOCK_STREAM:
+    host = "::1" if domain == socket.AF_INET6 else "127.0.0.1"
+    s.bind((host, 0))
+    with open("/proc/net/sovia/sock") as f:
+        if any(line.split()[1].endswith(":%d" % s.getsockname()[1]) for line in f):
+            print("sovia", 6 if domain == socket.AF_INET6 else 4, flags)
+            sys.exit()
+print("plain", domain, option(socket.SO_TYPE), option(socket.SO_PROTOCOL), flags)
+END
+
+AF_UNIX=1 AF_INET=2 AF_INET6=10 AF_NETLINK=16
+STREAM=1 DGRAM=2 RAW=3 NONBLOCK=0x800 CLOEXEC=0x80000
+TCP=6 ICMP=1 UDP=17 SCTP=132 MPTCP=262
+
+becomes() { # WANT DOMAIN TYPE PROTOCOL
+	local want=$1
+	shift
+	equal "$(sovia-run python3 "$WORK/become" "$@" | sed 's/ *$//')" "$want"
+}
+
+unchanged() { # DOMAIN TYPE PROTOCOL: the same with the shim as without
+	local plain
+	plain=$(python3 "$WORK/become" "$@")
+	case $plain in sovia*) echo "AF_SOVIA without the shim"; return 1 ;; esac
+	equal "$(sovia-run python3 "$WORK/become" "$@")" "$plain"
+}
+
+rules() {
+	check 'IPv4 stream, protocol 0'		becomes 'sovia 4' $AF_INET $STREAM 0
+	check 'IPv4 stream, IPPROTO_TCP'	becomes 'sovia 4' $AF_INET $STREAM $TCP
+	check 'IPv6 stream, protocol 0'		becomes 'sovia 6' $AF_INET6 $STREAM 0
+	check 'IPv6 stream, IPPROTO_TCP'	becomes 'sovia 6' $AF_INET6 $STREAM $TCP
+	check 'SOCK_NONBLOCK is kept'		becomes 'sovia 4 n' $AF_INET $((STREAM | NONBLOCK)) 0
+	check 'SOCK_CLOEXEC is kept'		becomes 'sovia 6 c' $AF_INET6 $((STREAM | CLOEXEC)) $TCP
+	check 'both flags are kept'		becomes 'sovia 4 nc' $AF_INET $((STREAM | NONBLOCK | CLOEXEC)) 0
+	check 'without the shim, TCP stays TCP'	equal "$(python3 "$WORK/become" $AF_INET $STREAM 0)" 'plain 2 1 6 '
+	check 'UDP is left alone'		unchanged $AF_INET $DGRAM 0
+	check 'UDP with its protocol, too'	unchanged $AF_INET6 $DGRAM $UDP
+	check 'raw sockets are left alone'	unchanged $AF_INET $RAW $ICMP
+	check 'MPTCP is left alone'		unchanged $AF_INET $STREAM $MPTCP
+	check 'SCTP is left alone'		unchanged $AF_INET $STREAM $SCTP
+	check 'a stream with UDP is an error'	unchanged $AF_INET $STREAM $UDP
+	check 'an unknown flag is an error'	unchanged $AF_INET $((STREAM | 0x4000)) 0
+	check 'Unix sockets are left alone'	unchanged $AF_UNIX $STREAM 0
+	check 'netlink is left alone'		unchanged $AF_NETLINK $RAW 0
+	check 'an unknown family is an error'	unchanged 99 $STREAM 0
+}
+
+# Nothing but socket is exported: a program's own symbols are not to be met.
+one_symbol() {
+	local library
+	library=$(dirname "$(command -v sovia-run)")/../lib/libsovia-preload.so
+	equal "$(nm -D --defined-only "$library" | awk '{ print $3 }')" socket
+}
+
+# shellcheck disable=SC2016 # for the inner shell
+preload_under() { "$@" sh -c 'echo "$LD_PRELOAD"'; }
+
+keeps_preload() {
+	local value
+	value=$(LD_PRELOAD=libm.so.6 preload_under sovia-run)
+	[[ $value == */libsovia-preload.so:libm.so.6 ]] || { echo "$value"; return 1; }
+}
+
+nested() {
+	equal "$(preload_under sovia-run sovia-run)" "$(preload_under sovia-run)"
+}
+
+become_after() { # COMMAND...: the program runs under COMMAND
+	equal "$("$@" python3 "$WORK/become" $AF_INET $STREAM 0)" 'sovia 4 '
+}
+
+tells_family() {
+	# shellcheck disable=SC2016 # for the inner shell
+	equal "$(sovia-run sh -c 'echo $SOVIA_FAMILY')" "$(cat /sys/module/sovia/parameters/family)"
+}
+
+inheritance() {
+	check 'only socket is exported'			one_symbol
+	check 'LD_PRELOAD of before is kept'		keeps_preload
+	check 'sovia-run under sovia-run'		nested
+	check 'SOVIA_FAMILY is the module'\''s'		tells_family
+	# shellcheck disable=SC2016 # for the inner shell
+	check 'a child of a child is covered'		become_after sovia-run sh -c '"$@"; :' -
+	# shellcheck disable=SC2016 # for the inner shell
+	check 'exec keeps it'				become_after sovia-run sh -c 'exec "$@"' -
+	check 'exec by env and setsid keeps it'		become_after sovia-run env A=b setsid -w
+}
+
+status_of() { # WANT COMMAND...
+	local want=$1
+	shift
+	"$@"
+	equal $? "$want"
+}
+
+statuses() {
+	check 'the exit status is the program'\''s'	status_of 7 sovia-run sh -c 'exit 7'
+	check 'a program that is not there: 127'	status_of 127 sovia-run /nonexistent
+	check 'a program that cannot run: 126'		status_of 126 sovia-run /etc/passwd
+	check 'no program: 125'				status_of 125 sovia-run
+	check 'an option that is none: 125'		status_of 125 sovia-run --bogus
+	check '--help'					status_of 0 sovia-run --help
+	check '--version'				status_of 0 sovia-run --version
+	check '-- ends the options'			status_of 3 sovia-run -- sh -c 'exit 3'
+}
+
+# An unmodified server and client, and the bytes counted by the module.
+fetch_by_http() {
+	local before after size=300000
+	head -c $size /dev/urandom >"$WORK/data"
+	sovia-run python3 -m http.server -d "$WORK" --bind 127.0.0.1 8000 >/dev/null 2>&1 &
+	eventually grep -q '^LISTEN .*:8000 ' /proc/net/sovia/sock || return
+	before=$(sovia-stat --value loop_rx_bytes)
+	sovia-run curl -sS -o "$WORK/copy" http://127.0.0.1:8000/data || return
+	after=$(sovia-stat --value loop_rx_bytes)
+	kill $!
+	cmp "$WORK/data" "$WORK/copy" || return
+	[ $((after - before)) -ge $size ] || { echo "$((after - before)) bytes over AF_SOVIA"; return 1; }
+}
+
+without_server() {
+	deny 'curl without a server is refused' sovia-run curl -sS http://127.0.0.1:8001/
+	check 'and says so' said refused
+}
+
+# Without the module, and without a way to load it.
+unloadable() {
+	modprobe -r sovia
+	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
+	check 'no module: 125' status_of 125 sovia-run touch "$WORK/ran"
+	check '... and a message about it' said 'sovia-run: .*module sovia.*cannot be loaded'
+	deny '... and the program was not run' test -e "$WORK/ran"
+	deny 'sovia-stat says that there is no module' sovia-stat
+	check '... clearly' said 'is the module sovia loaded'
+	rm /etc/modprobe.d/no-sovia.conf
+	check 'sovia-run loads the module' become_after sovia-run
+	modprobe -r sovia
+	check '... for an ordinary user, too' setpriv --reuid 65534 --clear-groups sovia-run true
+	check '... and it is there' test -e /sys/module/sovia
+}
+
+other_number() {
+	modprobe -r sovia
+	modprobe sovia family=28 || return
+	equal "$(sovia-run python3 "$WORK/become" $AF_INET6 $STREAM 0)" 'sovia 6 ' || return
+	# shellcheck disable=SC2016 # for the inner shell
+	equal "$(sovia-run sh -c 'echo $SOVIA_FAMILY')" 28 || return
+	modprobe -r sovia
+	echo 'options sovia family=27' >/etc/modprobe.d/sovia-number.conf
+	equal "$(sovia-run python3 "$WORK/become" $AF_INET $STREAM 0)" 'sovia 4 '
+	local status=$?
+	rm /etc/modprobe.d/sovia-number.conf
+	modprobe -r sovia
+	return $status
+}
+
+statistics() {
+	sovia-stat | awk 'NF != 2 || $2 !~ /^[0-9]+$/ { bad = 1; print } END { exit bad || NR < 5 }' || return
+	sovia-stat --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)) >= 5' || return
+	equal "$(sovia-stat link_up | cut -d" " -f1)" link_up || return
+	! sovia-stat no_such_counter
+}
+
+rules
+inheritance
+statuses
+check 'sovia-stat' statistics
+check 'an HTTP server and curl' fetch_by_http
+without_server
+unloadable
+check 'another family number' other_number
+finish
