@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Measures AF_SOVIA, TCP and raw verbs between the guests of a pair; runs in node-a.
+
+    bench.py --reps N --result FILE
+
+Writes all samples to FILE (JSON) and shows progress; scripts/bench makes a
+table of it.  A repetition measures every system at every figure, one system
+right after the other, so that what disturbs the machine disturbs all of them.
+
+The same program, tests/bench/pp.c, measures both kinds of sockets: under
+sovia-run or not.  Raw verbs are perftest's, waiting for events or polling.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+PP = os.path.join(ROOT, ".build/bench/pp")
+PEER = "node-b"
+MIB = 1048576 / 1e6             # perftest's MB are MiB
+SIZES = (64, 1024, 16384, 65536)
+ITERATIONS = {64: 10000, 1024: 8000, 16384: 1500, 65536: 400}   # two seconds of ib_send_bw or so
+SECONDS = 2
+ROUND_TRIPS = 2000
+
+
+def run(argv, patience=60):
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=patience)
+    if done.returncode:
+        raise RuntimeError(f"status {done.returncode} of {' '.join(argv)}\n{done.stdout}")
+    return done.stdout
+
+
+# ---- sockets ---------------------------------------------------------------
+
+class Sockets:
+    """pp, with its server on node-b for as long as this object lives."""
+
+    def __init__(self, prefix):
+        self.prefix = prefix
+        self.server = subprocess.Popen(["on-peer", *prefix, PP, "-4", "serve"], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, text=True)
+        if self.server.stdout.readline().strip() != "ready":
+            raise RuntimeError("pp does not serve")
+
+    def pp(self, *arguments):
+        return json.loads(run([*self.prefix, PP, "-4", *map(str, arguments), PEER]))
+
+    def latency(self):
+        found = self.pp("--nodelay", "--size", 4, "--count", ROUND_TRIPS, "latency")
+        return {"value": found["median_us"], "min": found["min_us"], "p99": found["p99_us"]}
+
+    def bandwidth(self, size):
+        return {"value": self.pp("--size", size, "--seconds", SECONDS, "bandwidth")["mb_per_s"]}
+
+    def connects(self):
+        return {"value": self.pp("--seconds", SECONDS, "connect")["per_s"]}
+
+    def stop(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+# ---- raw verbs -------------------------------------------------------------
+
+class Verbs:
+    """perftest.  A server serves one client and ends."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def perftest(self, program, *arguments):
+        argv = [program, "-d", "rxe0", "-F", *self.options, *map(str, arguments)]
+        server = subprocess.Popen(["on-peer", *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        try:
+            for last in (False, False, False, False, True):
+                time.sleep(0.5)
+                try:
+                    output = run([*argv, PEER])
+                    server.wait(10)
+                    break
+                except RuntimeError:    # the server is not there yet
+                    if last:
+                        raise
+        finally:
+            server.terminate()
+            server.wait()
+        # the line after the one that names the columns
+        rows = re.search(r"^ *#bytes .*\n(.*)$", output, re.MULTILINE)
+        if not rows:
+            raise RuntimeError(f"no figures:\n{output}")
+        return [float(cell) for cell in rows[1].split()]
+
+    def latency(self):
+        # bytes, iterations, min, max, typical (median), average, deviation, 99 %
+        row = self.perftest("ib_send_lat", "-s", 4, "-n", ROUND_TRIPS)
+        return {"value": row[4], "min": row[2], "p99": row[7]}
+
+    def bandwidth(self, size):
+        # bytes, iterations, peak, average
+        return {"value": self.perftest("ib_send_bw", "-s", size, "-n", ITERATIONS[size])[3] * MIB}
+
+    def connects(self):
+        return None
+
+    def stop(self):
+        pass
+
+
+# ---- all of it -------------------------------------------------------------
+
+FIGURES = [("4 B half round trip", "us", lambda system: system.latency())]
+FIGURES += [(f"bandwidth, {f'{size} B' if size < 1024 else f'{size >> 10} KB'}", "MB/s",
+             lambda system, size=size: system.bandwidth(size)) for size in SIZES]
+FIGURES += [("connects", "1/s", lambda system: system.connects())]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(systems, reps):
+    figures = [{"name": name, "unit": unit, "samples": {system: [] for system in systems}}
+               for name, unit, _ in FIGURES]
+    begin = time.monotonic()
+    for rep in range(reps):
+        for figure, (name, unit, function) in zip(figures, FIGURES):
+            shown = []
+            for label, system in systems.items():
+                sample = function(system)
+                if sample:
+                    figure["samples"][label].append(sample)
+                    shown.append(f"{label} {sample['value']:.1f}")
+            say(f"{time.monotonic() - begin:4.0f} s  {rep + 1}/{reps}  {name}, {unit}: {', '.join(shown)}")
+    return figures
+
+
+def read(path):
+    with open(path) as file:
+        return file.read().strip()
+
+
+def circumstances():
+    return {"kernel": platform.release(), "cpus": os.cpu_count(), "mtu": int(read("/sys/class/net/eth0/mtu")),
+            "rdma_mtu": int(re.search(r"active_mtu:\s*(\d+)", run(["ibv_devinfo", "-d", "rxe0"]))[1]),
+            "parameters": {name: read(f"/sys/module/sovia/parameters/{name}")
+                           for name in sorted(os.listdir("/sys/module/sovia/parameters"))}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--result", required=True)
+    options = parser.parse_args()
+    systems = {"AF_SOVIA": Sockets(["sovia-run"]), "TCP": Sockets([]),
+               "verbs, events": Verbs("-e"), "verbs, polling": Verbs()}
+    try:
+        systems["AF_SOVIA"].connects()      # the link is set up here
+        figures = measure(systems, options.reps)
+    finally:
+        for system in systems.values():
+            system.stop()
+    with open(options.result, "w") as file:
+        json.dump({"circumstances": circumstances(), "figures": figures}, file, indent=1)
+
+
+main()
