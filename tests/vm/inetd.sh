@@ -11,7 +11,6 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 ROOT=$(realpath ../..)
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
 
 # Services by port: the program's standard streams are the connection.
 configuration() {

@@ -11,7 +11,6 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 PATH=$PWD/lib:$PATH
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
 
 loaded() { grep -q '^sovia ' /proc/modules; }
 unload() { modprobe -r sovia; }

@@ -14,7 +14,6 @@ cd "$(dirname "$0")" || exit 1
 HERE=$PWD
 PATH=$HERE/lib:$PATH
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
 
 there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
 
