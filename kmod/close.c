@@ -147,8 +147,6 @@ void sovia_discard_child(struct sock *child)
  */
 int sovia_disconnect(struct sock *sk, int flags)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-
 	if (sk->sk_state == TCP_LISTEN) {
 		sovia_listen_stop(sk);
 		sovia_done(sk, 0);
@@ -163,10 +161,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 	sk->sk_err = 0;
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	sock_reset_flag(sk, SOCK_DONE);
-	if (ss->conn.key.link) {
-		sovia_link_put(ss->conn.key.link);
-		ss->conn.key.link = NULL;
-	}
+	sovia_leave_link(sk);
 	sovia_reset_stream(sk);
 	return 0;
 }

@@ -102,15 +102,21 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	return 0;
 }
 
-/* Leave a link for good, before the connection exists. */
-static void leave_link(struct sock *sk)
+/**
+ * sovia_leave_link() - leave a link for good
+ * @sk: not connected (any more)
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_leave_link(struct sock *sk)
 {
 	struct sovia_conn *conn = &sovia_sk(sk)->conn;
 	struct sovia_link *link = conn->key.link;
 
 	sovia_conn_unhash(conn);
 	sovia_link_detach(conn);
-	conn->key.link = NULL;
+	sovia_conn_leave(conn);
+	WRITE_ONCE(conn->key.link, NULL);
 	if (link)
 		sovia_link_put(link);
 }
@@ -143,7 +149,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	err = use_link(sk, &pair, prov);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
-		leave_link(sk);
+		sovia_leave_link(sk);
 		return err;
 	}
 	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
@@ -201,7 +207,7 @@ static bool replace_link(struct sock *sk)
 	ss->link_retries--;
 	pair = ss->conn.key.link->pair;
 	prov = ss->conn.key.link->prov;
-	leave_link(sk);
+	sovia_leave_link(sk);
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 	return !use_link(sk, &pair, prov);
 }
@@ -215,6 +221,11 @@ static bool replace_link(struct sock *sk)
  */
 void sovia_link_went_down(struct sock *sk, int err)
 {
+	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
+
+	/* It may have left that link for another one meanwhile. */
+	if (!link || READ_ONCE(link->state) != SOVIA_LINK_DOWN)
+		return;
 	/* A link that had been up may just have been stale. */
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
 	    replace_link(sk))

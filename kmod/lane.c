@@ -447,7 +447,7 @@ bool sovia_conn_room(struct sovia_conn *conn, bool small)
 	bool room;
 
 	spin_lock_bh(&lane->lock);
-	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX && !(small && conn->inflight);
+	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX && !(small && atomic_read(&conn->inflight));
 	/* With nothing in flight nobody would call: there is always room then. */
 	conn->tx_wanted = !room;
 	spin_unlock_bh(&lane->lock);
@@ -475,7 +475,7 @@ void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb)
 		return;
 	}
 	__skb_queue_tail(&conn->txq, skb);
-	conn->inflight++;
+	atomic_inc(&conn->inflight);
 	if (list_empty(&conn->ready_node))
 		list_add_tail(&conn->ready_node, &lane->ready);
 	lane_pump(lane);
@@ -551,11 +551,41 @@ void sovia_conn_purge(struct sovia_conn *conn)
 	lane = conn_lane(conn);
 	__skb_queue_head_init(&list);
 	spin_lock_bh(&lane->lock);
-	conn->inflight -= skb_queue_len(&conn->txq);
+	atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 	skb_queue_splice_init(&conn->txq, &list);
 	list_del_init(&conn->ready_node);
 	spin_unlock_bh(&lane->lock);
 	tx_free(&list, false);
+}
+
+/**
+ * sovia_conn_leave() - the socket is about to use another link
+ * @conn: ended, its last RESET perhaps still waiting
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_conn_leave(struct sovia_conn *conn)
+{
+	struct sovia_lane *lane;
+	bool waiting, reset;
+
+	if (!conn->key.link)
+		return;
+	sovia_conn_purge(conn);
+	lane = conn_lane(conn);
+	spin_lock_bh(&lane->lock);
+	waiting = conn->ctl;
+	reset = conn->ctl & SOVIA_CTL(SOVIA_RESET);
+	conn->ctl = 0;
+	if (waiting)
+		list_del_init(&conn->ctl_node);
+	conn->tx_wanted = false;
+	spin_unlock_bh(&lane->lock);
+	if (reset)
+		lane_send_loose(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
+				conn->code);
+	if (waiting)
+		sock_put(conn->sk);
 }
 
 /* ---- in -------------------------------------------------------------- */
@@ -720,7 +750,7 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
 
 	spin_lock(&lane->lock);
 	if (conn) {
-		conn->inflight--;
+		atomic_dec(&conn->inflight);
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
 		if (ready)
 			conn->tx_wanted = false;
@@ -890,7 +920,7 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 		__skb_queue_tail(msgs, lane->held);
 	lane->held = NULL;
 	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
-		conn->inflight -= skb_queue_len(&conn->txq);
+		atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 		skb_queue_splice_tail_init(&conn->txq, msgs);
 		list_del_init(&conn->ready_node);
 	}

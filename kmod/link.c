@@ -31,6 +31,9 @@
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
 
+/* How long a loop link without connections stays. */
+#define SOVIA_LINK_IDLE_WAIT	HZ
+
 static unsigned int probe_interval = 10;
 module_param(probe_interval, uint, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds of silence after which a lane is probed (0: never)");
@@ -75,7 +78,9 @@ static bool link_set_state(struct sovia_link *link, enum sovia_link_state state)
 
 static void link_free(struct kref *kref)
 {
-	kfree(container_of(kref, struct sovia_link, kref));
+	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
+
+	kfree_rcu(link, rcu);
 }
 
 /**
@@ -263,7 +268,7 @@ int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
 void sovia_link_detach(struct sovia_conn *conn)
 {
 	struct sovia_link *link = conn->key.link;
-	bool attached, idle = false;
+	bool attached;
 
 	if (!link)
 		return;
@@ -271,11 +276,12 @@ void sovia_link_detach(struct sovia_conn *conn)
 	attached = !list_empty(&conn->link_node);
 	if (attached) {
 		list_del_init(&conn->link_node);
-		idle = !--link->conn_count;
+		/* A link that costs nothing to make again does not stay for nothing. */
+		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
+		    link->prov == &sovia_loop_provider)
+			link_arm_timer(link, SOVIA_LINK_IDLE_WAIT);
 	}
 	spin_unlock_bh(&link->lock);
-	if (idle && link->prov == &sovia_loop_provider)
-		sovia_link_event(link, SOVIA_LINK_EV_IDLE);
 	if (attached)
 		sock_put(conn->sk);
 }
@@ -373,7 +379,7 @@ static void link_up(struct sovia_link *link)
 	sovia_stat_inc(link->snet, link_up);
 	pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
 	link_for_each(link, conn_up, 0);
-	if (READ_ONCE(probe_interval))
+	if (READ_ONCE(probe_interval) && link->prov != &sovia_loop_provider)
 		link_arm_timer(link, READ_ONCE(probe_interval) * HZ);
 }
 
@@ -414,7 +420,7 @@ static void link_closed(struct sovia_link *link)
 	link_down(link, err == -EAGAIN ? -ECONNREFUSED : err);
 }
 
-/* No connection left on a link that costs nothing to make again. */
+/* A loop link has had no connections for a while. */
 static void link_idle(struct sovia_link *link)
 {
 	bool idle;
@@ -429,7 +435,7 @@ static void link_idle(struct sovia_link *link)
 	if (idle)
 		link_down(link, -ECONNRESET);
 	else if (!link->conn_count)
-		link_arm_timer(link, HZ);
+		link_arm_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
 static void link_work(struct kthread_work *work)
@@ -467,7 +473,8 @@ static void link_timer(struct kthread_work *work)
 		break;
 	case SOVIA_LINK_UP:
 		if (link->prov == &sovia_loop_provider) {
-			sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+			if (!READ_ONCE(link->conn_count))
+				sovia_link_event(link, SOVIA_LINK_EV_IDLE);
 			break;
 		}
 		if (link->probed == link->lane.rx_count && interval)

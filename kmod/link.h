@@ -73,8 +73,9 @@ struct sovia_conn_key {
  * @ref: what ACCEPT answers
  * @code: why RESET
  * @conn_seq: lane number of the CONN we sent
- * @inflight: messages in @txq or posted and not completed
  * @tx_wanted: tell the client when @txq runs low
+ * @inflight: messages in @txq or posted and not completed; atomic because those
+ *	of a connection before may still be under way on another lane
  * @rx_adv: stream offset up to which we let the peer send.  Written under the
  *	receive queue's lock, read by whoever sends a message.
  * @rx_told: the @rx_adv that went with the last message.  A hint for others.
@@ -96,8 +97,8 @@ struct sovia_conn {
 	u32			ref;
 	u32			code;
 	u32			conn_seq;
-	u32			inflight;
 	bool			tx_wanted;
+	atomic_t		inflight;
 	u32			rx_adv;
 	u32			rx_told;
 	atomic_t		outq;
@@ -175,6 +176,7 @@ struct sovia_lane {
 /**
  * struct sovia_link - all connections between two addresses
  * @kref: the table (until DOWN), each connection and each queued work
+ * @rcu: readers of /proc may still look at it after the last reference
  * @snet: namespace; valid until the pernet exit has seen the link go
  * @pair: the key
  * @prov: carries it
@@ -191,6 +193,7 @@ struct sovia_lane {
  */
 struct sovia_link {
 	struct kref			kref;
+	struct rcu_head			rcu;
 	struct sovia_net		*snet;
 	struct sovia_pair		pair;
 	const struct sovia_provider	*prov;
@@ -248,7 +251,7 @@ const char *sovia_link_state_name(enum sovia_link_state state);
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
 #define SOVIA_LINK_EV_KILL	3	/* the namespace goes */
-#define SOVIA_LINK_EV_IDLE	4	/* the last connection left */
+#define SOVIA_LINK_EV_IDLE	4	/* no connections for a while */
 
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
@@ -263,6 +266,7 @@ void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb);
 bool sovia_conn_room(struct sovia_conn *conn, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
 void sovia_conn_purge(struct sovia_conn *conn);
+void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);
 int sovia_conn_max_frags(const struct sovia_conn *conn);
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);

@@ -138,8 +138,8 @@ void sovia_put_port(struct sock *sk)
 	hlist_del_init(&ss->port_node);
 	ss->port_bound = false;
 	spin_unlock_bh(&bucket->lock);
+	/* The name stays, as getsockname() of a dead TCP connection shows it. */
 	ss->inet.inet_num = 0;
-	ss->inet.inet_sport = 0;
 }
 
 /**

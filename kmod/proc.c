@@ -68,16 +68,18 @@ static void show_address(struct seq_file *seq, const struct sock *sk, bool peer)
 static void show_sock(struct seq_file *seq, struct sovia_sock *ss)
 {
 	struct sock *sk = (struct sock *)ss;
-	struct sovia_link *link = READ_ONCE(ss->conn.key.link);
+	struct sovia_link *link;
 
 	seq_printf(seq, "%s", sovia_state_name(sk->sk_state));
 	show_address(seq, sk, false);
 	show_address(seq, sk, true);
-	/* The socket is bound, so it has not given its link back yet. */
+	rcu_read_lock();
+	link = READ_ONCE(ss->conn.key.link);
 	seq_printf(seq, " %s inq=%d outq=%d rmem=%d wmem=%d uid=%u\n",
 		   link ? link->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
 		   sk_rmem_alloc_get(sk), sk_wmem_alloc_get(sk),
 		   from_kuid_munged(seq_user_ns(seq), sock_i_uid(sk)));
+	rcu_read_unlock();
 }
 
 static void *bucket_at(struct sovia_net *snet, loff_t pos)

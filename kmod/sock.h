@@ -151,6 +151,7 @@ struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair
 
 /* connect.c */
 int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
+void sovia_leave_link(struct sock *sk);
 void sovia_link_came_up(struct sock *sk);
 void sovia_link_went_down(struct sock *sk, int err);
 void sovia_accepted(struct sock *sk);

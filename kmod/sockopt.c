@@ -108,7 +108,7 @@ static void fill_info(struct sock *sk, struct tcp_info *info)
 		info->tcpi_snd_mss = sovia_conn_payload(&ss->conn);
 		info->tcpi_rcv_mss = ss->conn.key.link->lane.own_payload;
 	}
-	info->tcpi_unacked = ss->conn.inflight;
+	info->tcpi_unacked = atomic_read(&ss->conn.inflight);
 	info->tcpi_rcv_space = ss->conn.rx_adv - ss->copied;
 	info->tcpi_notsent_bytes = ss->snd_queued;
 	info->tcpi_bytes_acked = atomic64_read(&ss->conn.acked);

@@ -32,6 +32,9 @@
 /* Asked for; fewer if the device cannot. */
 #define VERBS_INLINE	128
 
+/* Flushed descriptors may be seen before the failure that flushed them. */
+#define VERBS_FLUSH_DELAY	(HZ / 10)
+
 /* ---- states ---- */
 
 static bool verbs_vi_begin_open(struct verbs_vi *v)
@@ -126,14 +129,16 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 /**
  * verbs_vi_fail - verbs_vi_die() from where the client must not be called
  * @v: VI in any state but destroyed
- * @err: negative errno for the closed upcall; the first one counts
+ * @delay: jiffies to wait for someone who knows better what has happened
  *
  * Context: any.
  */
-void verbs_vi_fail(struct verbs_vi *v, int err)
+void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 {
-	cmpxchg(&v->fail_error, 0, err);
-	queue_work(system_wq, &v->fail_work);
+	if (delay)
+		queue_delayed_work(system_wq, &v->fail_work, delay);
+	else
+		mod_delayed_work(system_wq, &v->fail_work, 0);
 }
 
 /**
@@ -170,9 +175,9 @@ void verbs_vi_step(struct verbs_vi *v)
 
 static void verbs_fail_work(struct work_struct *work)
 {
-	struct verbs_vi *v = container_of(work, struct verbs_vi, fail_work);
+	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi, fail_work);
 
-	verbs_vi_die(v, READ_ONCE(v->fail_error));
+	verbs_vi_die(v, -ECONNRESET);
 }
 
 static void verbs_deadline_work(struct work_struct *work)
@@ -200,9 +205,9 @@ void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc)
 
 	switch (wc->status) {
 	case IB_WC_WR_FLUSH_ERR:
-		/* The cause is reported elsewhere, and better, if at all. */
+		/* The cause may be reported later, and not at all in other states. */
 		if (state == VERBS_OPEN || state == VERBS_OPENING)
-			verbs_vi_fail(v, -ECONNRESET);
+			verbs_vi_fail(v, VERBS_FLUSH_DELAY);
 		break;
 	case IB_WC_RETRY_EXC_ERR:
 	case IB_WC_RNR_RETRY_EXC_ERR:
@@ -231,7 +236,7 @@ static void verbs_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		/* may be a hard interrupt */
-		verbs_vi_fail(v, -ECONNRESET);
+		verbs_vi_fail(v, 0);
 		break;
 	default:
 		break;
@@ -381,7 +386,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	INIT_WORK(&v->resolve_work, verbs_resolve_work);
 	INIT_WORK(&v->connect_work, verbs_connect_work);
 	INIT_WORK(&v->heard_work, verbs_heard_work);
-	INIT_WORK(&v->fail_work, verbs_fail_work);
+	INIT_DELAYED_WORK(&v->fail_work, verbs_fail_work);
 	INIT_DELAYED_WORK(&v->deadline, verbs_deadline_work);
 	INIT_DELAYED_WORK(&v->refill_work, verbs_rx_refill_work);
 	return v;
@@ -438,7 +443,7 @@ void verbs_vi_free(struct verbs_vi *v)
 	if (v->id)
 		rdma_destroy_id(v->id);
 	verbs_dev_detach(v);
-	cancel_work_sync(&v->fail_work);
+	cancel_delayed_work_sync(&v->fail_work);
 	cancel_delayed_work_sync(&v->deadline);
 	kfree(v);
 }

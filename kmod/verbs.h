@@ -156,8 +156,7 @@ enum verbs_state {
  * @connect_work: creates the queue pair and asks the peer
  * @heard_work: tells rdma_cm that the peer has sent
  * @deadline: fires if a step of the set-up takes too long
- * @fail_work: closes with @fail_error what failed where upcalls may not run
- * @fail_error: see @fail_work
+ * @fail_work: closes what failed where upcalls may not run
  * @refill_work: finds memory for @starved
  *
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
@@ -201,8 +200,7 @@ struct verbs_vi {
 	struct work_struct	connect_work;
 	struct work_struct	heard_work;
 	struct delayed_work	deadline;
-	struct work_struct	fail_work;
-	int			fail_error;
+	struct delayed_work	fail_work;
 	struct delayed_work	refill_work;
 
 	struct verbs_tx		*tx;
@@ -245,7 +243,7 @@ void verbs_vi_free(struct verbs_vi *v);
 int verbs_vi_create_qp(struct verbs_vi *v);
 void verbs_vi_opened(struct verbs_vi *v);
 void verbs_vi_die(struct verbs_vi *v, int err);
-void verbs_vi_fail(struct verbs_vi *v, int err);
+void verbs_vi_fail(struct verbs_vi *v, unsigned long delay);
 void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc);
 void verbs_vi_heard(struct verbs_vi *v);
 void verbs_vi_step(struct verbs_vi *v);

@@ -153,7 +153,7 @@ static void verbs_rx_post(struct verbs_rx *rx)
 		err = ib_post_recv(v->qp, &wr, NULL);
 	spin_unlock_bh(&v->lock);
 	if (err)
-		verbs_vi_fail(v, -ECONNRESET);
+		verbs_vi_fail(v, 0);
 }
 
 static void verbs_rx_starve(struct verbs_rx *rx)

@@ -139,7 +139,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 		tx->skb = NULL;
 		kfree_skb(skb);
 		if (err != -EAGAIN)
-			verbs_vi_fail(v, -ECONNRESET);
+			verbs_vi_fail(v, 0);
 		return err;
 	}
 	v->tx_head++;
