@@ -261,6 +261,12 @@ void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *att
 void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);
 void sovia_lane_probe(struct sovia_lane *lane);
+
+/* lane_tx.c */
+void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
+struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
+
+/* conn.c */
 void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
 void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb);
 bool sovia_conn_room(struct sovia_conn *conn, bool small);
@@ -269,8 +275,6 @@ void sovia_conn_purge(struct sovia_conn *conn);
 void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);
 int sovia_conn_max_frags(const struct sovia_conn *conn);
-void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
-struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
 
 /* demux.c */
 int sovia_conn_hash(struct sovia_conn *conn);

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Connections on a lane: what the socket layer calls to send. */
+#include "lane.h"
+
+/**
+ * sovia_conn_init() - prepare a socket's part in the link layer
+ * @conn: embedded in the socket
+ * @sk: the socket
+ *
+ * Context: socket creation.
+ */
+void sovia_conn_init(struct sovia_conn *conn, struct sock *sk)
+{
+	memset(conn, 0, sizeof(*conn));
+	conn->sk = sk;
+	INIT_LIST_HEAD(&conn->link_node);
+	INIT_LIST_HEAD(&conn->ready_node);
+	INIT_LIST_HEAD(&conn->ctl_node);
+	__skb_queue_head_init(&conn->txq);
+}
+
+static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
+{
+	return &conn->key.link->lane;
+}
+
+/**
+ * sovia_conn_payload() - largest payload of a message on this connection
+ * @conn: attached to a link that has been up
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+u32 sovia_conn_payload(const struct sovia_conn *conn)
+{
+	return READ_ONCE(conn_lane(conn)->payload);
+}
+
+/**
+ * sovia_conn_max_frags() - page fragments that a message may have
+ * @conn: attached to a link that has been up
+ *
+ * Context: any.
+ * Return: the number, at least 1.
+ */
+int sovia_conn_max_frags(const struct sovia_conn *conn)
+{
+	return READ_ONCE(conn_lane(conn)->max_frags);
+}
+
+/**
+ * sovia_conn_room() - may another stream message be queued now
+ * @conn: established connection
+ * @small: the message would gain from waiting for company
+ *
+ * A small message waits while others of its connection are under way: combining
+ * (SOVIA 4.2) clocked by completions instead of a timer.  If the answer is no,
+ * the client's tx_ready upcall comes when it may be yes.
+ *
+ * Context: socket lock held.
+ * Return: true if there is room.
+ */
+bool sovia_conn_room(struct sovia_conn *conn, bool small)
+{
+	struct sovia_lane *lane = conn_lane(conn);
+	bool room;
+
+	spin_lock_bh(&lane->lock);
+	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX && !(small && atomic_read(&conn->inflight));
+	/* With nothing in flight nobody would call: there is always room then. */
+	conn->tx_wanted = !room;
+	spin_unlock_bh(&lane->lock);
+	return room;
+}
+
+/**
+ * sovia_conn_send() - queue a stream message, DATA or FIN
+ * @conn: established connection
+ * @skb: the payload, with its struct sovia_tx_cb filled but for conn and seq and
+ *	charged to the socket; owned by the lane from here on
+ *
+ * Context: socket lock held.
+ */
+void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb)
+{
+	struct sovia_lane *lane = conn_lane(conn);
+
+	SOVIA_TX_CB(skb)->conn = conn;
+	spin_lock_bh(&lane->lock);
+	if (lane->dead) {
+		spin_unlock_bh(&lane->lock);
+		/* The connection is about to be told. */
+		kfree_skb(skb);
+		return;
+	}
+	__skb_queue_tail(&conn->txq, skb);
+	atomic_inc(&conn->inflight);
+	if (list_empty(&conn->ready_node))
+		list_add_tail(&conn->ready_node, &lane->ready);
+	sovia_lane_pump(lane);
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * sovia_conn_control() - queue a control message
+ * @conn: connection on a link
+ * @type: SOVIA_CONN, _ACCEPT, _WAKEUP, _FINACK or _RESET.  RESET replaces all
+ *	others that wait.
+ * @code: for RESET
+ *
+ * Needs no memory now, so it cannot fail.
+ *
+ * Context: any with a socket reference; no link or lane lock.
+ */
+void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
+{
+	struct sovia_lane *lane = conn_lane(conn);
+
+	spin_lock_bh(&lane->lock);
+	if (lane->up) {
+		if (!conn->ctl) {
+			sock_hold(conn->sk);
+			list_add_tail(&conn->ctl_node, &lane->ctl);
+		}
+		if (type == SOVIA_RESET) {
+			conn->ctl = 0;
+			conn->code = code;
+		}
+		conn->ctl |= SOVIA_CTL(type);
+		sovia_lane_pump(lane);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * sovia_conn_purge() - throw away the stream messages that were not sent
+ * @conn: connection that ends
+ *
+ * Context: socket lock held.
+ */
+void sovia_conn_purge(struct sovia_conn *conn)
+{
+	struct sovia_lane *lane;
+	struct sk_buff_head list;
+
+	if (!conn->key.link)
+		return;
+	lane = conn_lane(conn);
+	__skb_queue_head_init(&list);
+	spin_lock_bh(&lane->lock);
+	atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
+	skb_queue_splice_init(&conn->txq, &list);
+	list_del_init(&conn->ready_node);
+	spin_unlock_bh(&lane->lock);
+	sovia_tx_free(&list, false);
+}
+
+/**
+ * sovia_conn_leave() - the socket is about to use another link
+ * @conn: ended, its last RESET perhaps still waiting
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_conn_leave(struct sovia_conn *conn)
+{
+	struct sovia_lane *lane;
+	bool waiting, reset;
+
+	if (!conn->key.link)
+		return;
+	sovia_conn_purge(conn);
+	lane = conn_lane(conn);
+	spin_lock_bh(&lane->lock);
+	waiting = conn->ctl;
+	reset = conn->ctl & SOVIA_CTL(SOVIA_RESET);
+	conn->ctl = 0;
+	if (waiting)
+		list_del_init(&conn->ctl_node);
+	conn->tx_wanted = false;
+	spin_unlock_bh(&lane->lock);
+	if (reset)
+		sovia_lane_send_loose(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
+				conn->code);
+	if (waiting)
+		sock_put(conn->sk);
+}

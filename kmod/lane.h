@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the lane's files share: lane.c, lane_tx.c, lane_rx.c, conn.c. */
+#ifndef _SOVIA_LANE_H
+#define _SOVIA_LANE_H
+
+#include "link.h"
+
+/* lane_tx.c */
+void sovia_lane_arm(struct sovia_lane *lane);
+bool sovia_lane_has_work(const struct sovia_lane *lane);
+void sovia_lane_pump(struct sovia_lane *lane);
+void sovia_lane_ack(struct sovia_lane *lane);
+void sovia_lane_die(struct sovia_lane *lane, int err);
+void sovia_lane_timeout(struct timer_list *timer);
+void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
+			   u32 ref, u32 code);
+void sovia_tx_free(struct sk_buff_head *list, bool acked);
+
+/* Which of the two sets of counters a lane's messages belong to. */
+static inline bool sovia_lane_is_loop(const struct sovia_lane *lane)
+{
+	return lane->link->prov == &sovia_loop_provider;
+}
+
+#endif /* _SOVIA_LANE_H */

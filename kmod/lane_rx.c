@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lanes, the way in: the paper's DEM and multiplexer (KSOVIA 3.1).
+ *
+ * The provider's bottom half calls lane_receive(): check, acknowledge, find the
+ * connection, hand over.  An acknowledgment rides on the next message; it goes
+ * alone when the threshold t is reached, when the peer asks, or when the lane
+ * falls idle.
+ *
+ * A peer that breaks the rules of the lane loses the lane; one that breaks those
+ * of a connection gets a RESET for it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "lane.h"
+
+static void lane_violation(struct sovia_lane *lane, const char *what, int err)
+{
+	pr_warn_ratelimited("link to %pI6c: %s (%d), closing it\n",
+			    &lane->link->pair.remote, what, err);
+	sovia_lane_die(lane, -EPROTO);
+}
+
+static void lane_bad_message(struct sovia_lane *lane, int err)
+{
+	sovia_stat_inc(lane->link->snet, bad_message);
+	spin_lock(&lane->lock);
+	lane_violation(lane, "malformed message", err);
+	spin_unlock(&lane->lock);
+}
+
+static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
+{
+	struct sovia_net *snet = lane->link->snet;
+
+	lane->rx_count++;
+	if (sovia_lane_is_loop(lane)) {
+		sovia_stat_inc(snet, loop_rx_msgs);
+		sovia_stat_add(snet, loop_rx_bytes, msg->len);
+	} else {
+		sovia_stat_inc(snet, verbs_rx_msgs);
+		sovia_stat_add(snet, verbs_rx_bytes, msg->len);
+	}
+	if (msg->type == SOVIA_ACK)
+		sovia_stat_inc(snet, ack_rx);
+}
+
+/* Take acknowledged messages off the lane. */
+static void lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
+{
+	struct sk_buff *skb;
+
+	while ((skb = skb_peek(&lane->unacked))) {
+		if (!sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una))
+			break;
+		__skb_unlink(skb, &lane->unacked);
+		__skb_queue_tail(acked, skb);
+	}
+}
+
+/* Account for a message in the lane's numbers. */
+static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
+{
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	err = sovia_credit_acked(&lane->credit, msg->ack);
+	if (err) {
+		sovia_stat_inc(lane->link->snet, bad_ack);
+		lane_violation(lane, "acknowledgment of what was never sent", err);
+		return err;
+	}
+	if (sovia_sequenced(msg->type))
+		err = sovia_credit_receive(&lane->credit, msg->seq);
+	else if (msg->seq != lane->credit.rx_next)
+		err = -EPROTO;
+	if (err) {
+		sovia_stat_inc(lane->link->snet, bad_sequence);
+		lane_violation(lane, "out of sequence or credit", err);
+	}
+	if (msg->flags & SOVIA_F_ACKREQ)
+		lane->credit.asked = true;
+	return err;
+}
+
+/* Tell the peer that a connection it speaks of is not there. */
+static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
+{
+	sovia_stat_inc(lane->link->snet, no_socket);
+	switch (msg->type) {
+	case SOVIA_DATA:
+	case SOVIA_FIN:
+	case SOVIA_ACCEPT:
+		sovia_stat_inc(lane->link->snet, reset_tx);
+		sovia_lane_send_loose(lane, SOVIA_RESET, msg->dport, msg->sport, 0,
+				SOVIA_CODE_NO_SOCKET);
+		break;
+	}
+}
+
+/* The multiplexer: hand a message to whom it is for. */
+static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
+			  const struct sovia_msg *msg)
+{
+	struct sovia_conn *conn;
+	bool taken = false;
+
+	switch (msg->type) {
+	case SOVIA_ACK:
+	case SOVIA_PROBE:
+		return false;
+	case SOVIA_CONN:
+		sovia_sock_client.request(lane->link, skb, msg);
+		return false;
+	}
+	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport);
+	if (!conn) {
+		lane_no_socket(lane, msg);
+		return false;
+	}
+	if (msg->type == SOVIA_DATA)
+		taken = sovia_sock_client.data(conn, skb, msg);
+	else
+		sovia_sock_client.control(conn, msg);
+	sock_put(conn->sk);
+	return taken;
+}
+
+static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb)
+{
+	struct sovia_lane *lane = vi->context;
+	struct sk_buff_head acked;
+	struct sovia_msg msg;
+	bool taken;
+	int err;
+
+	err = sovia_msg_parse(skb, lane->own_payload, &msg);
+	if (err) {
+		lane_bad_message(lane, err);
+		return false;
+	}
+
+	__skb_queue_head_init(&acked);
+	spin_lock(&lane->lock);
+	err = lane->dead ? -ENOTCONN : lane_account(lane, &msg);
+	if (err) {
+		spin_unlock(&lane->lock);
+		return false;
+	}
+	lane_count_rx(lane, &msg);
+	lane_reap(lane, &acked);
+	if (!skb_queue_empty(&acked))
+		sovia_lane_pump(lane);
+	spin_unlock(&lane->lock);
+	sovia_tx_free(&acked, true);
+
+	taken = lane_dispatch(lane, skb, &msg);
+
+	/* Whatever the dispatch sent has acknowledged already. */
+	spin_lock(&lane->lock);
+	if (sovia_credit_ack_due(&lane->credit))
+		sovia_lane_ack(lane);
+	else if (sovia_credit_ack_pending(&lane->credit))
+		sovia_lane_arm(lane);
+	spin_unlock(&lane->lock);
+	return taken;
+}
+
+static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
+{
+	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+	struct sovia_lane *lane = vi->context;
+	bool ready = false;
+
+	spin_lock(&lane->lock);
+	if (conn) {
+		atomic_dec(&conn->inflight);
+		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
+		if (ready)
+			conn->tx_wanted = false;
+	}
+	if (sovia_lane_has_work(lane))
+		sovia_lane_pump(lane);
+	spin_unlock(&lane->lock);
+	/* The socket's memory is pinned by the charge of @skb. */
+	if (ready)
+		sovia_sock_client.tx_ready(conn);
+}
+
+static void lane_starved(struct sovia_vi *vi, int delta)
+{
+	struct sovia_lane *lane = vi->context;
+
+	if (delta > 0)
+		sovia_stat_inc(lane->link->snet, nomem);
+	spin_lock_bh(&lane->lock);
+	lane->credit.starved += delta;
+	if (delta < 0 && sovia_credit_ack_due(&lane->credit))
+		sovia_lane_ack(lane);
+	spin_unlock_bh(&lane->lock);
+}
+
+static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
+			     unsigned int hello_len)
+{
+	struct sovia_lane *lane = vi->context;
+	struct sovia_params params;
+	int err;
+
+	err = sovia_hello_parse(hello, hello_len, &params);
+	spin_lock_bh(&lane->lock);
+	lane->vi = vi;
+	if (err) {
+		sovia_stat_inc(lane->link->snet, bad_hello);
+		lane_violation(lane, "bad hello", err);
+	} else if (!lane->dead) {
+		lane->credit.window = params.window;
+		lane->payload = min(params.payload, lane->own_payload);
+		lane->max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
+		lane->up = true;
+		sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+static void lane_closed(struct sovia_vi *vi, int err)
+{
+	sovia_lane_fail(vi->context, err);
+}
+
+const struct sovia_vi_client sovia_lane_vi_client = {
+	.established	= lane_established,
+	.closed		= lane_closed,
+	.receive	= lane_receive,
+	.sent		= lane_sent,
+	.starved	= lane_starved,
+};

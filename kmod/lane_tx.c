@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lanes, the way out.
+ *
+ * Connections hand over stream messages and ask for control messages (conn.c);
+ * both only queue.  sovia_lane_pump() is the one place where messages are
+ * numbered and posted.  It serves, while the credit lasts: the message the
+ * provider had no room for, messages without a connection, control messages, and
+ * then one stream message of each ready connection in turn, so that a bulk sender
+ * delays others by one message.
+ *
+ * A message stays on lane->unacked until the peer acknowledges it; the provider
+ * has its own reference until the local completion.  Whichever ends last gives
+ * the memory back to the socket.
+ */
+#include <linux/slab.h>
+#include "lane.h"
+
+/* An idle lane acknowledges after this long. */
+#define SOVIA_ACK_DELAY		msecs_to_jiffies(10)
+/* Messages without a connection that may wait; more are not worth the memory. */
+#define SOVIA_LOOSE_MAX		256
+/* Head room of a message: its header.  Nothing is added below us. */
+#define SOVIA_HEADROOM		sizeof(struct sovia_hdr)
+
+/**
+ * sovia_msg_alloc() - allocate a message with room for its header
+ * @linear: bytes of payload in the linear part
+ * @gfp: allocation flags
+ *
+ * Context: any that @gfp allows.
+ * Return: an sk_buff that the caller owns, or NULL.
+ */
+struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp)
+{
+	struct sk_buff *skb = alloc_skb(SOVIA_HEADROOM + linear, gfp);
+
+	if (skb) {
+		skb_reserve(skb, SOVIA_HEADROOM);
+		memset(SOVIA_TX_CB(skb), 0, sizeof(struct sovia_tx_cb));
+	}
+	return skb;
+}
+
+static void lane_count_tx(struct sovia_lane *lane, const struct sovia_tx_cb *cb)
+{
+	struct sovia_net *snet = lane->link->snet;
+
+	if (sovia_lane_is_loop(lane)) {
+		sovia_stat_inc(snet, loop_tx_msgs);
+		sovia_stat_add(snet, loop_tx_bytes, cb->len);
+	} else {
+		sovia_stat_inc(snet, verbs_tx_msgs);
+		sovia_stat_add(snet, verbs_tx_bytes, cb->len);
+	}
+}
+
+/* Write the header; the number and the acknowledgment are set by lane_post(). */
+static void lane_fill(struct sk_buff *skb, struct sovia_conn *conn)
+{
+	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	struct sovia_msg msg = {
+		.type = cb->type,
+		.flags = cb->flags,
+		.len = skb->len,
+		.sport = conn ? conn->key.lport : cb->sport,
+		.dport = conn ? conn->key.rport : cb->dport,
+		.window = conn ? READ_ONCE(conn->rx_adv) : 0,
+		.ref = cb->ref,
+		.code = cb->code,
+	};
+
+	if (conn)
+		WRITE_ONCE(conn->rx_told, msg.window);
+	sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
+}
+
+/* Number a message, let the acknowledgment ride on it, and post it. */
+static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
+{
+	struct sovia_hdr *hdr = (struct sovia_hdr *)skb->data;
+	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	cb->seq = lane->credit.tx_next;
+	hdr->seq = cpu_to_be32(cb->seq);
+	hdr->ack = cpu_to_be32(sovia_credit_ack(&lane->credit));
+	err = lane->vi->prov->post_send(lane->vi, skb);
+	if (err)
+		return err;
+	sovia_credit_ack_sent(&lane->credit);
+	if (sovia_sequenced(cb->type))
+		lane->credit.tx_next++;
+	lane_count_tx(lane, cb);
+	return 0;
+}
+
+/**
+ * sovia_lane_arm() - have the lane looked at in a moment
+ * @lane: the lane
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_arm(struct sovia_lane *lane)
+{
+	if (!timer_pending(&lane->ack_timer))
+		mod_timer(&lane->ack_timer, jiffies + SOVIA_ACK_DELAY);
+}
+
+static struct sk_buff *lane_next_loose(struct sovia_lane *lane)
+{
+	struct sk_buff *skb = __skb_dequeue(&lane->loose);
+
+	if (skb)
+		lane_fill(skb, NULL);
+	return skb;
+}
+
+/* The order in which a connection's control messages make sense. */
+static const u8 ctl_order[] = {
+	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_FINACK, SOVIA_RESET,
+};
+
+static u8 ctl_first(const struct sovia_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ctl_order); i++)
+		if (conn->ctl & SOVIA_CTL(ctl_order[i]))
+			return ctl_order[i];
+	return 0;
+}
+
+static void ctl_add_addresses(struct sk_buff *skb, const struct sovia_pair *pair)
+{
+	struct sovia_conn_body *body = skb_put(skb, sizeof(*body));
+
+	memcpy(body->saddr, &pair->local, sizeof(body->saddr));
+	memcpy(body->daddr, &pair->remote, sizeof(body->daddr));
+}
+
+/* Make the next control message; NULL if there is none or no memory for it. */
+static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
+{
+	struct sovia_conn *conn;
+	struct sovia_tx_cb *cb;
+	struct sk_buff *skb;
+
+	conn = list_first_entry_or_null(&lane->ctl, struct sovia_conn, ctl_node);
+	if (!conn)
+		return NULL;
+	skb = sovia_msg_alloc(sizeof(struct sovia_conn_body), GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_lane_arm(lane);
+		return NULL;
+	}
+	cb = SOVIA_TX_CB(skb);
+	cb->type = ctl_first(conn);
+	switch (cb->type) {
+	case SOVIA_CONN:
+		conn->conn_seq = lane->credit.tx_next;
+		ctl_add_addresses(skb, &lane->link->pair);
+		break;
+	case SOVIA_ACCEPT:
+		cb->ref = conn->ref;
+		break;
+	case SOVIA_WAKEUP:
+		sovia_stat_inc(lane->link->snet, wakeup_tx);
+		break;
+	case SOVIA_RESET:
+		cb->code = conn->code;
+		sovia_stat_inc(lane->link->snet, reset_tx);
+		break;
+	}
+	lane_fill(skb, conn);
+	conn->ctl &= ~SOVIA_CTL(cb->type);
+	if (!conn->ctl) {
+		list_del_init(&conn->ctl_node);
+		/* Frees after a grace period only, so it may be the last one. */
+		sock_put(conn->sk);
+	}
+	return skb;
+}
+
+/* One stream message of the connection whose turn it is. */
+static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
+{
+	struct sovia_conn *conn;
+	struct sk_buff *skb;
+
+	conn = list_first_entry_or_null(&lane->ready, struct sovia_conn, ready_node);
+	if (!conn)
+		return NULL;
+	skb = __skb_dequeue(&conn->txq);
+	if (skb_queue_empty(&conn->txq))
+		list_del_init(&conn->ready_node);
+	else
+		list_move_tail(&conn->ready_node, &lane->ready);
+	lane_fill(skb, conn);
+	return skb;
+}
+
+/**
+ * sovia_lane_has_work() - does anything wait to be sent
+ * @lane: the lane
+ *
+ * Context: lane lock held.
+ * Return: true if so.
+ */
+bool sovia_lane_has_work(const struct sovia_lane *lane)
+{
+	return lane->held || !skb_queue_empty(&lane->loose) ||
+	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
+}
+
+static struct sk_buff *lane_next(struct sovia_lane *lane)
+{
+	struct sk_buff *skb = lane->held;
+
+	if (skb) {
+		lane->held = NULL;
+		return skb;
+	}
+	skb = lane_next_loose(lane);
+	if (skb)
+		return skb;
+	if (!list_empty(&lane->ctl))
+		return lane_next_ctl(lane);
+	return lane_next_ready(lane);
+}
+
+/**
+ * sovia_lane_die() - the lane is not to be used any more
+ * @lane: the lane
+ * @err: why, a negative errno
+ *
+ * The connection thread does the rest.
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_die(struct sovia_lane *lane, int err)
+{
+	lockdep_assert_held(&lane->lock);
+	if (lane->dead)
+		return;
+	lane->dead = true;
+	lane->up = false;
+	lane->err = err;
+	sovia_link_event(lane->link, SOVIA_LINK_EV_DOWN);
+}
+
+/**
+ * sovia_lane_pump() - send what may be sent
+ * @lane: the lane
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_pump(struct sovia_lane *lane)
+{
+	struct sk_buff *skb;
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	while (lane->up && sovia_lane_has_work(lane)) {
+		if (!sovia_credit_may_send(&lane->credit)) {
+			sovia_stat_inc(lane->link->snet, credit_stall);
+			return;
+		}
+		skb = lane_next(lane);
+		if (!skb)
+			return;
+		/* The last credit: have it answered, whatever the threshold is. */
+		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
+			((struct sovia_hdr *)skb->data)->flags |=
+				cpu_to_be16(SOVIA_F_ACKREQ);
+		err = lane_post(lane, skb);
+		if (!err) {
+			__skb_queue_tail(&lane->unacked, skb);
+			continue;
+		}
+		lane->held = skb;
+		if (err == -EAGAIN)
+			sovia_lane_arm(lane);
+		else
+			sovia_lane_die(lane, err);
+		return;
+	}
+}
+
+/**
+ * sovia_lane_ack() - send an explicit ACK; it takes no credit and is not kept
+ * @lane: the lane
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_ack(struct sovia_lane *lane)
+{
+	struct sk_buff *skb;
+	int err = -ENOMEM;
+
+	lockdep_assert_held(&lane->lock);
+	if (!lane->up)
+		return;
+	skb = sovia_msg_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
+	if (skb) {
+		SOVIA_TX_CB(skb)->type = SOVIA_ACK;
+		lane_fill(skb, NULL);
+		err = lane_post(lane, skb);
+		kfree_skb(skb);
+	}
+	if (!err) {
+		sovia_stat_inc(lane->link->snet, ack_tx);
+	} else if (err == -ENOMEM || err == -EAGAIN) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_lane_arm(lane);
+	} else {
+		sovia_lane_die(lane, err);
+	}
+}
+
+/**
+ * sovia_lane_timeout() - the lane was idle, or something could not be done before
+ * @timer: struct sovia_lane::ack_timer
+ *
+ * Context: softirq.
+ */
+void sovia_lane_timeout(struct timer_list *timer)
+{
+	struct sovia_lane *lane = container_of(timer, struct sovia_lane, ack_timer);
+
+	spin_lock(&lane->lock);
+	sovia_lane_pump(lane);
+	if (sovia_credit_ack_pending(&lane->credit))
+		sovia_lane_ack(lane);
+	spin_unlock(&lane->lock);
+}
+
+/**
+ * sovia_lane_send_loose() - queue a message that belongs to no connection
+ * @lane: the lane
+ * @type: enum sovia_type
+ * @sport: own port, or 0
+ * @dport: the peer's port, or 0
+ * @ref: number of the message it answers, or 0
+ * @code: enum sovia_code
+ *
+ * Lost without memory, or if too many wait.
+ *
+ * Context: process or softirq; no lane lock.
+ */
+void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
+			    u32 ref, u32 code)
+{
+	struct sk_buff *skb;
+
+	skb = sovia_msg_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		return;
+	}
+	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
+		.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
+	};
+	spin_lock_bh(&lane->lock);
+	if (lane->up && skb_queue_len(&lane->loose) < SOVIA_LOOSE_MAX) {
+		__skb_queue_tail(&lane->loose, skb);
+		skb = NULL;
+		sovia_lane_pump(lane);
+	}
+	spin_unlock_bh(&lane->lock);
+	kfree_skb(skb);
+}
+
+/**
+ * sovia_link_refuse() - answer a CONN with REFUSE
+ * @link: the link it came on
+ * @conn_msg: the CONN
+ * @code: enum sovia_code
+ *
+ * Context: process or softirq; no link or lane lock.
+ */
+void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code)
+{
+	sovia_stat_inc(link->snet, conn_refused);
+	sovia_lane_send_loose(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
+			conn_msg->seq, code);
+}
+
+/**
+ * sovia_lane_probe() - make the lane prove that the peer is there
+ * @lane: the lane
+ *
+ * Context: process; no link or lane lock.
+ */
+void sovia_lane_probe(struct sovia_lane *lane)
+{
+	sovia_lane_send_loose(lane, SOVIA_PROBE, 0, 0, 0, 0);
+}
+
+static void tx_account(const struct sk_buff *skb, bool acked)
+{
+	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+
+	if (!cb->conn || !cb->len)
+		return;
+	atomic_sub(cb->len, &cb->conn->outq);
+	if (acked)
+		atomic64_add(cb->len, &cb->conn->acked);
+}
+
+/**
+ * sovia_tx_free() - free messages; their charges go back to the sockets
+ * @list: the messages
+ * @acked: the peer has acknowledged them
+ *
+ * Context: process or softirq; no lane lock.
+ */
+void sovia_tx_free(struct sk_buff_head *list, bool acked)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(list))) {
+		tx_account(skb, acked);
+		kfree_skb(skb);
+	}
+}
