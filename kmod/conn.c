@@ -66,7 +66,8 @@ bool sovia_conn_room(struct sovia_conn *conn, bool small)
 	bool room;
 
 	spin_lock_bh(&lane->lock);
-	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX && !(small && atomic_read(&conn->inflight));
+	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX &&
+	       !(small && atomic_read(&conn->inflight));
 	/* With nothing in flight nobody would call: there is always room then. */
 	conn->tx_wanted = !room;
 	spin_unlock_bh(&lane->lock);
@@ -180,7 +181,7 @@ void sovia_conn_leave(struct sovia_conn *conn)
 	spin_unlock_bh(&lane->lock);
 	if (reset)
 		sovia_lane_send_loose(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
-				conn->code);
+				      conn->code);
 	if (waiting)
 		sock_put(conn->sk);
 }

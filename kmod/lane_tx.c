@@ -351,7 +351,7 @@ void sovia_lane_timeout(struct timer_list *timer)
  * Context: process or softirq; no lane lock.
  */
 void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
-			    u32 ref, u32 code)
+			   u32 ref, u32 code)
 {
 	struct sk_buff *skb;
 
@@ -385,7 +385,7 @@ void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg
 {
 	sovia_stat_inc(link->snet, conn_refused);
 	sovia_lane_send_loose(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
-			conn_msg->seq, code);
+			      conn_msg->seq, code);
 }
 
 /**

@@ -44,7 +44,7 @@ static bool verbs_vi_begin_open(struct verbs_vi *v)
 	spin_lock_bh(&v->lock);
 	first = v->state == VERBS_CONNECTING;
 	if (first)
-		v->state = VERBS_OPENING;
+		WRITE_ONCE(v->state, VERBS_OPENING);
 	spin_unlock_bh(&v->lock);
 	return first;
 }
@@ -58,7 +58,7 @@ static int verbs_vi_end_open(struct verbs_vi *v)
 	if (v->state != VERBS_OPENING) {
 		/* the client destroys it already */
 	} else if (v->error) {
-		v->state = VERBS_DEAD;
+		WRITE_ONCE(v->state, VERBS_DEAD);
 		ret = v->error;
 	} else if (!list_empty(&v->early)) {
 		ret = 1;
@@ -113,7 +113,7 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 		break;
 	case VERBS_CONNECTING:
 	case VERBS_OPEN:
-		v->state = VERBS_DEAD;
+		WRITE_ONCE(v->state, VERBS_DEAD);
 		tell = true;
 		break;
 	case VERBS_DEAD:
@@ -396,7 +396,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 static void verbs_vi_silence(struct verbs_vi *v)
 {
 	spin_lock_bh(&v->lock);
-	v->state = VERBS_DEAD;
+	WRITE_ONCE(v->state, VERBS_DEAD);
 	spin_unlock_bh(&v->lock);
 }
 

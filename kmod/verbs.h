@@ -39,16 +39,6 @@ struct verbs_vi;
 #define VERBS_STEP_MS	5000
 
 /**
- * struct verbs_reject - private data of a rejection
- * @magic: SOVIA_WIRE_MAGIC
- * @code: enum sovia_code
- */
-struct verbs_reject {
-	__be32	magic;
-	__be32	code;
-} __packed;
-
-/**
  * struct verbs_cq - a completion queue that several VIs share
  * @entry: in verbs_dev::cqs
  * @cq: polled in softirq by the RDMA core

@@ -129,7 +129,7 @@ static int verbs_reason_errno(int status)
  */
 static int verbs_rejected(const struct rdma_cm_event *event)
 {
-	const struct verbs_reject *rej = event->param.conn.private_data;
+	const struct sovia_reject *rej = event->param.conn.private_data;
 
 	if (rej && event->param.conn.private_data_len >= sizeof(*rej) &&
 	    rej->magic == cpu_to_be32(SOVIA_WIRE_MAGIC))

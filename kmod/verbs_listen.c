@@ -120,26 +120,6 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 	return 0;
 }
 
-static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	int err;
-
-	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return 0;
-	if (!atomic_add_unless(&verbs_pending, 1, VERBS_MAX_REQUESTS))
-		return -EBUSY;
-	err = verbs_new_request(id, id->context, &event->param.conn);
-	if (err)
-		atomic_dec(&verbs_pending);
-	return err;
-}
-
-static void verbs_request_free(struct verbs_request *rq)
-{
-	kfree(rq);
-	atomic_dec(&verbs_pending);
-}
-
 static u32 verbs_reject_code(int err)
 {
 	switch (err) {
@@ -156,12 +136,39 @@ static u32 verbs_reject_code(int err)
 
 static void verbs_send_reject(struct rdma_cm_id *id, int err)
 {
-	const struct verbs_reject rej = {
+	const struct sovia_reject rej = {
 		.magic	= cpu_to_be32(SOVIA_WIRE_MAGIC),
 		.code	= cpu_to_be32(verbs_reject_code(err)),
 	};
 
 	rdma_reject(id, &rej, sizeof(rej), IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	int err;
+
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	err = -EBUSY;
+	if (!atomic_add_unless(&verbs_pending, 1, VERBS_MAX_REQUESTS))
+		goto reject;
+	err = verbs_new_request(id, id->context, &event->param.conn);
+	if (err)
+		goto forget;
+	return 0;
+forget:
+	atomic_dec(&verbs_pending);
+reject:
+	verbs_send_reject(id, -ENOMEM);
+	/* not 0: rdma_cm destroys the identifier */
+	return err;
+}
+
+static void verbs_request_free(struct verbs_request *rq)
+{
+	kfree(rq);
+	atomic_dec(&verbs_pending);
 }
 
 /**
