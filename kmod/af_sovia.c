@@ -39,6 +39,7 @@ static void sock_destruct(struct sock *sk)
 	if (sk->sk_family == AF_INET6)
 		inet6_cleanup_sock(sk);
 	inet_sock_destruct(sk);
+	sovia_link_sock_put(sovia_net(sock_net(sk)));
 }
 
 /**
@@ -91,6 +92,7 @@ void sovia_sock_init(struct sock *sk)
 	sk->sk_write_space = sovia_write_space;
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	sovia_reset_stream(sk);
+	atomic_inc(&sovia_net(sock_net(sk))->socks);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
 }
 

@@ -618,6 +618,17 @@ int sovia_link_listen(struct sovia_net *snet)
 	return err;
 }
 
+static void stop_listening(struct sovia_net *snet)
+{
+	mutex_lock(&snet->listen_mutex);
+	if (snet->listening) {
+		WRITE_ONCE(snet->listening, false);
+		sovia_verbs_provider.unlisten(snet->net);
+		sovia_loop_provider.unlisten(snet->net);
+	}
+	mutex_unlock(&snet->listen_mutex);
+}
+
 static struct sovia_link *link_first(struct sovia_net *snet)
 {
 	struct sovia_link *link;
@@ -633,6 +644,46 @@ static struct sovia_link *link_first(struct sovia_net *snet)
 	return NULL;
 }
 
+/* The last socket of a namespace has gone: let go of all that may pin it. */
+static void net_idle(struct kthread_work *work)
+{
+	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
+	struct sovia_link *link;
+
+	/* A socket that comes meanwhile listens again, and makes its own links. */
+	if (atomic_read(&snet->socks))
+		return;
+	stop_listening(snet);
+	while (!atomic_read(&snet->socks) && (link = link_first(snet))) {
+		link_down(link, -ECONNRESET);
+		sovia_link_put(link);
+	}
+}
+
+/**
+ * sovia_link_net_init() - prepare a namespace's part in the link layer
+ * @snet: the namespace
+ *
+ * Context: pernet init.
+ */
+void sovia_link_net_init(struct sovia_net *snet)
+{
+	kthread_init_work(&snet->idle_work, net_idle);
+}
+
+/**
+ * sovia_link_sock_put() - a socket is about to be freed
+ * @snet: its namespace, still pinned by it
+ *
+ * Context: any.
+ */
+void sovia_link_sock_put(struct sovia_net *snet)
+{
+	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->listening) &&
+	    !net_eq(snet->net, &init_net))
+		sovia_connd_queue(&snet->idle_work);
+}
+
 /**
  * sovia_link_net_exit() - a namespace goes: end all its links
  * @snet: the namespace; it has no sockets any more
@@ -643,10 +694,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 {
 	struct sovia_link *link;
 
-	if (!snet->listening)
-		return;
-	sovia_verbs_provider.unlisten(snet->net);
-	sovia_loop_provider.unlisten(snet->net);
+	stop_listening(snet);
 	/* Requests that came before are done after this. */
 	sovia_connd_flush();
 	while ((link = link_first(snet))) {
@@ -654,7 +702,6 @@ void sovia_link_net_exit(struct sovia_net *snet)
 		sovia_connd_flush();
 		sovia_link_put(link);
 	}
-	/* Delayed work that was cancelled or just ran has dropped its links. */
-	sovia_connd_flush();
+	/* Sockets and links are freed after a grace period. */
 	rcu_barrier();
 }

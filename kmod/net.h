@@ -4,6 +4,7 @@
 #define _SOVIA_NET_H
 
 #include <linux/hashtable.h>
+#include <linux/kthread.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
@@ -34,9 +35,12 @@ struct sovia_port_bucket {
  * @links: struct sovia_link::net_node by hash of the address pair
  * @listen_mutex: protects @listening
  * @listening: providers take requests in this namespace
+ * @socks: sockets, those included that wait for their memory to come back
+ * @idle_work: the last socket has gone; runs in the connection thread
  *
- * Lives from the pernet init to the pernet exit; sockets pin the namespace,
- * links do not and are torn down by the exit.
+ * Lives from the pernet init to the pernet exit.  Sockets pin the namespace.
+ * What listens and what is connected in the providers may pin it as well, so it
+ * ends with the last socket, except in the first namespace, which never dies.
  */
 struct sovia_net {
 	struct net			*net;
@@ -47,6 +51,8 @@ struct sovia_net {
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
+	atomic_t			socks;
+	struct kthread_work		idle_work;
 };
 
 struct sovia_net *sovia_net(const struct net *net);
