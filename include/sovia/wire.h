@@ -5,7 +5,8 @@
  * Link set-up
  *	Each side sends struct sovia_hello as private data of the connection
  *	manager's request and reply.  A version that differs, a window of 0 or
- *	a payload limit out of range ends the attempt.
+ *	a payload limit out of range ends the attempt.  A rejection carries
+ *	struct sovia_reject.
  *
  * Messages
  *	Every descriptor carries one message: struct sovia_hdr and hdr.len bytes
@@ -125,6 +126,16 @@ struct sovia_hello {
 	__be16	window;
 	__be32	payload;
 };
+
+/**
+ * struct sovia_reject - why a link was refused, private data of the rejection
+ * @magic: SOVIA_WIRE_MAGIC
+ * @code: enum sovia_code
+ */
+struct sovia_reject {
+	__be32	magic;
+	__be32	code;
+} __attribute__((packed, aligned(4)));
 
 /**
  * struct sovia_conn_body - payload of CONN
