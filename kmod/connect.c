@@ -212,6 +212,24 @@ static bool replace_link(struct sock *sk)
 	return !use_link(sk, &pair, prov);
 }
 
+/* What a program that expects TCP makes sense of. */
+static int tcp_errno(const struct sock *sk, int err)
+{
+	if (sk->sk_state != TCP_SYN_SENT)
+		return err == ETIMEDOUT ? ETIMEDOUT : ECONNRESET;
+	switch (err) {
+	case ENODEV:
+		return ENETUNREACH;
+	case EPROTO:
+		return ECONNREFUSED;
+	case ENOMEM:
+	case ENOSPC:
+		return ENOBUFS;
+	default:
+		return err;
+	}
+}
+
 /**
  * sovia_link_went_down() - the link is gone
  * @sk: in any state
@@ -230,7 +248,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
 	    replace_link(sk))
 		return;
-	sovia_done(sk, err);
+	sovia_done(sk, tcp_errno(sk, err));
 }
 
 /**

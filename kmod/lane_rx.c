@@ -235,3 +235,7 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 	.sent		= lane_sent,
 	.starved	= lane_starved,
 };
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/lane_test.c"
+#endif
