@@ -306,9 +306,11 @@ static int __init register_family(void)
 	}
 	sovia_family.family = family;
 	err = sock_register(&sovia_family);
-	if (err)
-		pr_err("address family %d is taken; choose another with family=N\n", family);
-	return err;
+	if (!err)
+		return 0;
+	pr_err("address family %d is taken; choose another with family=N\n", family);
+	/* modprobe would take EEXIST for "already loaded" and call it success. */
+	return -EADDRINUSE;
 }
 
 static int __init sovia_init(void)
