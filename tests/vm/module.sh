@@ -4,7 +4,7 @@
 # Loading and unloading: on demand, refused while in use, with other family
 # numbers, over and over, and beside programs that open sockets.
 #
-# vm: --kernel debug --leaks --timeout 600
+# vm: --kernel debug --leaks --timeout 900
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -78,7 +78,11 @@ unload_under_proc() {
 family_taken() { # NUMBER
 	unload
 	dmesg -C
-	! modprobe sovia family="$1" || return
+	if modprobe sovia family="$1"; then
+		echo "modprobe says that all is well; loaded: $(grep '^sovia ' /proc/modules)"
+		dmesg
+		return 1
+	fi
 	! loaded || return
 	dmesg | grep -i "sovia.*family.*$1" && return
 	echo "the log says nothing about it:"
