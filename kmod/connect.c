@@ -216,15 +216,15 @@ static bool replace_link(struct sock *sk)
 static int tcp_errno(const struct sock *sk, int err)
 {
 	if (sk->sk_state != TCP_SYN_SENT)
-		return err == ETIMEDOUT ? ETIMEDOUT : ECONNRESET;
+		return err == -ETIMEDOUT ? err : -ECONNRESET;
 	switch (err) {
-	case ENODEV:
-		return ENETUNREACH;
-	case EPROTO:
-		return ECONNREFUSED;
-	case ENOMEM:
-	case ENOSPC:
-		return ENOBUFS;
+	case -ENODEV:
+		return -ENETUNREACH;
+	case -EPROTO:
+		return -ECONNREFUSED;
+	case -ENOMEM:
+	case -ENOSPC:
+		return -ENOBUFS;
 	default:
 		return err;
 	}
@@ -248,7 +248,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
 	    replace_link(sk))
 		return;
-	sovia_done(sk, tcp_errno(sk, err));
+	sovia_done(sk, -tcp_errno(sk, -err));
 }
 
 /**

@@ -6,8 +6,9 @@
  *
  * Room at the receiver.  A sender has at most w messages beyond the last
  * acknowledgment it saw.  ACK messages take no credit; each one acknowledges at
- * least one message that the other side still counts as unacknowledged, so at
- * most w of them can be under way.  A lane therefore keeps 2w receive
+ * least one message that the other side still counts as unacknowledged, and a
+ * side never has more under way than it takes itself, so at most w ACKs can be
+ * under way to it.  A lane therefore keeps 2w receive
  * descriptors posted (the paper's w + w/t holds only when acknowledgments are
  * counted, and ours are also sent when a lane falls idle or the peer asks), and
  * one more for the descriptor that is in the bottom half's hands.
@@ -19,7 +20,7 @@
 
 /**
  * struct sovia_credit - sequence numbers and credits of one lane
- * @window: messages the peer takes unacknowledged (its w)
+ * @window: messages we may have unacknowledged: the smaller of both sides' w
  * @own_window: messages we take unacknowledged (our w)
  * @threshold: acknowledge when this many messages are unacknowledged (t)
  * @tx_next: number of the next message

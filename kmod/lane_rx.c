@@ -214,7 +214,11 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 		sovia_stat_inc(lane->link->snet, bad_hello);
 		lane_violation(lane, "bad hello", err);
 	} else if (!lane->dead) {
-		lane->credit.window = params.window;
+		/*
+		 * No more than we take: then the ACKs for it fit into our own
+		 * descriptors (see credit.h), whatever the peer takes.
+		 */
+		lane->credit.window = min_t(u32, params.window, lane->credit.own_window);
 		lane->payload = min(params.payload, lane->own_payload);
 		lane->max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
 		lane->up = true;

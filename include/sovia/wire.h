@@ -135,7 +135,7 @@ struct sovia_hello {
 struct sovia_reject {
 	__be32	magic;
 	__be32	code;
-} __attribute__((packed, aligned(4)));
+};
 
 /**
  * struct sovia_conn_body - payload of CONN

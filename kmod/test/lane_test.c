@@ -25,7 +25,7 @@ enum hostile_harm { NOTHING, CONNECTION, LANE };
  * @counter: what must count it
  * @harm: what must end, and no more
  */
-static const struct hostile_case {
+struct hostile_case {
 	const char		*name;
 	struct sovia_msg	msg;
 	int			seq_off;
@@ -36,7 +36,9 @@ static const struct hostile_case {
 	bool			no_credit;
 	enum sovia_stat		counter;
 	enum hostile_harm	harm;
-} hostile_cases[] = {
+};
+
+static const struct hostile_case hostile_cases[] = {
 	{ .name = "another version", .msg = { .type = SOVIA_WAKEUP }, .version = 9,
 	  .counter = SOVIA_STAT_bad_message, .harm = LANE },
 	{ .name = "unknown type", .msg = { .type = 77 },

@@ -8,7 +8,7 @@
 #
 # vm: --timeout 120
 set -uo pipefail
-# shellcheck source=lib/tap.sh
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . "$(dirname "$0")/lib/tap.sh"
 
 # Opens an AF_SOVIA connection over loopback and says one word through it.
@@ -45,7 +45,7 @@ separate() {
 	talk >/tmp/talk.py
 	ip netns exec box python3 /tmp/talk.py || return 1
 	python3 /tmp/talk.py || return 1
-	[ "$(ip netns exec box awk '$1 == "conn_active" { print $2 }' /proc/net/sovia/stat)" = 1 ]
+	ip netns exec box grep -qx 'conn_active 1' /proc/net/sovia/stat
 }
 
 modprobe veth
