@@ -456,6 +456,27 @@ static void link_work(struct kthread_work *work)
 	sovia_link_put(link);
 }
 
+/*
+ * A lane that has been silent for an interval is probed; one that leaves the
+ * probe unanswered for another is dead, whatever its device thinks.
+ */
+static void link_check_silence(struct sovia_link *link)
+{
+	u64 count = READ_ONCE(link->lane.rx_count);
+
+	if (link->probed != count) {
+		link->silent = false;
+	} else if (!link->silent) {
+		link->silent = true;
+		sovia_lane_probe(&link->lane);
+	} else {
+		pr_notice_ratelimited("link to %pI6c: no answer, closing it\n",
+				      &link->pair.remote);
+		sovia_lane_fail(&link->lane, -ETIMEDOUT);
+	}
+	link->probed = count;
+}
+
 /* Time to try again, to probe, or to see whether the link is idle. */
 static void link_timer(struct kthread_work *work)
 {
@@ -477,9 +498,7 @@ static void link_timer(struct kthread_work *work)
 				sovia_link_event(link, SOVIA_LINK_EV_IDLE);
 			break;
 		}
-		if (link->probed == link->lane.rx_count && interval)
-			sovia_lane_probe(&link->lane);
-		link->probed = link->lane.rx_count;
+		link_check_silence(link);
 		if (interval)
 			link_arm_timer(link, interval * HZ);
 		break;

@@ -189,7 +189,8 @@ struct sovia_lane {
  * @work: runs in the connection thread
  * @timer: retry of a set-up, and the idle probe
  * @lane: the lane
- * @probed: lane.rx_count at the last probe
+ * @probed: lane.rx_count when the timer looked last
+ * @silent: nothing had come then, and a probe was sent
  */
 struct sovia_link {
 	struct kref			kref;
@@ -207,6 +208,7 @@ struct sovia_link {
 	struct kthread_delayed_work	timer;
 	struct sovia_lane		lane;
 	u64				probed;
+	bool				silent;
 };
 
 /**
