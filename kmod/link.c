@@ -34,9 +34,9 @@
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
-static unsigned int probe_interval = 10;
+static unsigned int probe_interval = 5;
 module_param(probe_interval, uint, 0644);
-MODULE_PARM_DESC(probe_interval, "seconds of silence after which a lane is probed (0: never)");
+MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
@@ -457,24 +457,29 @@ static void link_work(struct kthread_work *work)
 }
 
 /*
- * A lane that has been silent for an interval is probed; one that leaves the
- * probe unanswered for another is dead, whatever its device thinks.
+ * A lane without traffic is probed.  One on which nothing has been acknowledged
+ * for an interval, though something waits for it, is dead, whatever its device
+ * thinks.
  */
-static void link_check_silence(struct sovia_link *link)
+static void link_check_progress(struct sovia_link *link)
 {
-	u64 count = READ_ONCE(link->lane.rx_count);
+	struct sovia_lane *lane = &link->lane;
+	bool flight;
+	u32 una;
 
-	if (link->probed != count) {
-		link->silent = false;
-	} else if (!link->silent) {
-		link->silent = true;
-		sovia_lane_probe(&link->lane);
-	} else {
+	spin_lock_bh(&lane->lock);
+	flight = sovia_credit_flight(&lane->credit);
+	una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	if (flight && link->waiting && una == link->seen_una) {
 		pr_notice_ratelimited("link to %pI6c: no answer, closing it\n",
 				      &link->pair.remote);
-		sovia_lane_fail(&link->lane, -ETIMEDOUT);
+		sovia_lane_fail(lane, -ETIMEDOUT);
+	} else if (!flight) {
+		sovia_lane_probe(lane);
 	}
-	link->probed = count;
+	link->waiting = true;
+	link->seen_una = una;
 }
 
 /* Time to try again, to probe, or to see whether the link is idle. */
@@ -498,7 +503,7 @@ static void link_timer(struct kthread_work *work)
 				sovia_link_event(link, SOVIA_LINK_EV_IDLE);
 			break;
 		}
-		link_check_silence(link);
+		link_check_progress(link);
 		if (interval)
 			link_arm_timer(link, interval * HZ);
 		break;

@@ -189,8 +189,8 @@ struct sovia_lane {
  * @work: runs in the connection thread
  * @timer: retry of a set-up, and the idle probe
  * @lane: the lane
- * @probed: lane.rx_count when the timer looked last
- * @silent: nothing had come then, and a probe was sent
+ * @seen_una: the lane's first unacknowledged number when the timer looked last
+ * @waiting: the timer has looked, so something may have been on its way since
  */
 struct sovia_link {
 	struct kref			kref;
@@ -207,8 +207,8 @@ struct sovia_link {
 	struct kthread_work		work;
 	struct kthread_delayed_work	timer;
 	struct sovia_lane		lane;
-	u64				probed;
-	bool				silent;
+	u32				seen_una;
+	bool				waiting;
 };
 
 /**
