@@ -71,12 +71,13 @@ local_by_loop() {
 	local before
 	sov echo 5015 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
-	before=$(sovia-stat --value verbs_tx_msgs)
+	# bytes, not messages: the lane to node-b is probed now and then
+	before=$(sovia-stat --value verbs_tx_bytes)
 	sov ask 127.0.0.1 5015 && sov ask node-a 5015
 	local status=$?
 	rm "$WORK/echo"
 	wait
-	[ $status = 0 ] && equal "$(sovia-stat --value verbs_tx_msgs)" "$before"
+	[ $status = 0 ] && equal "$(sovia-stat --value verbs_tx_bytes)" "$before"
 }
 
 # Traffic from here to there while "$@" takes the network away: each side of
@@ -207,5 +208,5 @@ check 'module reloaded beside a link' reload_beside_link
 check 'the peer'\''s module reloaded beside a link' reload_of_peer
 check 'device goes and comes five times' device_many_times
 check 'the cable is pulled for a moment' pulled_cable
-skip 'all works after that' 'a pulled cable can leave a lane stuck: open'
+check 'all works after that' works_again
 finish
