@@ -19,6 +19,7 @@ there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
 
 add_device() { rdma link add rxe0 type rxe netdev eth0; }
 delete_device() { rdma link del rxe0; }
+device_anew() { delete_device && add_device; }
 
 # An echo server on node-b for the whole script: it lives through everything.
 start_server() {
@@ -160,30 +161,48 @@ reload_of_peer() {
 device_many_times() {
 	local round
 	for round in {1..5}; do
-		if ! { delete_device && add_device && works_again; }; then
+		if ! { device_anew && works_again; }; then
 			echo "round $round"
 			return 1
 		fi
 	done
 }
 
-# The wire is pulled for a moment with a transfer going on: the transfer goes
-# on or fails (`sov ask` itself gives up after 30 s without a byte), and
-# afterwards all is well.
-pulled_cable() {
+# "$@" happens with a transfer going on: the transfer goes on or fails (`sov
+# ask` itself gives up after 30 s without a byte).
+transfer_ends() {
 	local status
 	sov ask node-b 5004 8000000 >"$WORK/ask" 2>&1 &
-	eventually grep -q '^ESTABLISHED .*:5004 ' /proc/net/sovia/sock || return
-	ip link set eth0 down || return
-	sleep 2
-	ip link set eth0 up
-	ip addr replace fd77::1/64 dev eth0 nodad
+	eventually grep -q '^ESTABLISHED .*:5004 ' /proc/net/sovia/sock || { cat "$WORK/ask"; return 1; }
+	"$@" || return
 	wait_for_end $! || { echo "the transfer hangs"; return 1; }
 	wait $!
 	status=$?
 	echo "the transfer ended with status $status: $(cat "$WORK/ask")"
 	# data that came back wrong is worse than an error
 	! grep -q different "$WORK/ask"
+}
+
+# Nothing arrives for a time, and no device tells of it: the cable between two
+# switches.
+wire_cut() { # SECONDS
+	local cut="tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress matchall action drop"
+	local mend="tc qdisc del dev eth0 clsact"
+	there "setsid sh -c 'sleep 0.2; $cut; sleep $1; $mend' >/dev/null 2>&1 &" || return
+	sleep 0.2
+	eval "$cut" || return
+	sleep "$1"
+	eval "$mend"
+}
+
+# The interface goes down.  rxe then fails all sends for good, also those of the
+# connection manager: until the device is made anew, no program connects over
+# it, whatever it is.
+interface_down() {
+	ip link set eth0 down || return
+	sleep 2
+	ip link set eth0 up
+	ip addr replace fd77::1/64 dev eth0 nodad
 }
 
 limit 180
@@ -207,6 +226,11 @@ check 'listener before device' listener_before_device
 check 'module reloaded beside a link' reload_beside_link
 check 'the peer'\''s module reloaded beside a link' reload_of_peer
 check 'device goes and comes five times' device_many_times
-check 'the cable is pulled for a moment' pulled_cable
+check 'the wire is cut for 2 s under load' transfer_ends wire_cut 2
 check 'all works after that' works_again
+check 'the wire is cut for 12 s under load' transfer_ends wire_cut 12
+check 'all works after that as well' works_again
+check 'our interface goes down under load' transfer_ends interface_down
+check 'our device is made anew' device_anew
+check 'all works with it' works_again
 finish
