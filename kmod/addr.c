@@ -3,6 +3,8 @@
  * Which link leads to an address: the routing table says which source address
  * is used and whether the destination is this host, which decides the provider.
  */
+#include <linux/inetdevice.h>
+#include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/ipv6_stubs.h>
@@ -58,6 +60,39 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, int scope,
 	pair->remote = *daddr;
 	dst_release(dst);
 	return 0;
+}
+
+/**
+ * sovia_pair_device() - the interface that a link's connections come in by
+ * @net: namespace
+ * @pair: the link's addresses
+ *
+ * Between addresses of this host that is the loopback device, as with TCP.
+ *
+ * Context: any.
+ * Return: its index, or 0.
+ */
+int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
+{
+	struct net_device *local, *remote;
+	int ifindex = 0;
+
+	if (pair->scope)
+		return pair->scope;
+	rcu_read_lock();
+	if (ipv6_addr_v4mapped(&pair->local)) {
+		local = __ip_dev_find(net, pair->local.s6_addr32[3], false);
+		remote = __ip_dev_find(net, pair->remote.s6_addr32[3], false);
+	} else {
+		local = ipv6_dev_find(net, &pair->local, NULL);
+		remote = ipv6_dev_find(net, &pair->remote, NULL);
+	}
+	if (remote)
+		ifindex = net->loopback_dev->ifindex;
+	else if (local)
+		ifindex = local->ifindex;
+	rcu_read_unlock();
+	return ifindex;
 }
 
 /**

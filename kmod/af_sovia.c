@@ -17,9 +17,11 @@
 #include <linux/net.h>
 #include <net/inet_common.h>
 #include <net/ipv6.h>
+#include <net/protocol.h>
 #include <net/transp_v6.h>
 #include <linux/sovia.h>
 #include "compat/proto.h"
+#include "compat/splice.h"
 #include "connd.h"
 #include "sock.h"
 
@@ -58,6 +60,8 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx_open = false;
 	ss->rx_fin = false;
 	ss->rx_closed = false;
+	ss->urg_state = SOVIA_URG_NONE;
+	ss->urg_drop = false;
 	/* CONN and ACCEPT tell the peer how much it may send. */
 	ss->conn.rx_adv = max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
 	ss->conn.rx_told = 0;
@@ -156,9 +160,11 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-static void prot_keepalive(struct sock *sk, int on)
+/* A socket that inet_create() or inet6_create() has made. */
+static int prot_init(struct sock *sk)
 {
-	/* The lane is probed for all its sockets: see probe_interval. */
+	sovia_sock_init(sk);
+	return 0;
 }
 
 struct proto sovia_prot = {
@@ -170,11 +176,13 @@ struct proto sovia_prot = {
 	.accept			= sovia_prot_accept,
 	.ioctl			= sovia_prot_ioctl,
 	.shutdown		= sovia_shutdown,
+	.init			= prot_init,
 	.setsockopt		= sovia_setsockopt,
 	.getsockopt		= sovia_getsockopt,
-	.keepalive		= prot_keepalive,
+	.keepalive		= sovia_keepalive,
 	.sendmsg		= sovia_sendmsg,
 	.recvmsg		= sovia_recvmsg,
+	SOVIA_PROTO_SENDPAGE
 	.backlog_rcv		= prot_backlog_rcv,
 	.release_cb		= sovia_release_cb,
 	.get_port		= sovia_get_port,
@@ -235,6 +243,9 @@ static const struct proto_ops sovia_v4_ops = {
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,
+	.splice_read	= sovia_splice_read,
+	.set_rcvlowat	= sovia_set_rcvlowat,
+	SOVIA_OPS_SENDPAGE
 	.mmap		= sock_no_mmap,
 };
 
@@ -256,6 +267,9 @@ static const struct proto_ops sovia_v6_ops = {
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,
+	.splice_read	= sovia_splice_read,
+	.set_rcvlowat	= sovia_set_rcvlowat,
+	SOVIA_OPS_SENDPAGE
 	.mmap		= sock_no_mmap,
 };
 
@@ -279,13 +293,48 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	sock_init_data(sock, sk);
 	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
 	sock->state = SS_UNCONNECTED;
-	sk->sk_protocol = SOVIA_SK_PROTOCOL;
+	sk->sk_protocol = SOVIAPROTO_INET;
 	inet_sk(sk)->uc_ttl = -1;
 	inet_sk(sk)->mc_ttl = 1;
 	if (v6)
 		init_v6(sk);
 	sovia_sock_init(sk);
 	return 0;
+}
+
+/*
+ * The same sockets by the other way of opening them: socket(AF_INET or AF_INET6,
+ * SOCK_STREAM, the number that SO_PROTOCOL answers), for programs that open another
+ * socket like one they have.
+ */
+static struct inet_protosw v4_protosw = {
+	.type		= SOCK_STREAM,
+	.protocol	= SOVIAPROTO_INET,
+	.prot		= &sovia_prot,
+	.ops		= &sovia_v4_ops,
+};
+
+static struct inet_protosw v6_protosw = {
+	.type		= SOCK_STREAM,
+	.protocol	= SOVIAPROTO_INET,
+	.prot		= &sovia_prot,
+	.ops		= &sovia_v6_ops,
+};
+
+static int __init register_protosw(void)
+{
+	int err = ipv6_mod_enabled() ? inet6_register_protosw(&v6_protosw) : 0;
+
+	if (!err)
+		inet_register_protosw(&v4_protosw);
+	return err;
+}
+
+static void unregister_protosw(void)
+{
+	inet_unregister_protosw(&v4_protosw);
+	if (ipv6_mod_enabled())
+		inet6_unregister_protosw(&v6_protosw);
 }
 
 /* Fixed when the module is loaded: see sovia_init(). */
@@ -327,12 +376,17 @@ static int __init sovia_init(void)
 	if (err)
 		goto undo_verbs;
 	/* Last: now it can be seen. */
-	err = register_family();
+	err = register_protosw();
 	if (err)
 		goto undo_net;
+	err = register_family();
+	if (err)
+		goto undo_protosw;
 	pr_info("AF_SOVIA is address family %d\n", family);
 	return 0;
 
+undo_protosw:
+	unregister_protosw();
 undo_net:
 	sovia_net_unregister();
 undo_verbs:
@@ -345,6 +399,7 @@ undo_proto:
 static void __exit sovia_exit(void)
 {
 	sock_unregister(family);
+	unregister_protosw();
 	sovia_net_unregister();
 	sovia_connd_stop();
 	sovia_verbs_exit();
@@ -365,3 +420,5 @@ MODULE_AUTHOR("The AF_SOVIA authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION("0.1");
 MODULE_ALIAS_NETPROTO(SOVIA_FAMILY_DEFAULT);
+MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 254, SOCK_STREAM);
+MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 254, SOCK_STREAM);

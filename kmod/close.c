@@ -17,7 +17,7 @@
 #include <net/ip.h>
 #include "sock.h"
 
-/* How long an orphan may wait for its peer without progress, as tcp_fin_timeout. */
+/* How long an orphan may wait for its data to be taken without progress. */
 #define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)
 
 /**
@@ -158,7 +158,6 @@ int sovia_disconnect(struct sock *sk, int flags)
 	if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
 		inet_reset_saddr(sk);
 	inet_sk(sk)->inet_dport = 0;
-	sk->sk_err = 0;
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	sock_reset_flag(sk, SOCK_DONE);
 	sovia_leave_link(sk);
@@ -183,14 +182,25 @@ void sovia_shutdown(struct sock *sk, int how)
 
 /**
  * sovia_arm_orphan() - watch an orphan
- * @sk: closed by its program, not by its peer
+ * @sk: closed by its program, not by its peer; may be gone afterwards
  *
  * Context: socket lock held.
  */
 void sovia_arm_orphan(struct sock *sk)
 {
-	sovia_sk(sk)->orphan_acked = atomic64_read(&sovia_sk(sk)->conn.acked);
-	sk_reset_timer(sk, &sk->sk_timer, jiffies + SOVIA_ORPHAN_TIMEOUT);
+	struct sovia_sock *ss = sovia_sk(sk);
+	unsigned long timeout = SOVIA_ORPHAN_TIMEOUT;
+
+	if (sk->sk_state == TCP_FIN_WAIT2) {
+		if (ss->opt.linger2 < 0) {
+			sovia_abort(sk, 0, SOVIA_CODE_ABORT);
+			return;
+		}
+		timeout = ss->opt.linger2 ? ss->opt.linger2 * HZ :
+			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_fin_timeout);
+	}
+	ss->seen_acked = atomic64_read(&ss->conn.acked);
+	sk_reset_timer(sk, &sk->sk_timer, jiffies + timeout);
 }
 
 /**
@@ -205,7 +215,7 @@ void sovia_orphan_timeout(struct sock *sk)
 
 	if (!sock_flag(sk, SOCK_DEAD))
 		return;
-	if (atomic64_read(&ss->conn.acked) != ss->orphan_acked)
+	if (atomic64_read(&ss->conn.acked) != ss->seen_acked)
 		sovia_arm_orphan(sk);
 	else
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);

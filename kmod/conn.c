@@ -102,6 +102,19 @@ void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb)
 	spin_unlock_bh(&lane->lock);
 }
 
+static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane, u8 type)
+{
+	lockdep_assert_held(&lane->lock);
+	if (!conn->ctl) {
+		sock_hold(conn->sk);
+		list_add_tail(&conn->ctl_node, &lane->ctl);
+	}
+	if (type == SOVIA_RESET)
+		conn->ctl = 0;
+	conn->ctl |= SOVIA_CTL(type);
+	sovia_lane_pump(lane);
+}
+
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
@@ -119,16 +132,28 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 
 	spin_lock_bh(&lane->lock);
 	if (lane->up) {
-		if (!conn->ctl) {
-			sock_hold(conn->sk);
-			list_add_tail(&conn->ctl_node, &lane->ctl);
-		}
-		if (type == SOVIA_RESET) {
-			conn->ctl = 0;
+		if (type == SOVIA_RESET)
 			conn->code = code;
-		}
-		conn->ctl |= SOVIA_CTL(type);
-		sovia_lane_pump(lane);
+		conn_queue_control(conn, lane, type);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * sovia_conn_urgent() - queue an URGENT message
+ * @conn: established connection
+ * @pos: stream offset of the urgent byte, which has not been handed over yet
+ *
+ * Context: socket lock held.
+ */
+void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
+{
+	struct sovia_lane *lane = conn_lane(conn);
+
+	spin_lock_bh(&lane->lock);
+	if (lane->up) {
+		conn->urgent = pos;
+		conn_queue_control(conn, lane, SOVIA_URGENT);
 	}
 	spin_unlock_bh(&lane->lock);
 }

@@ -15,8 +15,6 @@
 #include <net/ipv6.h>
 #include "sock.h"
 
-/* As long as TCP's six SYN retries. */
-#define SOVIA_CONNECT_TIMEOUT	(127 * HZ)
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
 #define SOVIA_RETRY_MAX		HZ
 #define SOVIA_LINK_RETRIES	2
@@ -121,6 +119,16 @@ void sovia_leave_link(struct sock *sk)
 		sovia_link_put(link);
 }
 
+/* As long as TCP would send SYN again, in jiffies. */
+static unsigned long connect_timeout(const struct sock *sk)
+{
+	const struct sovia_opts *opt = &sovia_sk(sk)->opt;
+	unsigned int tries = opt->syncnt ?: READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_syn_retries);
+	unsigned long timeout = sovia_retry_seconds(tries + 1) * HZ;
+
+	return opt->user_timeout ? min(timeout, msecs_to_jiffies(opt->user_timeout)) : timeout;
+}
+
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port, int scope)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -144,7 +152,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	ss->link_retries = SOVIA_LINK_RETRIES;
 	ss->retry_delay = SOVIA_RETRY_MIN;
-	ss->connect_deadline = jiffies + SOVIA_CONNECT_TIMEOUT;
+	ss->connect_deadline = jiffies + connect_timeout(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	err = use_link(sk, &pair, prov);
 	if (err) {
@@ -263,8 +271,7 @@ void sovia_accepted(struct sock *sk)
 		return;
 	sk_stop_timer(sk, &sk->sk_timer);
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_active);
-	if (sock_flag(sk, SOCK_KEEPOPEN))
-		sk->sk_prot->keepalive(sk, 1);
+	sovia_alive_start(sk);
 	sk->sk_state_change(sk);
 	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }

@@ -60,6 +60,8 @@ static void on_finack(struct sock *sk, u32 unused)
 	/* Whoever lingers in close() looks at the state. */
 	if (!sock_flag(sk, SOCK_DEAD))
 		sk->sk_state_change(sk);
+	else if (sk->sk_state == TCP_FIN_WAIT2)
+		sovia_arm_orphan(sk);
 	sock_put(sk);
 }
 
@@ -199,6 +201,10 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 		if (READ_ONCE(conn->conn_seq) == msg->ref)
 			sovia_defer(sk, SOVIA_DEFER_REFUSE, msg->code);
 		break;
+	case SOVIA_URGENT:
+		sovia_update_window(sk, msg->window);
+		sovia_urgent_message(sk, msg->ref);
+		break;
 	case SOVIA_FIN:
 		sovia_update_window(sk, msg->window);
 		fin_message(conn);
@@ -240,7 +246,7 @@ const struct sovia_client sovia_sock_client = {
  * sovia_sk_timeout() - the socket's timer
  * @timer: sk_timer; its reference is consumed
  *
- * In SYN_SENT it is connect()'s, afterwards that of an orphan.
+ * In SYN_SENT it is connect()'s, then keepalive's, and at last that of an orphan.
  *
  * Context: softirq.
  */
@@ -253,8 +259,12 @@ void sovia_sk_timeout(struct timer_list *timer)
 		sk_reset_timer(sk, &sk->sk_timer, jiffies + HZ / 20);
 	else if (sk->sk_state == TCP_SYN_SENT)
 		sovia_connect_timeout(sk);
-	else if (sk->sk_state != TCP_CLOSE)
+	else if (sk->sk_state != TCP_CLOSE && sock_flag(sk, SOCK_DEAD))
 		sovia_orphan_timeout(sk);
+	else if (sk->sk_state != TCP_CLOSE && sovia_sk(sk)->await_data)
+		sovia_defer_timeout(sk);
+	else if (sk->sk_state != TCP_CLOSE)
+		sovia_alive_timeout(sk);
 	bh_unlock_sock(sk);
 	sock_put(sk);
 }

@@ -33,7 +33,7 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
 	struct sovia_net *snet = lane->link->snet;
 
-	lane->rx_count++;
+	WRITE_ONCE(lane->rx_time, jiffies);
 	if (sovia_lane_is_loop(lane)) {
 		sovia_stat_inc(snet, loop_rx_msgs);
 		sovia_stat_add(snet, loop_rx_bytes, msg->len);

@@ -119,7 +119,7 @@ static struct sk_buff *lane_next_loose(struct sovia_lane *lane)
 
 /* The order in which a connection's control messages make sense. */
 static const u8 ctl_order[] = {
-	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_FINACK, SOVIA_RESET,
+	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_FINACK, SOVIA_RESET,
 };
 
 static u8 ctl_first(const struct sovia_conn *conn)
@@ -168,6 +168,9 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 		break;
 	case SOVIA_WAKEUP:
 		sovia_stat_inc(lane->link->snet, wakeup_tx);
+		break;
+	case SOVIA_URGENT:
+		cb->ref = conn->urgent;
 		break;
 	case SOVIA_RESET:
 		cb->code = conn->code;

@@ -72,6 +72,7 @@ struct sovia_conn_key {
  * @ctl: control messages to send, SOVIA_CTL() bits
  * @ref: what ACCEPT answers
  * @code: why RESET
+ * @urgent: stream offset that URGENT speaks of
  * @conn_seq: lane number of the CONN we sent
  * @tx_wanted: tell the client when @txq runs low
  * @inflight: messages in @txq or posted and not completed; atomic because those
@@ -96,6 +97,7 @@ struct sovia_conn {
 	unsigned long		ctl;
 	u32			ref;
 	u32			code;
+	u32			urgent;
 	u32			conn_seq;
 	bool			tx_wanted;
 	atomic_t		inflight;
@@ -151,7 +153,7 @@ struct sovia_tx_cb {
  * @unacked: messages sent and not acknowledged, in order of their numbers
  * @ack_timer: sends what is unacknowledged when the lane falls idle, and
  *	retries what failed for want of memory
- * @rx_count: messages received, to notice that a lane is idle
+ * @rx_time: when the last message came, jiffies.  A hint for others.
  */
 struct sovia_lane {
 	struct sovia_link	*link;
@@ -170,7 +172,7 @@ struct sovia_lane {
 	struct sk_buff		*held;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;
-	u64			rx_count;
+	unsigned long		rx_time;
 };
 
 /**
@@ -275,6 +277,7 @@ void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
 void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb);
 bool sovia_conn_room(struct sovia_conn *conn, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
+void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
 void sovia_conn_purge(struct sovia_conn *conn);
 void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);

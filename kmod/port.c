@@ -159,12 +159,15 @@ void sovia_inherit_port(struct sock *child)
 	spin_unlock_bh(&bucket->lock);
 }
 
-/* How well a listener fits a connection to @addr; 0 not at all. */
-static int listener_score(const struct sock *sk, const struct in6_addr *addr)
+/* How well a listener fits a connection over the link @pair; 0 not at all. */
+static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
 {
+	const struct in6_addr *addr = &pair->local;
 	bool v4 = ipv6_addr_v4mapped(addr);
 
 	if (sk->sk_state != TCP_LISTEN)
+		return 0;
+	if (sk->sk_bound_dev_if && sk->sk_bound_dev_if != sovia_pair_device(sock_net(sk), pair))
 		return 0;
 	if (sk->sk_family == AF_INET) {
 		if (!v4)
@@ -195,17 +198,20 @@ struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair
 	struct sovia_port_bucket *bucket = port_bucket(snet, port);
 	struct sock *best = NULL;
 	struct sovia_sock *ss;
-	int score, high = 0;
+	int score, high = 0, equal = 0;
 
 	spin_lock_bh(&bucket->lock);
 	hlist_for_each_entry(ss, &bucket->socks, port_node) {
 		if (ss->inet.inet_num != port)
 			continue;
-		score = listener_score((struct sock *)ss, &pair->local);
-		if (score > high) {
-			high = score;
+		score = listener_score((struct sock *)ss, pair);
+		if (!score || score < high)
+			continue;
+		/* Of n that fit as well (SO_REUSEPORT) each one is taken with 1/n. */
+		equal = score == high ? equal + 1 : 1;
+		high = score;
+		if (equal == 1 || !(get_random_u32() % equal))
 			best = (struct sock *)ss;
-		}
 	}
 	if (best)
 		sock_hold(best);

@@ -14,6 +14,7 @@
  */
 #include <linux/sched/signal.h>
 #include <linux/poll.h>
+#include <linux/tcp.h>
 #include <net/inet_common.h>
 #include "sock.h"
 
@@ -22,7 +23,10 @@
 
 static u32 window_size(const struct sock *sk)
 {
-	return max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+	u32 clamp = READ_ONCE(sovia_sk(sk)->opt.window_clamp);
+	u32 size = max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+
+	return clamp ? min(size, clamp) : size;
 }
 
 /* Let the peer send up to what the buffer has room for; never less than before. */
@@ -62,16 +66,23 @@ void sovia_rx_open(struct sock *sk)
 bool sovia_rx_close(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	bool unread;
+	bool left;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rx_closed = true;
-	unread = ss->rcv_nxt != ss->copied;
+	left = ss->rcv_nxt != ss->copied;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	return unread;
+	return left;
 }
 
 /* ---- bottom half ----------------------------------------------------- */
+
+/* Remember when a payload came, if anybody wants to know. */
+static void stamp(const struct sock *sk, struct sk_buff *skb)
+{
+	if (sock_flag(sk, SOCK_RCVTSTAMP) || sock_flag(sk, SOCK_TIMESTAMPING_RX_SOFTWARE))
+		__net_timestamp(skb);
+}
 
 /* Copy a small payload behind the last one.  False if that is not possible. */
 static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
@@ -88,6 +99,7 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 	}
 	/* Cannot fail: the length has been checked against the message. */
 	skb_copy_bits(skb, sizeof(struct sovia_hdr), skb_put(tail, len), len);
+	stamp(sk, tail);
 	return true;
 }
 
@@ -98,6 +110,7 @@ static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 		return false;
 	__skb_pull(skb, sizeof(struct sovia_hdr));
 	SOVIA_RX_CB(skb)->off = 0;
+	stamp(sk, skb);
 	skb_set_owner_r(skb, sk);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
@@ -129,6 +142,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	if (!closed) {
 		bad = ss->rx_fin || sovia_before(conn->rx_adv, ss->rcv_nxt + msg->len);
 		if (!bad) {
+			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
 		}
@@ -148,22 +162,33 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 		return false;
 	}
 	sovia_update_window(sk, msg->window);
+	sk_incoming_cpu_update(sk);
 	sk->sk_data_ready(sk);
 	return taken;
 }
 
 /* ---- the program ----------------------------------------------------- */
 
+static u32 unread(const struct sock *sk)
+{
+	return READ_ONCE(sovia_sk(sk)->rcv_nxt) - READ_ONCE(sovia_sk(sk)->copied);
+}
+
 /**
  * sovia_inq() - SIOCINQ
  * @sk: the socket
  *
  * Context: any.
- * Return: bytes that the program can read.
+ * Return: bytes that the program can read, up to the urgent one.
  */
 int sovia_inq(struct sock *sk)
 {
-	return READ_ONCE(sovia_sk(sk)->rcv_nxt) - READ_ONCE(sovia_sk(sk)->copied);
+	const struct sovia_sock *ss = sovia_sk(sk);
+	u32 all = unread(sk), mark = READ_ONCE(ss->urg_pos) - READ_ONCE(ss->copied);
+
+	if (READ_ONCE(ss->urg_state) && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
+		return mark;
+	return all;
 }
 
 /*
@@ -193,29 +218,33 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
 	WRITE_ONCE(ss->copied, ss->copied + len);
+	sovia_urgent_passed(sk);
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	if (empty)
 		kfree_skb(skb);
 }
 
-/* Find the byte at stream offset @pos.  NULL if it has not come yet. */
-static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail)
+/*
+ * Find the byte at stream offset @pos.  NULL if it has not come yet.  With @skip,
+ * it is there but not to be returned.
+ */
+static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail, bool *skip)
 {
-	u32 skip = pos - sovia_sk(sk)->copied;
+	u32 before = pos - sovia_sk(sk)->copied;
 	struct sk_buff *skb, *found = NULL;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	skb_queue_walk(&sk->sk_receive_queue, skb) {
 		*off = SOVIA_RX_CB(skb)->off;
 		*avail = skb->len - *off;
-		if (skip < *avail) {
-			*off += skip;
-			*avail -= skip;
+		if (before < *avail) {
+			*off += before;
+			*avail = sovia_urgent_cut(sk, pos, *avail - before, skip);
 			found = skb;
 			break;
 		}
-		skip -= *avail;
+		before -= *avail;
 	}
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return found;
@@ -255,28 +284,32 @@ static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
 	remove_wait_queue(sk_sleep(sk), &wait);
 }
 
-static int recv_locked(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int flags,
+		       int target)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
-	int target = sock_rcvlowat(sk, flags & MSG_WAITALL, len);
 	u32 pos = ss->copied, off, avail;
 	struct sk_buff *skb;
 	int copied = 0, ret;
+	bool skip;
 
-	if (sk->sk_state == TCP_LISTEN)
-		return -ENOTCONN;
-	if (flags & MSG_OOB)
-		return -EOPNOTSUPP;
 	while (copied < len) {
-		skb = find_data(sk, pos, &off, &avail);
+		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
+		if (copied && sovia_at_mark(sk, pos))
+			break;
+		skb = find_data(sk, pos, &off, &avail, &skip);
 		if (skb) {
-			avail = min_t(size_t, avail, len - copied);
-			if (!(flags & MSG_TRUNC) && skb_copy_datagram_msg(skb, off, msg, avail))
-				return copied ? copied : -EFAULT;
+			if (!skip) {
+				avail = min_t(size_t, avail, len - copied);
+				ret = sink->give(sink, sk, skb, off, avail);
+				if (ret <= 0)
+					return copied ? copied : ret;
+				avail = ret;
+				copied += avail;
+			}
 			if (!(flags & MSG_PEEK))
 				consume(sk, skb, avail);
-			copied += avail;
 			pos += avail;
 			continue;
 		}
@@ -296,6 +329,69 @@ static int recv_locked(struct sock *sk, struct msghdr *msg, size_t len, int flag
 }
 
 /**
+ * sovia_recv() - read from the stream
+ * @sk: the socket
+ * @sink: where the data goes
+ * @len: bytes wanted
+ * @flags: MSG_DONTWAIT and MSG_PEEK count
+ * @target: bytes to wait for
+ *
+ * Context: process, may sleep; no locks.
+ * Return: bytes, 0 at the end of the stream, or a negative errno.
+ */
+int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target)
+{
+	int ret = -ENOTCONN;
+
+	lock_sock(sk);
+	if (sk->sk_state != TCP_LISTEN)
+		ret = recv_locked(sk, sink, len, flags, target);
+	if (ret > 0 && !(flags & MSG_PEEK))
+		tell_window(sk);
+	release_sock(sk);
+	return ret;
+}
+
+/**
+ * struct msg_sink - recvmsg()'s
+ * @sink: what sovia_recv() sees
+ * @msg: where the data goes
+ * @drop: MSG_TRUNC: it goes nowhere
+ * @last: the last buffer read from, with a reference, if its time is wanted
+ */
+struct msg_sink {
+	struct sovia_sink	sink;
+	struct msghdr		*msg;
+	bool			drop;
+	struct sk_buff		*last;
+};
+
+static int give_to_msg(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
+		       u32 off, u32 len)
+{
+	struct msg_sink *ms = container_of(sink, struct msg_sink, sink);
+
+	if (!ms->drop && skb_copy_datagram_msg(skb, off, ms->msg, len))
+		return -EFAULT;
+	if (skb->tstamp && ms->last != skb) {
+		kfree_skb(ms->last);
+		ms->last = skb_get(skb);
+	}
+	return len;
+}
+
+static int recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	int ret = -ENOTCONN;
+
+	lock_sock(sk);
+	if (sk->sk_state != TCP_LISTEN)
+		ret = sovia_recv_urgent(sk, msg, len, flags);
+	release_sock(sk);
+	return ret;
+}
+
+/**
  * sovia_recvmsg() - struct proto::recvmsg
  * @sk: the socket
  * @msg: where the data goes
@@ -309,21 +405,77 @@ static int recv_locked(struct sock *sk, struct msghdr *msg, size_t len, int flag
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		  int *addr_len)
 {
+	struct msg_sink ms = {
+		.sink = { .give = give_to_msg },
+		.msg = msg,
+		.drop = flags & MSG_TRUNC,
+	};
 	int ret;
 
 	if (unlikely(flags & MSG_ERRQUEUE))
 		return inet_recv_error(sk, msg, len, addr_len);
-	lock_sock(sk);
-	ret = recv_locked(sk, msg, len, flags);
-	if (ret > 0 && !(flags & MSG_PEEK))
-		tell_window(sk);
-	release_sock(sk);
+	if (unlikely(flags & MSG_OOB))
+		return recv_urgent(sk, msg, len, flags);
+	ret = sovia_recv(sk, &ms.sink, len, flags,
+			 sock_rcvlowat(sk, flags & MSG_WAITALL, min_t(size_t, len, INT_MAX)));
+	if (ms.last) {
+		sock_recv_timestamp(msg, sk, ms.last);
+		kfree_skb(ms.last);
+	}
+	if (ret >= 0 && READ_ONCE(sovia_sk(sk)->opt.inq)) {
+		int inq = sovia_inq(sk);
+
+		/* Something to read: the end of the stream. */
+		if (!inq && sock_flag(sk, SOCK_DONE))
+			inq = 1;
+		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
+	}
 	return ret;
 }
 
+/**
+ * sovia_set_rcvlowat() - struct proto_ops::set_rcvlowat
+ * @sk: the socket
+ * @val: SO_RCVLOWAT, not negative
+ *
+ * A mark beyond the window would never be reached, so the buffer grows with it,
+ * or the mark shrinks where the program has fixed the buffer.
+ *
+ * Context: process, socket lock held.
+ * Return: 0.
+ */
+int sovia_set_rcvlowat(struct sock *sk, int val)
+{
+	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
+
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		most = sk->sk_rcvbuf;
+	val = min(val, most / 2);
+	WRITE_ONCE(sk->sk_rcvlowat, val ? : 1);
+	if (val > sk->sk_rcvbuf / 2) {
+		spin_lock_bh(&sk->sk_receive_queue.lock);
+		WRITE_ONCE(sk->sk_rcvbuf, val * 2);
+		if (sovia_sk(sk)->rx_open)
+			advance_window(sk);
+		spin_unlock_bh(&sk->sk_receive_queue.lock);
+		if (sovia_sk(sk)->conn.key.link)
+			tell_window(sk);
+	}
+	sk->sk_data_ready(sk);
+	return 0;
+}
+
+/* Enough for the low-water mark, or all that the peer may send. */
 static bool readable(struct sock *sk)
 {
-	return sovia_inq(sk) >= sock_rcvlowat(sk, 0, INT_MAX);
+	const struct sovia_sock *ss = sovia_sk(sk);
+	u32 target = sock_rcvlowat(sk, 0, INT_MAX), have = unread(sk);
+
+	/* The urgent byte is not for reading, unless it is asked for inline. */
+	if (sovia_at_mark(sk, READ_ONCE(ss->copied)) && !sock_flag(sk, SOCK_URGINLINE))
+		return have > target;
+	return have >= target ||
+	       (have && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
 }
 
 /* Writable, or woken when it is. */
@@ -362,7 +514,7 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 	/* Pairs with the release in sovia_state_event(). */
 	state = smp_load_acquire(&sk->sk_state);
 	if (state == TCP_LISTEN)
-		return list_empty_careful(&sovia_sk(sk)->accept_q) ? 0 : EPOLLIN | EPOLLRDNORM;
+		return sovia_acceptable(sk) ? EPOLLIN | EPOLLRDNORM : 0;
 
 	shutdown = READ_ONCE(sk->sk_shutdown);
 	if (shutdown == SHUTDOWN_MASK || state == TCP_CLOSE)
@@ -372,6 +524,8 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 	if (state != TCP_SYN_SENT) {
 		if (readable(sk))
 			mask |= EPOLLIN | EPOLLRDNORM;
+		if (READ_ONCE(sovia_sk(sk)->urg_state) == SOVIA_URG_HERE)
+			mask |= EPOLLPRI;
 		mask |= poll_write(sk);
 	}
 	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))

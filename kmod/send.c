@@ -10,6 +10,8 @@
  * completed; its destructor (sock_wfree) wakes the writer.
  */
 #include <linux/sched/signal.h>
+#include <net/inet_common.h>
+#include "compat/splice.h"
 #include "sock.h"
 
 /* A payload that starts up to this size lies behind the header. */
@@ -44,6 +46,11 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
 	int used = sk_wmem_alloc_get(sk);
 	int size = READ_ONCE(sk->sk_sndbuf);
 
+	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
+
+	/* As TCP: a writer is woken when half of the mark is free. */
+	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
+		return false;
 	return wake ? used <= size - size / 3 : used < size;
 }
 
@@ -115,7 +122,7 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 /* Would the message gain from waiting for more? */
 static bool held_back(const struct sovia_sock *ss)
 {
-	return (ss->cork || ss->more) && !ss->flush;
+	return (ss->opt.cork || ss->more) && !ss->flush;
 }
 
 /* Have the peer acknowledge often enough to keep the writer going. */
@@ -164,7 +171,7 @@ static bool may_go(struct sock *sk, struct sk_buff *skb, u32 full)
 		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
 		return false;
 	}
-	return sovia_conn_room(&ss->conn, small && !ss->nodelay);
+	return sovia_conn_room(&ss->conn, small && !ss->opt.nodelay);
 }
 
 /**
@@ -233,6 +240,15 @@ static int append_linear(struct sk_buff *skb, struct iov_iter *from, int len)
 	return len;
 }
 
+/* A message has grown by @len bytes of pages. */
+static void charge(struct sock *sk, struct sk_buff *skb, int len)
+{
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
+	refcount_add(len, &sk->sk_wmem_alloc);
+}
+
 /* Append to the pages of a message; 0 if it has no room for another one. */
 static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int len,
 		       int max_frags)
@@ -256,23 +272,55 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 		skb_fill_page_desc(skb, i, pfrag->page, pfrag->offset, len);
 	}
 	pfrag->offset += len;
-	skb->len += len;
-	skb->data_len += len;
-	skb->truesize += len;
-	refcount_add(len, &sk->sk_wmem_alloc);
+	charge(sk, skb, len);
+	return len;
+}
+
+/* Pages that somebody lends us, with their references. */
+static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int len,
+			  int max_frags)
+{
+	int i = skb_shinfo(skb)->nr_frags;
+	struct page *page;
+	size_t off;
+
+	if (i >= max_frags)
+		return 0;
+	len = iov_iter_get_pages2(from, &page, len, 1, &off);
+	if (len <= 0)
+		return len ? len : -EIO;
+	if (!sendpage_ok(page)) {
+		/* Slab memory has no references to take: copy it. */
+		put_page(page);
+		iov_iter_revert(from, len);
+		return append_page(sk, skb, from, len, max_frags);
+	}
+	if (skb_can_coalesce(skb, i, page, off)) {
+		skb_frag_size_add(&skb_shinfo(skb)->frags[i - 1], len);
+		put_page(page);
+	} else {
+		skb_fill_page_desc(skb, i, page, off, len);
+	}
+	/* Others may write to them until they are sent. */
+	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
+	charge(sk, skb, len);
 	return len;
 }
 
 /* Append to a message; 0 if it is full, or a negative errno. */
-static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int full)
+static int append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, int full)
 {
+	bool lent = (msg->msg_flags & MSG_SPLICE_PAGES) && iov_iter_is_bvec(&msg->msg_iter);
+	struct iov_iter *from = &msg->msg_iter;
 	struct sovia_sock *ss = sovia_sk(sk);
 	int len = min_t(size_t, full - (int)skb->len, iov_iter_count(from));
 	int room = skb_is_nonlinear(skb) ? 0 : skb_tailroom(skb);
 
 	if (len <= 0)
 		return 0;
-	if (room)
+	if (lent)
+		len = append_spliced(sk, skb, from, len, sovia_conn_max_frags(&ss->conn));
+	else if (room)
 		len = append_linear(skb, from, min(len, room));
 	else
 		len = append_page(sk, skb, from, len, sovia_conn_max_frags(&ss->conn));
@@ -285,11 +333,11 @@ static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, i
 }
 
 /* The message to append to: the last one, or a new one. */
-static struct sk_buff *tail_message(struct sock *sk, size_t left)
+static struct sk_buff *tail_message(struct sock *sk, size_t linear)
 {
 	struct sk_buff *skb;
 
-	skb = sovia_msg_alloc(left <= SOVIA_LINEAR ? left : 0, sk->sk_allocation);
+	skb = sovia_msg_alloc(linear <= SOVIA_LINEAR ? linear : 0, sk->sk_allocation);
 	if (!skb)
 		return NULL;
 	SOVIA_TX_CB(skb)->type = SOVIA_DATA;
@@ -326,25 +374,36 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, long *timeo)
 	int len;
 
 	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full) {
-		len = append(sk, skb, &msg->msg_iter, full);
+		len = append(sk, skb, msg, full);
 		if (len)
 			return len;
 	}
 	if (!sk_stream_memory_free(sk))
 		return wait_for_memory(sk, timeo);
-	skb = tail_message(sk, msg_data_left(msg));
+	skb = tail_message(sk, msg->msg_flags & MSG_SPLICE_PAGES ? 0 : msg_data_left(msg));
 	if (!skb)
 		return -ENOBUFS;
-	len = append(sk, skb, &msg->msg_iter, full);
+	len = append(sk, skb, msg, full);
 	if (len <= 0)
 		drop_empty_tail(sk);
 	return len;
 }
 
+/* MSG_FASTOPEN: sendto() connects.  No data rides on CONN, as with TCP's first one. */
+static int connect_to(struct sock *sk, struct msghdr *msg)
+{
+	return __inet_stream_connect(sk->sk_socket, msg->msg_name, msg->msg_namelen,
+				     msg->msg_flags & MSG_DONTWAIT ? O_NONBLOCK : 0, 1);
+}
+
 static int check_sendable(struct sock *sk, struct msghdr *msg, long *timeo)
 {
-	if (msg->msg_flags & MSG_OOB)
-		return -EOPNOTSUPP;
+	if (msg->msg_flags & MSG_FASTOPEN) {
+		int err = connect_to(sk, msg);
+
+		if (err)
+			return err;
+	}
 	if ((1 << sk->sk_state) & ~(TCPF_ESTABLISHED | TCPF_CLOSE_WAIT)) {
 		int err = sk_stream_wait_connect(sk, timeo);
 
@@ -387,12 +446,16 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 			break;
 		}
 		copied += ret;
-		push_full(sk, full);
+		/* The news of an urgent byte has to go before the byte. */
+		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
+			push_full(sk, full);
 		if (sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN)) {
 			err = -EPIPE;
 			break;
 		}
 	}
+	if (copied && (msg->msg_flags & MSG_OOB))
+		sovia_send_urgent(sk);
 	sovia_push(sk);
 	if (copied)
 		return copied;

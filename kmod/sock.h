@@ -11,8 +11,12 @@
  *	send.c		from the program to the lane
  *	recv.c		from the lane to the program
  *	close.c		shutdown, close, FIN and RESET
+ *	urgent.c	urgent data
+ *	alive.c		keepalive and TCP_USER_TIMEOUT
  *	control.c	control messages of the peer
- *	sockopt.c	options
+ *	sockopt.c	options and ioctls
+ *	tcpopt.c	options of IPPROTO_TCP
+ *	splice.c	pages from and to pipes
  */
 #ifndef _SOVIA_SOCK_H
 #define _SOVIA_SOCK_H
@@ -24,9 +28,6 @@
 #include "link.h"
 #include "net.h"
 #include "state.h"
-
-/* What SO_PROTOCOL answers and what tells our sockets from TCP's. */
-#define SOVIA_SK_PROTOCOL	254
 
 /* What happens to a socket in softirq or in the connection thread. */
 enum sovia_deferred {
@@ -41,6 +42,59 @@ enum sovia_deferred {
 	SOVIA_DEFER_COUNT
 };
 
+/* States of the urgent mark: see urgent.c. */
+enum sovia_urgent {
+	SOVIA_URG_NONE,
+	SOVIA_URG_EXPECTED,
+	SOVIA_URG_HERE,
+	SOVIA_URG_TAKEN,
+};
+
+/* As TCP's TCP_CA_NAME_MAX. */
+#define SOVIA_CA_NAME_MAX	16
+
+/**
+ * struct sovia_opts - what TCP's options have set; 0 is the default
+ * @nodelay: TCP_NODELAY
+ * @cork: TCP_CORK
+ * @no_quickack: TCP_QUICKACK was switched off; has no effect
+ * @inq: TCP_INQ
+ * @fastopen_connect: TCP_FASTOPEN_CONNECT; has no effect
+ * @keepcnt: TCP_KEEPCNT
+ * @syncnt: TCP_SYNCNT
+ * @defer_accept: TCP_DEFER_ACCEPT, as the number of SYN-ACKs TCP would send
+ * @maxseg: TCP_MAXSEG; has no effect but in getsockopt()
+ * @keepidle: TCP_KEEPIDLE, seconds
+ * @keepintvl: TCP_KEEPINTVL, seconds
+ * @linger2: TCP_LINGER2, seconds, or -1
+ * @user_timeout: TCP_USER_TIMEOUT, milliseconds
+ * @window_clamp: TCP_WINDOW_CLAMP, bytes
+ * @notsent_lowat: TCP_NOTSENT_LOWAT, bytes
+ * @fastopen: TCP_FASTOPEN; has no effect
+ * @congestion: TCP_CONGESTION; has no effect
+ *
+ * A child has its listener's.  Socket lock.
+ */
+struct sovia_opts {
+	bool	nodelay;
+	bool	cork;
+	bool	no_quickack;
+	bool	inq;
+	bool	fastopen_connect;
+	u8	keepcnt;
+	u8	syncnt;
+	u8	defer_accept;
+	u16	maxseg;
+	u16	keepidle;
+	u16	keepintvl;
+	s16	linger2;
+	u32	user_timeout;
+	u32	window_clamp;
+	u32	notsent_lowat;
+	u32	fastopen;
+	char	congestion[SOVIA_CA_NAME_MAX];
+};
+
 /**
  * struct sovia_sock - an AF_SOVIA socket
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
@@ -49,6 +103,7 @@ enum sovia_deferred {
  * @port_bound: it is there.  Socket lock.
  * @accept_q: listener: children ready for accept().  Socket lock.
  * @accept_node: child: in its listener's @accept_q.  The listener's socket lock.
+ * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, done when the owner releases the socket
  * @deferred_arg: argument of each of them
  * @snd_lim: stream offset up to which the peer lets us send.  Written by the
@@ -58,8 +113,7 @@ enum sovia_deferred {
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
  * @fin_sent: our FIN is on its way.  Socket lock.
- * @nodelay: TCP_NODELAY.  Socket lock.
- * @cork: TCP_CORK.  Socket lock.
+ * @opt: options
  * @more: the last send said MSG_MORE.  Socket lock.
  * @flush: the cork has lasted long enough.  Socket lock.
  * @connect_deadline: connect() gives up then, jiffies.  Socket lock.
@@ -71,10 +125,18 @@ enum sovia_deferred {
  * @rx_open: data may come
  * @rx_fin: the peer said FIN, no data may come
  * @rx_closed: the program closed the socket, data is refused
- * @orphan_acked: conn.acked when the orphan timer looked last
+ * @urg_state: enum sovia_urgent
+ * @urg_byte: the urgent byte once it is there
+ * @urg_pos: its stream offset
+ * @urg_drop: the reader leaves out the byte at @urg_drop_pos, an older mark
+ * @urg_drop_pos: see above
+ * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
+ * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
+ * @probes: keepalive probes that nobody has answered.  Socket lock.
+ * @probe_time: when the last one was sent, jiffies.  Socket lock.
  * @inet6: IPv6's part
  *
- * From @rcv_nxt to @rx_closed protected by sk_receive_queue.lock.
+ * From @rcv_nxt to @urg_drop_pos protected by sk_receive_queue.lock.
  *
  * Life: socket() or a CONN makes it; close() orphans it; it is destroyed (its
  * last own reference dropped) when it is both orphaned and CLOSE, and freed after
@@ -87,6 +149,7 @@ struct sovia_sock {
 	bool			port_bound;
 	struct list_head	accept_q;
 	struct list_head	accept_node;
+	bool			await_data;
 	unsigned long		deferred;
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
 	u32			snd_lim;
@@ -94,8 +157,7 @@ struct sovia_sock {
 	u32			snd_unasked;
 	u32			snd_queued;
 	bool			fin_sent;
-	bool			nodelay;
-	bool			cork;
+	struct sovia_opts	opt;
 	bool			more;
 	bool			flush;
 	unsigned long		connect_deadline;
@@ -107,7 +169,15 @@ struct sovia_sock {
 	bool			rx_open;
 	bool			rx_fin;
 	bool			rx_closed;
-	s64			orphan_acked;
+	u8			urg_state;
+	u8			urg_byte;
+	u32			urg_pos;
+	bool			urg_drop;
+	u32			urg_drop_pos;
+	s64			seen_acked;
+	unsigned long		seen_time;
+	unsigned int		probes;
+	unsigned long		probe_time;
 	struct ipv6_pinfo	inet6;	/* must be last: see inet6_sk_generic() */
 };
 
@@ -120,6 +190,16 @@ struct sovia_rx_cb {
 };
 
 #define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)
+
+/**
+ * struct sovia_sink - where received data goes
+ * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
+ *	taken, 0 or a negative errno if none can be.
+ */
+struct sovia_sink {
+	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
+		    u32 off, u32 len);
+};
 
 static inline struct sovia_sock *sovia_sk(const struct sock *sk)
 {
@@ -139,6 +219,7 @@ void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
 void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
 
 /* addr.c */
+int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
 
@@ -161,6 +242,8 @@ void sovia_connect_timeout(struct sock *sk);
 /* listen.c */
 int sovia_listen(struct socket *sock, int backlog);
 struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
+bool sovia_acceptable(struct sock *sk);
+void sovia_defer_timeout(struct sock *child);
 void sovia_listen_stop(struct sock *sk);
 void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
@@ -176,6 +259,8 @@ void sovia_cork_timeout(struct timer_list *timer);
 int sovia_outq(const struct sock *sk);
 
 /* recv.c */
+int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
+int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		  int *addr_len);
 bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
@@ -184,6 +269,10 @@ void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
+
+/* splice.c */
+ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			  size_t len, unsigned int flags);
 
 /* close.c */
 void sovia_close(struct sock *sk, long timeout);
@@ -197,6 +286,23 @@ void sovia_discard_child(struct sock *child);
 void sovia_orphan_timeout(struct sock *sk);
 void sovia_arm_orphan(struct sock *sk);
 
+/* urgent.c */
+void sovia_urgent_message(struct sock *sk, u32 pos);
+void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
+u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
+void sovia_urgent_passed(struct sock *sk);
+bool sovia_at_mark(const struct sock *sk, u32 pos);
+int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+void sovia_send_urgent(struct sock *sk);
+
+/* alive.c */
+unsigned long sovia_keepidle(const struct sock *sk);
+unsigned long sovia_keepintvl(const struct sock *sk);
+unsigned int sovia_keepcnt(const struct sock *sk);
+void sovia_alive_start(struct sock *sk);
+void sovia_alive_timeout(struct sock *sk);
+void sovia_keepalive(struct sock *sk, int on);
+
 /* control.c */
 void sovia_update_window(struct sock *sk, u32 window);
 void sovia_release_cb(struct sock *sk);
@@ -209,5 +315,10 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,
 		     int __user *optlen);
 int sovia_ioctl_value(struct sock *sk, int cmd, int *value);
+
+/* tcpopt.c */
+int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int optlen);
+int sovia_get_tcp(struct sock *sk, int optname, char __user *optval, int __user *optlen);
+unsigned int sovia_retry_seconds(unsigned int retries);
 
 #endif /* _SOVIA_SOCK_H */

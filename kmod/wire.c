@@ -28,6 +28,7 @@ static const struct {
 	[SOVIA_REFUSE]	= { .known = true, .ports = true },
 	[SOVIA_RESET]	= { .known = true, .ports = true },
 	[SOVIA_PROBE]	= { .known = true },
+	[SOVIA_URGENT]	= { .known = true, .ports = true },
 };
 
 /**

@@ -16,7 +16,7 @@
  * @sport: the sender's port
  * @dport: the receiver's port
  * @window: stream offset limit
- * @ref: number of the message answered
+ * @ref: number of the message answered, or a stream offset
  * @code: enum sovia_code
  */
 struct sovia_msg {

@@ -22,7 +22,8 @@
  *		this message may send, modulo 2^32.  It never moves backwards.
  *	sport,	ports of the connection; 0 in ACK and PROBE, which belong to
  *	dport	the lane.
- *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.
+ *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.  URGENT:
+ *		offset of the urgent byte in the sender's stream.
  *	code	REFUSE and RESET: enum sovia_code.
  *
  * Types
@@ -31,6 +32,7 @@
  *	WAKEUP	the window opened	RESET	the connection is gone
  *	CONN	open a connection	ACCEPT	it is open
  *	REFUSE	it is not		PROBE	is the lane alive?
+ *	URGENT	a byte of the stream is urgent
  *
  *	The structs have no padding; every field is naturally aligned.
  *
@@ -64,6 +66,7 @@ enum sovia_type {
 	SOVIA_REFUSE	= 8,
 	SOVIA_RESET	= 9,
 	SOVIA_PROBE	= 10,
+	SOVIA_URGENT	= 11,
 	SOVIA_TYPE_COUNT
 };
 
@@ -94,7 +97,7 @@ enum sovia_code {
  * @sport: port of the sender's socket
  * @dport: port of the receiver's socket
  * @window: stream offset up to which the receiver may send
- * @ref: number of the message that this one answers
+ * @ref: number of the message that this one answers, or a stream offset
  * @code: enum sovia_code
  */
 struct sovia_hdr {

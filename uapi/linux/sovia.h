@@ -10,6 +10,10 @@
  *	Any other type answers ESOCKTNOSUPPORT, any other protocol
  *	EPROTONOSUPPORT.
  *
+ *	socket(AF_INET or AF_INET6, SOCK_STREAM, SOVIAPROTO_INET) opens the same
+ *	kind of socket.  These are the numbers that SO_DOMAIN and SO_PROTOCOL
+ *	answer, so that a program can open another socket like one that it has.
+ *
  * Family number
  *	Linux has no number left for a family of a module (AF_MAX is fixed when
  *	the kernel is built), so AF_SOVIA borrows one that Linux no longer
@@ -26,8 +30,14 @@
  *
  * Options
  *	SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6 options are those of the kernel.
- *	IPPROTO_TCP options TCP_NODELAY, TCP_CORK, TCP_INFO, TCP_MAXSEG (read
- *	only) and TCP_QUICKACK are understood; any other answers ENOPROTOOPT.
+ *	SO_ZEROCOPY answers EOPNOTSUPP.  Of IPPROTO_TCP, these have an effect:
+ *	TCP_NODELAY, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
+ *	TCP_USER_TIMEOUT, TCP_SYNCNT, TCP_LINGER2, TCP_DEFER_ACCEPT,
+ *	TCP_WINDOW_CLAMP, TCP_NOTSENT_LOWAT, TCP_INQ and, to read, TCP_INFO.
+ *	These are checked and remembered only: TCP_MAXSEG, TCP_QUICKACK,
+ *	TCP_CONGESTION, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT,
+ *	TCP_THIN_LINEAR_TIMEOUTS and TCP_THIN_DUPACK.  TCP_ULP knows no name.
+ *	Any other answers ENOPROTOOPT.
  *
  * TCP_INFO
  *	tcpi_state, tcpi_options (0), tcpi_rto (0), tcpi_snd_mss, tcpi_rcv_mss,
@@ -54,5 +64,8 @@
 /* Protocols of socket(AF_SOVIA, SOCK_STREAM, protocol). */
 #define SOVIAPROTO_V4		0	/* addresses are struct sockaddr_in */
 #define SOVIAPROTO_V6		1	/* addresses are struct sockaddr_in6 */
+
+/* The protocol of socket(AF_INET or AF_INET6, SOCK_STREAM, protocol). */
+#define SOVIAPROTO_INET		254
 
 #endif /* _UAPI_LINUX_SOVIA_H */

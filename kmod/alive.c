@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Is the peer still there: SO_KEEPALIVE and TCP_USER_TIMEOUT.
+ *
+ * The lane is probed for all its sockets and ends when its peer is silent (see
+ * link.c); this is for programs that want to know sooner, or by their own
+ * numbers.  Whatever comes over the lane proves that the peer's kernel lives,
+ * which is all that TCP's keepalive proves.  A probe is a WAKEUP, which says
+ * nothing new about the window: it has the lane acknowledge, and a peer that has
+ * forgotten the connection answer with RESET.
+ *
+ * One timer, sk_timer, from ESTABLISHED on until close() takes it for the orphan.
+ */
+#include <net/tcp.h>
+#include "sock.h"
+
+/* A user timeout is noticed at most this part of it late. */
+#define SOVIA_TIMEOUT_PARTS	8
+
+/**
+ * sovia_keepidle() - how long a connection is silent before the first probe
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: jiffies.
+ */
+unsigned long sovia_keepidle(const struct sock *sk)
+{
+	unsigned int val = READ_ONCE(sovia_sk(sk)->opt.keepidle);
+
+	return val ? val * HZ : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_time);
+}
+
+/**
+ * sovia_keepintvl() - time between probes
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: jiffies.
+ */
+unsigned long sovia_keepintvl(const struct sock *sk)
+{
+	unsigned int val = READ_ONCE(sovia_sk(sk)->opt.keepintvl);
+
+	return val ? val * HZ : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_intvl);
+}
+
+/**
+ * sovia_keepcnt() - probes without an answer after which the peer is dead
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: the number.
+ */
+unsigned int sovia_keepcnt(const struct sock *sk)
+{
+	unsigned int val = READ_ONCE(sovia_sk(sk)->opt.keepcnt);
+
+	return val ? val : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_probes);
+}
+
+static bool wanted(const struct sock *sk)
+{
+	return sock_flag(sk, SOCK_KEEPOPEN) || sovia_sk(sk)->opt.user_timeout;
+}
+
+/**
+ * sovia_alive_start() - begin to watch the peer, if the options ask for it
+ * @sk: in any state
+ *
+ * Context: socket lock held.
+ */
+void sovia_alive_start(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT)) || !wanted(sk))
+		return;
+	ss->probes = 0;
+	ss->seen_acked = atomic64_read(&ss->conn.acked);
+	ss->seen_time = jiffies;
+	sk_reset_timer(sk, &sk->sk_timer, jiffies + 1);
+}
+
+/**
+ * sovia_keepalive() - struct proto::keepalive
+ * @sk: in any state
+ * @on: SO_KEEPALIVE; in SOCK_KEEPOPEN afterwards only
+ *
+ * Context: socket lock held.
+ */
+void sovia_keepalive(struct sock *sk, int on)
+{
+	/* The flag changes after us, and the timer looks at it when it fires. */
+	sock_valbool_flag(sk, SOCK_KEEPOPEN, on);
+	sovia_alive_start(sk);
+}
+
+/* What is left of TCP_USER_TIMEOUT, or 0 if it is over. */
+static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	s64 acked = atomic64_read(&ss->conn.acked);
+	unsigned long gone;
+
+	if (!sovia_outq(sk) || acked != ss->seen_acked) {
+		ss->seen_acked = acked;
+		ss->seen_time = jiffies;
+	}
+	gone = jiffies - ss->seen_time;
+	return gone < timeout ? min(timeout - gone, timeout / SOVIA_TIMEOUT_PARTS + 1) : 0;
+}
+
+/* Time until the next look at a silent peer; probes it.  0 if it is dead. */
+static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	unsigned long idle = jiffies - READ_ONCE(ss->conn.key.link->lane.rx_time);
+
+	/* Data on its way is as good as a probe. */
+	if (idle < sovia_keepidle(sk) || sovia_outq(sk)) {
+		ss->probes = 0;
+		return max_t(long, sovia_keepidle(sk) - idle, HZ);
+	}
+	if (ss->probes && jiffies - ss->probe_time < sovia_keepintvl(sk))
+		return sovia_keepintvl(sk) - (jiffies - ss->probe_time);
+	if (user_timeout ? ss->probes && idle >= user_timeout :
+			   ss->probes >= sovia_keepcnt(sk))
+		return 0;
+	ss->probes++;
+	ss->probe_time = jiffies;
+	sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
+	return sovia_keepintvl(sk);
+}
+
+/**
+ * sovia_alive_timeout() - the timer of a connection that its program has open
+ * @sk: connected
+ *
+ * Context: softirq, socket lock held and not owned by a process.
+ */
+void sovia_alive_timeout(struct sock *sk)
+{
+	unsigned long user = msecs_to_jiffies(sovia_sk(sk)->opt.user_timeout);
+	unsigned long left = MAX_JIFFY_OFFSET;
+
+	if (!wanted(sk))
+		return;
+	if (user)
+		left = user_time_left(sk, user);
+	if (left && sock_flag(sk, SOCK_KEEPOPEN))
+		left = min(left, keepalive_left(sk, user));
+	if (left)
+		sk_reset_timer(sk, &sk->sk_timer, jiffies + left);
+	else
+		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* 6.5 replaced sendpage by a message flag, which older kernels do not have. */
+#ifndef _SOVIA_COMPAT_SPLICE_H
+#define _SOVIA_COMPAT_SPLICE_H
+
+#include <linux/socket.h>
+#include <linux/version.h>
+#include <net/sock.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define SOVIA_HAS_SENDPAGE
+#ifndef MSG_SPLICE_PAGES
+/* Ours alone here; stable kernels have it as well, without using it. */
+#define MSG_SPLICE_PAGES	0x8000000
+#endif
+
+int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, int flags);
+
+#define SOVIA_PROTO_SENDPAGE	.sendpage = sovia_sendpage,
+#define SOVIA_OPS_SENDPAGE	.sendpage = inet_sendpage,
+#else
+#define SOVIA_PROTO_SENDPAGE
+#define SOVIA_OPS_SENDPAGE
+#endif
+
+#endif /* _SOVIA_COMPAT_SPLICE_H */

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages instead of bytes: splice(), sendfile() and their like.
+ *
+ * On the way in, the pages in which a payload arrived go into the pipe; on the way
+ * out, the pages of a file or pipe become fragments of messages (see send.c).
+ * Kernels before 6.5 hand such pages over one by one with sendpage, later ones as
+ * a message with MSG_SPLICE_PAGES; both end in sovia_sendmsg().
+ */
+#include <linux/uio.h>
+#include "compat/splice.h"
+#include "sock.h"
+
+/* struct sovia_sink::give of splice(). */
+struct pipe_sink {
+	struct sovia_sink	sink;
+	struct pipe_inode_info	*pipe;
+	unsigned int		flags;
+};
+
+static int give_to_pipe(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
+			u32 off, u32 len)
+{
+	struct pipe_sink *ps = container_of(sink, struct pipe_sink, sink);
+
+	return skb_splice_bits(skb, sk, off, ps->pipe, len, ps->flags);
+}
+
+/**
+ * sovia_splice_read() - struct proto_ops::splice_read
+ * @sock: the socket
+ * @ppos: must be at 0: a socket has no position
+ * @pipe: where to, locked by the caller
+ * @len: bytes wanted
+ * @flags: SPLICE_F_*; whether to wait says the file, as with TCP
+ *
+ * Context: process, may sleep; no socket locks.
+ * Return: bytes, 0 at the end of the stream, or a negative errno.
+ */
+ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
+			  size_t len, unsigned int flags)
+{
+	struct pipe_sink ps = {
+		.sink = { .give = give_to_pipe },
+		.pipe = pipe,
+		.flags = flags,
+	};
+	int nonblock = sock->file->f_flags & O_NONBLOCK ? MSG_DONTWAIT : 0;
+
+	if (*ppos)
+		return -ESPIPE;
+	return sovia_recv(sock->sk, &ps.sink, min_t(size_t, len, INT_MAX), nonblock, 1);
+}
+
+#ifdef SOVIA_HAS_SENDPAGE
+/**
+ * sovia_sendpage() - struct proto::sendpage
+ * @sk: the socket
+ * @page: the caller's
+ * @offset: where the data begins in it
+ * @size: bytes
+ * @flags: MSG_*
+ *
+ * Context: process, may sleep; no locks.
+ * Return: bytes taken, or a negative errno.
+ */
+int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, int flags)
+{
+	struct bio_vec bvec = {
+		.bv_page = page,
+		.bv_offset = offset,
+		.bv_len = size,
+	};
+	struct msghdr msg = { .msg_flags = flags | MSG_SPLICE_PAGES };
+
+	if (flags & MSG_SENDPAGE_NOTLAST)
+		msg.msg_flags |= MSG_MORE;
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
+	return sovia_sendmsg(sk, &msg, size);
+}
+#endif

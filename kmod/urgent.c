@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Urgent data, with TCP's meaning: one byte of the stream is marked, and the
+ * news of it overtakes the data.
+ *
+ * The sender's URGENT message carries the byte's stream offset.  It is a control
+ * message, so it needs no window, and it leaves before the byte does.  There is
+ * one mark at a time; a later one turns the byte of the earlier one into ordinary
+ * data, unless the reader stands right before it: then the byte is left out.
+ *
+ * States of the mark: NONE, then EXPECTED with the URGENT message, HERE with the
+ * byte, TAKEN when recv(MSG_OOB) has had it, and NONE again when the reader has
+ * passed it.
+ */
+#include "sock.h"
+
+/**
+ * sovia_urgent_message() - URGENT came
+ * @sk: the socket
+ * @pos: stream offset of the urgent byte
+ *
+ * Context: the lane's bottom half, one at a time; no socket lock.
+ */
+void sovia_urgent_message(struct sock *sk, u32 pos)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool news = false;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	/* What has arrived cannot become urgent any more, nor can an older mark. */
+	if (ss->rx_open && !ss->rx_closed && !sovia_before(pos, ss->rcv_nxt) &&
+	    (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
+		ss->urg_drop = ss->urg_state && ss->urg_pos == ss->copied &&
+			       ss->copied != ss->rcv_nxt && !sock_flag(sk, SOCK_URGINLINE);
+		ss->urg_drop_pos = ss->urg_pos;
+		ss->urg_pos = pos;
+		WRITE_ONCE(ss->urg_state, SOVIA_URG_EXPECTED);
+		news = true;
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (!news)
+		return;
+	read_lock(&sk->sk_callback_lock);
+	if (!sock_flag(sk, SOCK_DEAD))
+		sk_send_sigurg(sk);
+	read_unlock(&sk->sk_callback_lock);
+	/* A reader stops at the mark, and poll may have to say that it is there. */
+	sk->sk_data_ready(sk);
+}
+
+/**
+ * sovia_urgent_data() - a payload is about to be queued: is the byte in it
+ * @sk: the socket
+ * @skb: the message, header still in front
+ * @len: payload bytes
+ *
+ * Context: the lane's bottom half, sk_receive_queue.lock held.
+ */
+void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 off = ss->urg_pos - ss->rcv_nxt;
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (ss->urg_state != SOVIA_URG_EXPECTED || off >= len)
+		return;
+	skb_copy_bits(skb, sizeof(struct sovia_hdr) + off, &ss->urg_byte, 1);
+	WRITE_ONCE(ss->urg_state, SOVIA_URG_HERE);
+}
+
+/**
+ * sovia_urgent_cut() - how an ordinary read has to respect the mark
+ * @sk: the socket
+ * @pos: stream offset of the read
+ * @avail: bytes there, at least 1
+ * @skip: set if the byte at @pos is not to be returned
+ *
+ * Context: socket lock and sk_receive_queue.lock held.
+ * Return: bytes that may be read (or skipped) in one go.
+ */
+u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+	u32 off = ss->urg_pos - pos;
+
+	*skip = false;
+	if (ss->urg_drop && ss->urg_drop_pos == pos) {
+		*skip = true;
+		return 1;
+	}
+	if (likely(!ss->urg_state) || off >= avail)
+		return avail;
+	if (off)
+		return off;
+	if (sock_flag(sk, SOCK_URGINLINE))
+		return avail;
+	*skip = true;
+	return 1;
+}
+
+/**
+ * sovia_urgent_passed() - the reader has moved on
+ * @sk: the socket
+ *
+ * Context: socket lock and sk_receive_queue.lock held.
+ */
+void sovia_urgent_passed(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	ss->urg_drop = false;
+	if (ss->urg_state && sovia_before(ss->urg_pos, ss->copied))
+		WRITE_ONCE(ss->urg_state, SOVIA_URG_NONE);
+}
+
+/**
+ * sovia_at_mark() - does the urgent byte come next
+ * @sk: the socket
+ * @pos: stream offset of a read
+ *
+ * Context: any; without the socket lock the answer is a hint.
+ * Return: true if so.
+ */
+bool sovia_at_mark(const struct sock *sk, u32 pos)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	return READ_ONCE(ss->urg_state) && READ_ONCE(ss->urg_pos) == pos;
+}
+
+/**
+ * sovia_recv_urgent() - recv(MSG_OOB)
+ * @sk: the socket
+ * @msg: where the byte goes
+ * @len: room
+ * @flags: MSG_*
+ *
+ * Context: process, socket lock held.
+ * Return: 1, 0 at the end of the stream or without room, or a negative errno.
+ */
+int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u8 state, byte;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	state = ss->urg_state;
+	byte = ss->urg_byte;
+	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !sock_flag(sk, SOCK_URGINLINE))
+		WRITE_ONCE(ss->urg_state, SOVIA_URG_TAKEN);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+
+	if (sock_flag(sk, SOCK_URGINLINE) || state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
+		return -EINVAL;
+	if (sk->sk_state == TCP_CLOSE && !sock_flag(sk, SOCK_DONE))
+		return -ENOTCONN;
+	if (state == SOVIA_URG_HERE) {
+		msg->msg_flags |= MSG_OOB;
+		if (!len) {
+			msg->msg_flags |= MSG_TRUNC;
+			return 0;
+		}
+		if (!(flags & MSG_TRUNC) && memcpy_to_msg(msg, &byte, 1))
+			return -EFAULT;
+		return 1;
+	}
+	if (sk->sk_state == TCP_CLOSE || (sk->sk_shutdown & RCV_SHUTDOWN))
+		return 0;
+	/* The byte is on its way; recv(MSG_OOB) never waits. */
+	return -EAGAIN;
+}
+
+/**
+ * sovia_send_urgent() - the last byte that was queued is urgent
+ * @sk: connected, with at least one byte sent
+ *
+ * Context: process, socket lock held; the byte has not been handed over yet.
+ */
+void sovia_send_urgent(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	sovia_conn_urgent(&ss->conn, ss->snd_nxt + ss->snd_queued - 1);
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/urgent_test.c"
+#endif
