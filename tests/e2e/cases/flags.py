@@ -224,21 +224,6 @@ def sigpipe(t):
 
 
 @case()
-def out_of_band(t):
-    """MSG_OOB is urgent data over TCP and EOPNOTSUPP here; never silently something else."""
-    near, far = t.pair()
-    if t.sovia:
-        fails("EOPNOTSUPP", near.send, b"!", socket.MSG_OOB)
-        fails("EOPNOTSUPP EINVAL", far.recv, 1, socket.MSG_OOB)
-    else:
-        eq(near.send(b"!", socket.MSG_OOB), 1)
-        far.wait_for("PRI")
-        eq(far.recv(1, socket.MSG_OOB), b"!")
-    near.sendall(b"normal")
-    eq(far.recv_exact(6), b"normal")
-
-
-@case()
 def error_queue(t):
     """MSG_ERRQUEUE has nothing to tell: EAGAIN."""
     near, far = t.pair()

@@ -1,0 +1,533 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Urgent data: one byte beside the stream, and the mark where it was sent."""
+import fcntl
+import os
+import select
+import signal
+import socket
+import struct
+import termios
+
+from kit import libc, pattern
+from kit.case import case, eq, fails, ok, until
+from kit.proc import Child
+
+OOB = socket.MSG_OOB
+SIOCATMARK = 0x8905
+
+
+def at_mark(s):
+    return struct.unpack("=i", fcntl.ioctl(s, SIOCATMARK, bytes(4)))[0]
+
+
+def inline(s):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+
+
+def send_around(far, before, urgent, after):
+    """Three sends, the middle one urgent."""
+    if before:
+        far.sendall(before)
+    eq(far.send(urgent, OOB), len(urgent))
+    if after:
+        far.sendall(after)
+
+
+def arrived(near, count):
+    """Waits until @count bytes are in the queue, whatever FIONREAD says of them."""
+    until(lambda: libc.recv(near.fileno(), count, socket.MSG_PEEK | socket.MSG_DONTWAIT | socket.MSG_TRUNC, libc.NULL)
+          == count, f"{count} bytes in the queue")
+
+
+@case()
+def beside(t):
+    """The byte is read beside the stream, from which it is missing; a read stops at the mark."""
+    near, far = t.pair()
+    eq(at_mark(near), 0, "mark at first")
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    eq(near.recv(10, OOB), b"!")
+    eq(near.poll_now(0, select.POLLPRI), "", "PRI once it is read")
+    eq(at_mark(near), 0)
+    eq(near.recv(100), b"before")
+    eq(at_mark(near), 1)
+    eq(near.recv_exact(5), b"after")
+    eq(at_mark(near), 0)
+
+
+@case()
+def last_of_several(t):
+    """Of several bytes sent as urgent the last is it."""
+    near, far = t.pair()
+    send_around(far, b"", b"abc", b"de")
+    near.wait_for("PRI")
+    eq(near.recv(10, OOB), b"c")
+    eq(near.recv(100), b"ab")
+    eq(at_mark(near), 1)
+    eq(near.recv_exact(2), b"de")
+
+
+@case()
+def by_messages(t):
+    """sendmsg and recvmsg: MSG_OOB in the flags that come back; no room is MSG_TRUNC and takes nothing."""
+    near, far = t.pair()
+    eq(far.sendmsg([b"x", b"y"], [], OOB), 2)
+    near.wait_for("PRI")
+    data, _, flags, _ = near.recvmsg(0, 0, OOB | socket.MSG_PEEK)
+    eq((data, flags), (b"", OOB | socket.MSG_TRUNC), "no room")
+    data, _, flags, _ = near.recvmsg(10, 0, OOB)
+    eq((data, flags), (b"y", OOB))
+    data, _, flags, _ = near.recvmsg(10)
+    eq((data, flags), (b"x", 0))
+
+
+@case()
+def nothing_urgent(t):
+    """MSG_OOB without urgent data is EINVAL at once, blocking or not, and takes nothing of the stream."""
+    near, far = t.pair()
+    fails("EINVAL", near.recv, 1, OOB)
+    far.sendall(b"plain")
+    near.wait_for("IN")
+    fails("EINVAL", near.recv, 1, OOB)
+    fails("EINVAL", near.recv, 1, OOB | socket.MSG_DONTWAIT)
+    eq(near.recv_exact(5), b"plain")
+    far.close()
+    near.wait_for("RDHUP")
+    fails("EINVAL", near.recv, 1, OOB)
+
+
+@case()
+def once(t):
+    """The byte is read once, then it is EINVAL."""
+    near, far = t.pair()
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"!")
+    fails("EINVAL", near.recv, 1, OOB)
+    fails("EAGAIN", near.recv, 1, socket.MSG_DONTWAIT)
+    far.sendall(b"on")
+    eq(near.recv_exact(2), b"on")
+    fails("EINVAL", near.recv, 1, OOB)
+
+
+@case()
+def peeked(t):
+    """MSG_PEEK leaves the urgent byte, and PRI, where they are."""
+    near, far = t.pair()
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    for _ in range(3):
+        eq(near.recv(1, OOB | socket.MSG_PEEK), b"!")
+    eq(near.poll_now(0, select.POLLPRI), "PRI")
+    eq(near.recv(1, OOB), b"!")
+    fails("EINVAL", near.recv, 1, OOB | socket.MSG_PEEK)
+
+
+@case()
+def peek_to_the_mark(t):
+    """Peeking at the stream stops at the mark too, and from the mark leaves the byte out."""
+    near, far = t.pair()
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    arrived(near, 6)
+    eq(near.recv(100, socket.MSG_PEEK), b"before")
+    eq(near.recv(100), b"before")
+    arrived(near, 5)
+    eq(near.recv(100, socket.MSG_PEEK), b"after")
+    eq(at_mark(near), 1, "peeking moves nothing")
+    eq(near.recv(1, OOB), b"!")
+    eq(near.recv_exact(5), b"after")
+
+
+@case()
+def skipped(t):
+    """An urgent byte that the reader passes without asking for it is gone."""
+    near, far = t.pair()
+    send_around(far, b"", b"!", b"on")
+    near.wait_for("PRI IN")
+    eq(near.recv_exact(2), b"on")
+    eq(near.poll_now(0, select.POLLPRI), "")
+    fails("EINVAL", near.recv, 1, OOB)
+
+
+@case()
+def waitall(t):
+    """MSG_WAITALL ends at the mark with less than it asked for."""
+    near, far = t.pair()
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    eq(libc.recv(near.fileno(), 11, socket.MSG_WAITALL), b"before")
+    eq(libc.recv(near.fileno(), 5, socket.MSG_WAITALL), b"after")
+
+
+@case()
+def inlined(t):
+    """SO_OOBINLINE: the byte stays in the stream behind the mark, and MSG_OOB is EINVAL."""
+    near, far = t.pair()
+    inline(near)
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    fails("EINVAL", near.recv, 1, OOB)
+    eq(near.recv(100), b"before")
+    eq(at_mark(near), 1)
+    eq(near.poll_now(0, select.POLLPRI), "PRI", "at the mark")
+    eq(near.recv(1), b"!")
+    eq(at_mark(near), 0)
+    eq(near.poll_now(0, select.POLLPRI), "", "behind the mark")
+    eq(near.recv_exact(5), b"after")
+
+
+@case()
+def inlined_late(t):
+    """SO_OOBINLINE set when the byte is there already puts it back in line, and off takes it out."""
+    near, far = t.pair()
+    send_around(far, b"a", b"!", b"b")
+    near.wait_for("PRI")
+    inline(near)
+    eq(near.recv_exact(3), b"a!b")
+    send_around(far, b"c", b"?", b"d")
+    near.wait_for("PRI")
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 0)
+    eq(near.recv_exact(2), b"cd")
+
+
+@case()
+def inline_inherited(t):
+    """Accepted sockets have their listener's SO_OOBINLINE."""
+    listener = t.listener(t.here)
+    inline(listener)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    near, _ = listener.accept()
+    eq(near.getsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE), 1)
+    send_around(far, b"a", b"!", b"b")
+    eq(near.recv_exact(3), b"a!b")
+
+
+@case()
+def before_accept(t):
+    """Urgent data that came before accept() is there after it."""
+    listener = t.listener(t.here)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    send_around(far, b"a", b"!", b"b")
+    far.shutdown(socket.SHUT_WR)
+    near, _ = listener.accept()
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"!")
+    eq(near.recv_all(), b"ab")
+
+
+@case()
+def replaced(t):
+    """A later urgent byte takes the place of one nobody read, which becomes plain data."""
+    near, far = t.pair()
+    far.sendall(b"ab")
+    far.send(b"1", OOB)
+    near.wait_for("PRI")
+    far.sendall(b"cd")
+    far.send(b"2", OOB)
+    far.sendall(b"ef")
+    until(lambda: near.recv(1, OOB | socket.MSG_PEEK) == b"2", "the later byte")
+    eq(near.recv(100), b"ab1cd")
+    eq(at_mark(near), 1)
+    eq(near.recv(1, OOB), b"2")
+    eq(near.recv_exact(2), b"ef")
+
+
+@case()
+def replaced_at_the_mark(t):
+    """... unless the reader stands at the mark: then the first byte is dropped."""
+    near, far = t.pair()
+    send_around(far, b"ab", b"1", b"")
+    near.wait_for("PRI")
+    eq(near.recv(100), b"ab")
+    eq(at_mark(near), 1)
+    send_around(far, b"cd", b"2", b"ef")
+    until(lambda: near.recv(1, OOB | socket.MSG_PEEK) == b"2", "the later byte")
+    eq(near.recv(100), b"cd")
+    eq(at_mark(near), 1)
+    eq(near.recv(1, OOB), b"2")
+    eq(near.recv_exact(2), b"ef")
+
+
+@case()
+def replaced_after_reading(t):
+    """A byte that was read beside the stream is in it once a later one has moved the mark."""
+    near, far = t.pair()
+    send_around(far, b"ab", b"1", b"")
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"1")
+    send_around(far, b"cd", b"2", b"")
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"2")
+    eq(near.recv(100), b"ab1cd")
+    eq(at_mark(near), 1)
+
+
+@case()
+def readable(t):
+    """FIONREAD counts up to the mark; poll says IN only when there is more than the urgent byte."""
+    near, far = t.pair()
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    eq(near.poll_now(), "PRI OUT", "the byte alone")
+    eq(near.inq(), 0, "the byte alone")
+    eq(at_mark(near), 1)
+    fails("EAGAIN", near.recv, 1, socket.MSG_DONTWAIT)
+    send_around(far, b"abc", b"?", b"de")
+    near.wait_for("PRI")
+    arrived(near, 3)
+    eq(near.poll_now(), "IN PRI OUT")
+    eq(near.inq(), 3, "up to the mark")
+    eq(near.recv(2), b"ab")
+    eq(near.inq(), 1)
+    eq(near.recv(2), b"c")
+    until(lambda: near.poll_now() == "IN PRI OUT", "readable behind the mark")
+    eq(near.inq(), 0, "at the mark")
+    eq(near.recv_exact(2), b"de")
+    eq(near.poll_now(), "OUT")
+
+
+@case()
+def readable_inline(t):
+    """With SO_OOBINLINE the byte counts like any other."""
+    near, far = t.pair()
+    inline(near)
+    far.send(b"!", OOB)
+    near.wait_for("PRI IN")
+    eq((near.inq(), at_mark(near)), (1, 1))
+    eq(near.recv(10), b"!")
+    eq(near.poll_now(), "OUT")
+
+
+@case()
+def selected(t):
+    """select() has it in the set of exceptions and wakes for it."""
+    near, far = t.pair()
+    task = t.bg(select.select, [], [], [near], 30)
+    task.blocks(0.3)
+    far.sendall(b"plain")
+    task.blocks(0.3)
+    far.send(b"!", OOB)
+    eq(task.result(), ([], [], [near]))
+    eq(near.recv(1, OOB), b"!")
+    eq(select.select([], [], [near], 0)[2], [])
+
+
+@case(table=[("level", 0), ("edge", select.EPOLLET)])
+def epolled(t, flags):
+    """EPOLLPRI, level- and edge-triggered, for each urgent byte."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLPRI | flags)
+        far.sendall(b"plain")
+        eq(ep.poll(0.3), [])
+        for byte in (b"1", b"2", b"3"):
+            task = t.bg(ep.poll, 30)
+            task.blocks(0.2)
+            far.send(byte, OOB)
+            eq(task.result(), [(near.fileno(), select.EPOLLPRI)])
+            eq(near.recv(1, OOB), byte)
+            eq(ep.poll(0), [])
+        far.sendall(b"more")
+        # Each later byte moved the mark, so those before it are plain data.
+        eq(near.recv_exact(7), b"plain12")
+        eq(near.recv_exact(4), b"more")
+
+
+def count_signals(number):
+    """A list that grows with each signal @number that this process gets."""
+    seen = []
+    signal.signal(number, lambda n, frame: seen.append(n))
+    return seen
+
+
+@case()
+def signalled(t):
+    """SIGURG goes to the owner that F_SETOWN names, for urgent data only, and to nobody without an owner."""
+    near, far = t.pair()
+    seen = count_signals(signal.SIGURG)
+    far.send(b"1", OOB)
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"1")
+    eq(seen, [], "without an owner")
+    fcntl.fcntl(near, fcntl.F_SETOWN, os.getpid())
+    eq(fcntl.fcntl(near, fcntl.F_GETOWN), os.getpid())
+    far.sendall(b"plain")
+    near.wait_for("IN")
+    eq(seen, [], "for plain data")
+    for byte in (b"2", b"3"):
+        before = len(seen)
+        far.send(byte, OOB)
+        until(lambda: len(seen) > before, "SIGURG")
+        near.wait_for("PRI")
+        eq(near.recv(1, OOB), byte)
+
+
+@case(families="4|6", table=[("process", 1), ("group", -1)])
+def signalled_elsewhere(t, sign):
+    """The owner may be another process, or a process group."""
+    near, far = t.pair()
+    go, told = os.pipe()
+    answer, say = os.pipe()
+
+    def wait_in_child():
+        os.setpgid(0, 0)
+        seen = count_signals(signal.SIGURG)
+        os.write(told, b"x")
+        until(lambda: seen, "SIGURG")
+        os.write(say, b"y")
+    ours = count_signals(signal.SIGURG)
+    child = Child(wait_in_child)
+    os.read(go, 1)
+    fcntl.fcntl(near, fcntl.F_SETOWN, sign * child.pid)
+    far.send(b"!", OOB)
+    child.wait()
+    eq(os.read(answer, 1), b"y")
+    eq(ours, [])
+
+
+@case(families="4|6")
+def signalled_by_ioctl(t):
+    """SIOCSPGRP and FIOSETOWN name the owner as well."""
+    near, far = t.pair()
+    seen = count_signals(signal.SIGURG)
+    for request in (0x8902, 0x8901):        # SIOCSPGRP, FIOSETOWN
+        fcntl.ioctl(near, request, struct.pack("=i", os.getpid()))
+        before = len(seen)
+        far.send(b"!", OOB)
+        until(lambda: len(seen) > before, "SIGURG")
+        near.wait_for("PRI")
+        eq(near.recv(1, OOB), b"!")
+        fcntl.ioctl(near, request, struct.pack("=i", 0))
+    before = len(seen)
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    eq(len(seen), before, "with no owner any more")
+
+
+@case()
+def with_end_of_file(t):
+    """Urgent data before a close is there, and so is the end of file behind it."""
+    near, far = t.pair()
+    send_around(far, b"a", b"!", b"")
+    far.close()
+    near.wait_for("PRI RDHUP")
+    eq(near.recv(1, OOB), b"!")
+    eq(near.recv_all(), b"a")
+    fails("EINVAL", near.recv, 1, OOB)
+
+
+@case()
+def errors(t):
+    """On sockets that are not connected, and after shutdown."""
+    fresh = t.socket()
+    fails("EPIPE", fresh.send, b"!", OOB | socket.MSG_NOSIGNAL)
+    fails("EINVAL", fresh.recv, 1, OOB)
+    fails("ENOTCONN", t.listener(t.here).recv, 1, OOB)
+    eq(at_mark(fresh), 0)
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_WR)
+    fails("EPIPE", near.send, b"!", OOB | socket.MSG_NOSIGNAL)
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"!")
+
+
+@case()
+def both_directions(t):
+    """Each direction has its own urgent byte and mark."""
+    near, far = t.pair()
+    send_around(far, b"ab", b"1", b"cd")
+    send_around(near, b"AB", b"2", b"CD")
+    near.wait_for("PRI")
+    far.wait_for("PRI")
+    eq((near.recv(1, OOB), far.recv(1, OOB)), (b"1", b"2"))
+    eq((near.recv(9), far.recv(9)), (b"ab", b"AB"))
+    eq((near.recv_exact(2), far.recv_exact(2)), (b"cd", b"CD"))
+
+
+@case()
+def announced(t):
+    """News of urgent data does not wait for room: SIGURG, EAGAIN until the byte itself comes, then the byte."""
+    listener = t.listener(t.here)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    far = t.socket(node=t.there)
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200000)
+    far.connect((t.host(t.here), listener.port()))
+    near, _ = listener.accept()
+    seen = count_signals(signal.SIGURG)
+    fcntl.fcntl(near, fcntl.F_SETOWN, os.getpid())
+    far.send_pattern(40000, 1)
+    until(lambda: far.outq() > 20000 and near.inq() > 0, "more than the reader has room for")
+    send_around(far, b"", b"!", b"after")
+    until(lambda: seen, "SIGURG")
+    fails("EAGAIN", near.recv, 1, OOB)
+    eq(near.poll_now(0, select.POLLPRI), "")
+    near.recv_pattern(40000, 1)
+    near.wait_for("PRI")
+    eq(at_mark(near), 1)
+    eq(near.recv(1, OOB), b"!")
+    eq(near.recv_exact(5), b"after")
+
+
+@case()
+def discard_to_the_mark(t):
+    """What a telnet server does for an abort, many times over: throw away up to the mark, then go on."""
+    near, far = t.pair()
+    for turn in range(20):
+        size = 1 + 997 * turn
+        far.send_pattern(size, turn)
+        send_around(far, b"", b"!", b"DM")
+        near.wait_for("PRI")
+        done = 0
+        while not at_mark(near):
+            data = near.recv(4096)
+            pattern.check(data, turn, done)
+            done += len(data)
+        eq(done, size, "bytes before the mark")
+        eq(near.recv(1, OOB), b"!")
+        eq(near.recv_exact(2), b"DM")
+
+
+def send_mixed(s, size, seed):
+    """Stream @seed, every now and then a piece of it as urgent data."""
+    done = count = 0
+    while done < size:
+        piece = pattern.view(seed, done, min(1 + count * 37 % 5000, size - done))
+        done += s.send(piece, OOB if count % 7 == 3 else 0)
+        count += 1
+
+
+@case()
+def inline_stream(t):
+    """With SO_OOBINLINE a stream full of urgent bytes arrives whole and in order."""
+    near, far = t.pair()
+    inline(near)
+    size = 1 << 20
+    task = t.bg(t.there.call, send_mixed, far, size, 5)
+    near.recv_pattern(size, 5, 10000)
+    task.result()
+
+
+@case()
+def after_urgent(t):
+    """Plain traffic both ways is as before once the urgent byte is read."""
+    near, far = t.pair()
+    far.send(b"!", OOB)
+    near.wait_for("PRI")
+    eq(near.recv(1, OOB), b"!")
+    task = t.bg(far.echo)
+    near.send_pattern(200000, 6)
+    near.recv_pattern(200000, 6)
+    near.shutdown(socket.SHUT_WR)
+    eq(task.result(), 200000)
+
+
+@case(modes=("loop",))
+def ioctl_pointer(t):
+    """SIOCATMARK with a bad pointer is EFAULT."""
+    near, _ = t.pair()
+    for request in (SIOCATMARK, termios.FIONREAD):
+        fails("EFAULT", libc.call, "ioctl", near.fileno(), request, libc.BAD_POINTER)
