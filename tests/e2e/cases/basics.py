@@ -127,16 +127,6 @@ def types(t):
         eq(answers(s), (socket.SOCK_STREAM, t.family, 0), "connected")
 
 
-@case(modes=("loop",))
-def protocol(t):
-    """SO_PROTOCOL can be read and is the same at both ends."""
-    near, far = t.pair()
-    got = near.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
-    eq(far.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL), got)
-    if not t.sovia:
-        eq(got, socket.IPPROTO_TCP)
-
-
 @case()
 def creation_flags(t):
     """SOCK_NONBLOCK and SOCK_CLOEXEC take effect, unknown flags are EINVAL."""

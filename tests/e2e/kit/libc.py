@@ -50,6 +50,45 @@ def recv(fd, size, flags=0, into=None):
     return buffer.raw[:count]
 
 
+class _Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+
+
+class _Msghdr(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_void_p), ("namelen", ctypes.c_uint),
+                ("iov", ctypes.POINTER(_Iovec)), ("iovlen", ctypes.c_size_t),
+                ("control", ctypes.c_void_p), ("controllen", ctypes.c_size_t), ("flags", ctypes.c_int)]
+
+
+class _Mmsghdr(ctypes.Structure):
+    _fields_ = [("hdr", _Msghdr), ("len", ctypes.c_uint)]
+
+
+def _messages(buffers):
+    """An array of struct mmsghdr, each with one of @buffers. They must outlive it."""
+    headers = (_Mmsghdr * len(buffers))()
+    for header, buffer in zip(headers, buffers):
+        header.hdr.iov = ctypes.pointer(_Iovec(ctypes.addressof(buffer), ctypes.sizeof(buffer)))
+        header.hdr.iovlen = 1
+    return headers
+
+
+def sendmmsg(fd, parts, flags=0):
+    """How many bytes each message took, of those that were sent."""
+    buffers = [ctypes.create_string_buffer(bytes(part), len(part)) for part in parts]
+    headers = _messages(buffers)
+    count = call("sendmmsg", fd, headers, len(headers), flags)
+    return [header.len for header in headers[:count]]
+
+
+def recvmmsg(fd, sizes, flags=0):
+    """The bytes of each message that was filled."""
+    buffers = [ctypes.create_string_buffer(size) for size in sizes]
+    headers = _messages(buffers)
+    count = call("recvmmsg", fd, headers, len(headers), flags, NULL)
+    return [buffer.raw[:header.len] for buffer, header in zip(buffers, headers[:count])]
+
+
 def sockaddr(family, host, port):
     """A sockaddr_in or sockaddr_in6 with @family written into it, whichever @host asks for."""
     if ":" in host:

@@ -1,0 +1,700 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What goes with the data: several messages in a call, the error queue, timestamps, marks and devices."""
+import contextlib
+import fcntl
+import mmap
+import os
+import resource
+import select
+import socket
+import struct
+import time
+
+from kit import libc, pattern
+from kit.case import case, eq, fails, ok, until
+from kit.proc import Child
+
+SOL = socket.SOL_SOCKET
+SO_TIMESTAMP = 29
+SO_TIMESTAMPNS = 35
+SO_TIMESTAMPING = 37
+SO_PEEK_OFF = 42
+SO_BUSY_POLL = 46
+SO_ZEROCOPY = 60
+SO_BINDTOIFINDEX = 62
+SO_TIMESTAMP_NEW = 63
+SO_TIMESTAMPNS_NEW = 64
+MSG_ZEROCOPY = 0x4000000
+MSG_WAITFORONE = 0x10000
+SO_EE_ORIGIN_ZEROCOPY = 5
+
+
+def queued(s, count):
+    until(lambda: s.inq() == count, f"{count} bytes to read")
+
+
+# sendmmsg, recvmmsg
+
+@case()
+def sendmmsg(t):
+    """Several messages in one call are one stream, and each is told its length."""
+    near, far = t.pair()
+    parts = [pattern.piece(1, 1000 * n, 1000) for n in range(20)]
+    eq(libc.sendmmsg(near.fileno(), parts), [1000] * 20)
+    eq(libc.sendmmsg(near.fileno(), []), [])
+    near.close()
+    eq(far.recv_pattern_to_eof(1), 20000)
+
+
+@case()
+def sendmmsg_partly(t):
+    """Without waiting, it ends with the message that did not fit whole; EAGAIN if not even the first did."""
+    near, far = t.pair()
+    near.setblocking(False)
+    size = 1 << 20
+    lengths = libc.sendmmsg(near.fileno(), [pattern.piece(2, n * size, size) for n in range(32)])
+    ok(0 < len(lengths) < 32, f"{len(lengths)} messages taken")
+    ok(all(length == size for length in lengths[:-1]) and 0 < lengths[-1] <= size, f"lengths {lengths}")
+    taken = sum(lengths)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            taken += near.send(pattern.view(2, taken, 65536))
+    fails("EAGAIN", libc.sendmmsg, near.fileno(), [bytes(65536)] * 2)
+    task = t.bg(far.recv_pattern_to_eof, 2)
+    near.close()
+    eq(task.result(), taken)
+
+
+@case()
+def recvmmsg(t):
+    """Each buffer takes what there is; MSG_WAITFORONE waits for the first alone; end of file fills the rest."""
+    near, far = t.pair()
+    task = t.bg(libc.recvmmsg, near.fileno(), [4] * 5, MSG_WAITFORONE)
+    task.blocks(0.3)
+    far.sendall(b"0123")
+    eq(task.result(), [b"0123"])
+    far.sendall(b"456789abcd")
+    queued(near, 10)
+    eq(libc.recvmmsg(near.fileno(), [4] * 5, MSG_WAITFORONE), [b"4567", b"89ab", b"cd"])
+    fails("EAGAIN", libc.recvmmsg, near.fileno(), [4] * 5, socket.MSG_DONTWAIT)
+    far.sendall(b"end")
+    far.close()
+    near.wait_for("RDHUP")
+    eq(libc.recvmmsg(near.fileno(), [2] * 4), [b"en", b"d", b"", b""])
+
+
+@case()
+def recvmmsg_waits_for_all(t):
+    """Without a flag each of the messages waits."""
+    near, far = t.pair()
+    task = t.bg(libc.recvmmsg, near.fileno(), [3, 3])
+    far.sendall(b"abc")
+    task.blocks(0.3)
+    far.sendall(b"def")
+    eq(task.result(), [b"abc", b"def"])
+
+
+# The error queue
+
+@case()
+def error_queue_empty(t):
+    """MSG_ERRQUEUE with an empty queue is EAGAIN in any state, and does not wait."""
+    near, far = t.pair()
+    for s in (near, t.socket(), t.listener(t.here)):
+        fails("EAGAIN", s.recv, 10, socket.MSG_ERRQUEUE)
+    far.reset()
+    near.wait_for("HUP")
+    fails("EAGAIN", near.recv, 10, socket.MSG_ERRQUEUE)
+    eq(near.error(), 104, "ECONNRESET is still to be told")
+
+
+def zerocopy_on(s):
+    s.setsockopt(SOL, SO_ZEROCOPY, 1)
+    eq(s.getsockopt(SOL, SO_ZEROCOPY), 1)
+
+
+def notification(s):
+    """The range (first, last) of the next notification, None if there is none."""
+    try:
+        data, control, flags, _ = s.recvmsg(100, 512, socket.MSG_ERRQUEUE)
+    except BlockingIOError:
+        return None
+    eq(data, b"", "data in a notification")
+    ok(flags & socket.MSG_ERRQUEUE, f"MSG_ERRQUEUE in {flags:#x}")
+    ok(not flags & socket.MSG_CTRUNC, "MSG_CTRUNC")
+    want = (socket.IPPROTO_IPV6, 25) if s.family == socket.AF_INET6 else (socket.IPPROTO_IP, 11)
+    errors = [raw for level, kind, raw in control if (level, kind) == want]
+    eq(len(errors), 1, f"IP_RECVERR in {control}")
+    number, origin, _, code, _, first, last = struct.unpack_from("=IBBBBII", errors[0])
+    eq((number, origin), (0, SO_EE_ORIGIN_ZEROCOPY), "ee_errno, ee_origin")
+    ok(code in (0, 1), f"ee_code {code}: neither sent as is nor copied")
+    return first, last
+
+
+class ZeroCopy:
+    """Sends with MSG_ZEROCOPY and keeps account of what has been notified, and the memory until it is."""
+
+    def __init__(self, s):
+        self.s = s
+        self.sent = 0
+        self.open = {}
+
+    def send(self, data, flags=0):
+        while True:
+            try:
+                count = self.s.send(data, MSG_ZEROCOPY | flags)
+                break
+            except OSError as e:
+                # Too many notifications are under way.
+                if e.errno != 105:
+                    raise
+                self.collect()
+        self.open[self.sent] = data
+        self.sent += 1
+        return count
+
+    def collect(self):
+        """Waits for a notification and takes all there are."""
+        self.s.wait_for("ERR")
+        while ranged := notification(self.s):
+            first, last = ranged
+            ok(first <= last, f"range {ranged}")
+            for number in range(first, last + 1):
+                ok(number in self.open, f"send {number} notified twice, or never made ({self.sent} were)")
+                del self.open[number]
+
+    def finish(self):
+        """Every send has been notified once, and nothing else has."""
+        while self.open:
+            self.collect()
+        eq(self.s.poll_now(0, 0), "", "poll with the error queue empty")
+        eq(self.s.error(), 0)
+
+
+@case()
+def zerocopy_option(t):
+    """SO_ZEROCOPY is 0 or 1, and accepted sockets have their listener's."""
+    s = t.socket()
+    eq(s.getsockopt(SOL, SO_ZEROCOPY), 0)
+    zerocopy_on(s)
+    for value in (-1, 2):
+        fails("EINVAL", s.setsockopt, SOL, SO_ZEROCOPY, value)
+    s.setsockopt(SOL, SO_ZEROCOPY, 0)
+    eq(s.getsockopt(SOL, SO_ZEROCOPY), 0)
+    listener = t.listener(t.here)
+    zerocopy_on(listener)
+    t.socket(node=t.there).connect((t.host(t.here), listener.port()))
+    eq(listener.accept()[0].getsockopt(SOL, SO_ZEROCOPY), 1)
+
+
+@case()
+def zerocopy_unasked(t):
+    """MSG_ZEROCOPY without SO_ZEROCOPY is a plain send without notification."""
+    near, far = t.pair()
+    eq(near.send(b"plain" * 1000, MSG_ZEROCOPY), 5000)
+    eq(far.recv_exact(5000), b"plain" * 1000)
+    until(lambda: near.outq() == 0, "acknowledged")
+    fails("EAGAIN", near.recv, 1, socket.MSG_ERRQUEUE)
+    eq(near.poll_now(0, 0), "")
+
+
+@case(table=[("bytes", 1, 30), ("pages", 4096, 20), ("odd", 10007, 20), ("large", 300001, 8)])
+def zerocopy(t, size, count):
+    """MSG_ZEROCOPY delivers, and each send is notified exactly once, in whatever ranges."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    task = t.bg(far.recv_pattern, size * count, 3)
+    sender = ZeroCopy(near)
+    done = 0
+    while done < size * count:
+        done += sender.send(pattern.piece(3, done, size - done % size))
+    task.result()
+    sender.finish()
+
+
+@case()
+def zerocopy_reuse(t):
+    """Memory may be written again once it is notified: what was sent is not changed by it, though nobody has read it."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    size = 8 * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size)
+    sender = ZeroCopy(near)
+    for turn in range(2):
+        memory[:] = pattern.piece(4, turn * size, size)
+        eq(sender.send(memory), size)
+        sender.finish()
+        memory[:] = b"\xff" * size
+    far.recv_pattern(2 * size, 4)
+
+
+@case()
+def zerocopy_nonblocking(t):
+    """A send that fails takes no number; what a full connection took is notified when the reader has read."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    near.setblocking(False)
+    sender = ZeroCopy(near)
+    taken = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            taken += sender.send(pattern.piece(5, taken, 200000))
+    fails("EAGAIN", near.send, bytes(200000), MSG_ZEROCOPY)
+    far.recv_pattern(taken, 5)
+    sender.finish()
+    eq(sender.send(b"last"), 4)
+    eq(far.recv_exact(4), b"last")
+    sender.finish()
+
+
+@case()
+def zerocopy_pieces(t):
+    """sendmsg with several pieces of memory takes one number; nothing sent takes none; MSG_MORE takes one."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    eq(near.send(b"", MSG_ZEROCOPY), 0)
+    pieces = [b"a" * 5000, b"", b"b" * 3, b"c" * 9000]
+    eq(near.sendmsg(pieces, [], MSG_ZEROCOPY), 14003)
+    sender = ZeroCopy(near)
+    sender.sent, sender.open = 1, {0: pieces}
+    eq(sender.send(b"d" * 100, socket.MSG_MORE), 100)
+    eq(near.send(b"plain"), 5)
+    eq(far.recv_exact(14108), b"a" * 5000 + b"b" * 3 + b"c" * 9000 + b"d" * 100 + b"plain")
+    sender.finish()
+    eq(sender.sent, 2)
+
+
+@case(table=[("level", 0), ("edge", select.EPOLLET)])
+def zerocopy_epoll(t, flags):
+    """epoll reports ERR for a notification without being asked, and reads and writes go on beside it."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    with select.epoll() as ep:
+        ep.register(near, flags)
+        data = b"x" * 10000
+        for turn in range(3):
+            near.send(data, MSG_ZEROCOPY)
+            eq(ep.poll(20), [(near.fileno(), select.EPOLLERR)])
+            near.sendall(b"y")
+            eq(far.recv_exact(10001), data + b"y")
+            far.sendall(b"z")
+            eq(near.recv(10), b"z")
+            eq(notification(near), (turn, turn))
+            eq(ep.poll(0), [])
+
+
+@case()
+def zerocopy_close(t):
+    """close() with notifications under way and unread: all is delivered."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    memory = mmap.mmap(-1, 65536)
+    memory[:] = pattern.piece(6, 0, 65536)
+    taken = near.send(memory, MSG_ZEROCOPY)
+    near.close()
+    eq(far.recv_pattern_to_eof(6), taken)
+
+
+@case()
+def zerocopy_unmapped(t):
+    """Memory that the program gives back after sending is held until it is sent."""
+    near, far = t.pair()
+    zerocopy_on(near)
+    far_seen = 0
+    sender = ZeroCopy(near)
+    for turn in range(5):
+        memory = mmap.mmap(-1, 65536)
+        memory[:] = pattern.piece(7, far_seen, 65536)
+        taken = sender.send(memory)
+        # The object stays, in sender.open, its memory does not.
+        memory.close()
+        mmap.mmap(-1, 65536)[:] = bytes(65536)
+        far.recv_pattern(taken, 7, offset=far_seen)
+        far_seen += taken
+    sender.finish()
+
+
+# Timestamps
+
+def stamp_of(control, kind):
+    """Seconds in the one timestamp message of @kind, None if it is not there."""
+    for level, number, raw in control:
+        if (level, number) == (SOL, kind):
+            seconds, part = struct.unpack_from("=qq", raw)
+            return seconds + part / (1e6 if kind in (SO_TIMESTAMP, SO_TIMESTAMP_NEW) else 1e9)
+    return None
+
+
+@case(table=[("SO_TIMESTAMP", SO_TIMESTAMP, 1), ("SO_TIMESTAMPNS", SO_TIMESTAMPNS, 1),
+             ("SO_TIMESTAMP_NEW", SO_TIMESTAMP_NEW, 1), ("SO_TIMESTAMPNS_NEW", SO_TIMESTAMPNS_NEW, 1),
+             ("SO_TIMESTAMPING", SO_TIMESTAMPING, 0x18)])
+def timestamp(t, name, value):
+    """recvmsg() tells when the data came, until it is told not to."""
+    near, far = t.pair()
+    eq(near.getsockopt(SOL, name), 0)
+    near.setsockopt(SOL, name, value)
+    eq(near.getsockopt(SOL, name), value)
+
+    def stamped():
+        # The kernel begins to take timestamps a moment after the first socket asks for them.
+        before = time.time()
+        far.sendall(b"tick")
+        data, control, flags, _ = near.recvmsg(100, 512)
+        after = time.time()
+        eq((data, flags & ~0x40), (b"tick", 0))
+        stamp = stamp_of(control, name)
+        # A clock that is set meanwhile is no fault, another epoch or unit is.
+        ok(stamp is None or before - 1 < stamp < after + 1, f"{stamp} is not within {before}..{after}")
+        return stamp
+    until(stamped, "a timestamp")
+    far.sendall(b"0123456789")
+    near.wait_for("IN")
+    # Without room for it the data is still there.
+    data, _, flags, _ = near.recvmsg(5, 1)
+    eq((data, flags & socket.MSG_CTRUNC), (b"01234", socket.MSG_CTRUNC))
+    near.setsockopt(SOL, name, 0)
+    eq(near.recvmsg(5, 512)[:2], (b"56789", []))
+
+
+@case()
+def timestamp_of_last(t):
+    """A read across several messages tells the time of the last of them."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    near.setsockopt(SOL, SO_TIMESTAMPNS, 1)
+
+    def stamped():
+        far.sendall(b"x")
+        return stamp_of(near.recvmsg(1, 512)[1], SO_TIMESTAMPNS)
+    until(stamped, "a timestamp")
+    far.sendall(b"first")
+    queued(near, 5)
+    first = stamp_of(near.recvmsg(5, 512, socket.MSG_PEEK)[1], SO_TIMESTAMPNS)
+    select.select([], [], [], 0.2)
+    far.sendall(b"last")
+    queued(near, 9)
+    data, control, _, _ = near.recvmsg(100, 512)
+    eq(data, b"firstlast")
+    last = stamp_of(control, SO_TIMESTAMPNS)
+    ok(first and last and last > first + 0.1, f"times {first} and {last}")
+
+
+# Reading
+
+@case()
+def peek_off(t):
+    """SO_PEEK_OFF: what TCP of this kernel says; where there is one, peeks go on where the last one ended."""
+    with socket.socket(t.family, socket.SOCK_STREAM) as tcp:
+        want = libc.error_of(tcp.setsockopt, SOL, SO_PEEK_OFF, 0)
+    near, far = t.pair()
+    eq(libc.error_of(near.setsockopt, SOL, SO_PEEK_OFF, 0), want)
+    if want != "ok":
+        fails(want, near.getsockopt, SOL, SO_PEEK_OFF)
+        return
+    far.sendall(b"0123456789")
+    queued(near, 10)
+    eq(near.recv(3, socket.MSG_PEEK), b"012")
+    eq(near.recv(3, socket.MSG_PEEK), b"345")
+    eq(near.getsockopt(SOL, SO_PEEK_OFF), 6)
+    eq(near.recv(2), b"01")
+    eq(near.getsockopt(SOL, SO_PEEK_OFF), 4)
+    eq(near.recv(100, socket.MSG_PEEK), b"6789")
+    fails("EAGAIN", near.recv, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    near.setsockopt(SOL, SO_PEEK_OFF, -1)
+    eq(near.recv(100, socket.MSG_PEEK), b"23456789")
+
+
+@case()
+def low_water_values(t):
+    """SO_RCVLOWAT: 0 is 1, a negative one the largest; never more than half of a buffer that was set."""
+    s, _ = t.pair()
+    eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 1)
+    s.setsockopt(SOL, socket.SO_RCVLOWAT, 0)
+    eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 1)
+    s.setsockopt(SOL, socket.SO_RCVBUF, 20000)
+    s.setsockopt(SOL, socket.SO_RCVLOWAT, 1 << 30)
+    eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 20000)
+    s.setsockopt(SOL, socket.SO_RCVLOWAT, -1)
+    eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 20000)
+    s.setsockopt(SOL, socket.SO_RCVLOWAT, 19999)
+    eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 19999)
+
+
+@case(table=[("level", 0), ("edge", select.EPOLLET)])
+def low_water_epoll(t, flags):
+    """epoll does not wake below the low-water mark, and does at it; reads without waiting take what there is."""
+    near, far = t.pair()
+    near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | flags)
+        for _ in range(3):
+            far.sendall(bytes(600))
+            queued(near, 600)
+            eq(ep.poll(0.2), [])
+            far.sendall(bytes(400))
+            eq(ep.poll(20), [(near.fileno(), select.EPOLLIN)])
+            eq(len(near.recv_exact(1000)), 1000)
+        far.sendall(bytes(600))
+        queued(near, 600)
+        eq(len(near.recv(1000, socket.MSG_DONTWAIT)), 600)
+
+
+@case()
+def low_water_lowered(t):
+    """Lowering the mark below what is there wakes those who wait in poll."""
+    near, far = t.pair()
+    near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
+    far.sendall(bytes(600))
+    queued(near, 600)
+    task = t.bg(near.poll_now, 30, select.POLLIN)
+    task.blocks(0.3)
+    near.setsockopt(SOL, socket.SO_RCVLOWAT, 500)
+    eq(task.result(), "IN")
+
+
+@case()
+def low_water_beyond_buffer(t):
+    """A mark that the buffer cannot reach is no deadlock, with poll and with recv."""
+    near, far = t.pair()
+    near.setsockopt(SOL, socket.SO_RCVBUF, 8192)
+    near.setsockopt(SOL, socket.SO_RCVLOWAT, 1 << 20)
+    size = 300000
+    task = t.bg(far.send_pattern, size, 8)
+    done = 0
+    while done < size // 2:
+        near.wait_for("IN")
+        data = near.recv(100000, socket.MSG_DONTWAIT)
+        pattern.check(data, 8, done)
+        done += len(data)
+    near.recv_pattern(size - done, 8, offset=done)
+    task.result()
+
+
+# Where and how it travels
+
+@case()
+def incoming_cpu(t):
+    """SO_INCOMING_CPU: unknown on a fresh socket, a processor of this machine once data has come."""
+    eq(t.socket().getsockopt(SOL, socket.SO_INCOMING_CPU), -1)
+    near, far = t.pair()
+    far.sendall(b"x")
+    eq(near.recv(1), b"x")
+    got = near.getsockopt(SOL, socket.SO_INCOMING_CPU)
+    ok(0 <= got < os.cpu_count(), f"processor {got}")
+
+
+@case()
+def busy_poll(t):
+    """SO_BUSY_POLL is read back, a negative one is EINVAL, and data flows with it."""
+    near, far = t.pair()
+    near.setsockopt(SOL, SO_BUSY_POLL, 50)
+    eq(near.getsockopt(SOL, SO_BUSY_POLL), 50)
+    fails("EINVAL", near.setsockopt, SOL, SO_BUSY_POLL, -1)
+    task = t.bg(far.echo)
+    near.send_pattern(100000, 9)
+    near.recv_pattern(100000, 9)
+    near.shutdown(socket.SHUT_WR)
+    eq(task.result(), 100000)
+
+
+def unprivileged(function, *args):
+    """Runs @function in a process without privileges."""
+    def drop_and_run():
+        os.setegid(65534)
+        os.seteuid(65534)
+        function(*args)
+    Child(drop_and_run).wait()
+
+
+@case(families="4|6")
+def privileges(t):
+    """Without privileges: no SO_MARK and no priority above 6."""
+    if os.geteuid() != 0:
+        t.skip("needs root")
+    near, _ = t.pair()
+    near.setsockopt(SOL, socket.SO_MARK, 7)
+
+    def try_all():
+        fails("EPERM", near.setsockopt, SOL, socket.SO_MARK, 8)
+        fails("EPERM", near.setsockopt, SOL, socket.SO_PRIORITY, 7)
+        near.setsockopt(SOL, socket.SO_PRIORITY, 6)
+    unprivileged(try_all)
+    eq(near.getsockopt(SOL, socket.SO_MARK), 7)
+    eq(near.getsockopt(SOL, socket.SO_PRIORITY), 6)
+
+
+@case()
+def buffer_force(t):
+    """SO_RCVBUFFORCE and SO_SNDBUFFORCE go beyond the limit, for the privileged."""
+    if os.geteuid() != 0:
+        t.skip("needs root")
+    near, _ = t.pair()
+    for force, plain in ((33, socket.SO_RCVBUF), (32, socket.SO_SNDBUF)):
+        near.setsockopt(SOL, force, 5000000)
+        eq(near.getsockopt(SOL, plain), 10000000)
+        unprivileged(fails, "EPERM", near.setsockopt, SOL, force, 6000000)
+
+
+@case(families="4")
+def type_of_service(t):
+    """IP_TOS: one byte or four, without the two bits of ECN, and the priority that belongs to it."""
+    near, far = t.pair()
+    for value in (0x10, struct.pack("=B", 0x08), 0xb8):
+        near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
+        eq(near.getsockopt(socket.IPPROTO_IP, socket.IP_TOS), value if isinstance(value, int) else value[0])
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x13)
+    eq(near.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) & ~3, 0x10)
+    eq(near.getsockopt(SOL, socket.SO_PRIORITY), 6, "priority of low delay")
+    near.sendall(b"quick")
+    eq(far.recv_exact(5), b"quick")
+
+
+@case(families="6")
+def traffic_class(t):
+    """IPV6_TCLASS: 0 to 255, -1 is the default, without the two bits of ECN."""
+    near, far = t.pair()
+    for value in (0x10, 0xb8):
+        near.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, value)
+        eq(near.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS), value)
+    near.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 0x13)
+    eq(near.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS) & ~3, 0x10)
+    for value in (-2, 256):
+        fails("EINVAL", near.setsockopt, socket.IPPROTO_IPV6, socket.IPV6_TCLASS, value)
+    near.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, -1)
+    eq(near.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS) & ~3, 0)
+    near.sendall(b"quick")
+    eq(far.recv_exact(5), b"quick")
+
+
+@case()
+def inherited(t):
+    """Accepted sockets have their listener's mark, class of traffic and hop limit."""
+    level, traffic, hops = ((socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_UNICAST_HOPS) if t.v6
+                            else (socket.IPPROTO_IP, socket.IP_TOS, socket.IP_TTL))
+    settings = [(SOL, socket.SO_MARK, 9), (level, traffic, 0x10), (level, hops, 44),
+                (SOL, socket.SO_RCVLOWAT, 3), (SOL, socket.SO_DONTROUTE, 1)]
+    listener = t.listener(t.here)
+    for setting in settings:
+        listener.setsockopt(*setting)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    near, _ = listener.accept()
+    eq([near.getsockopt(*setting[:2]) for setting in settings], [value for *_, value in settings])
+
+
+def device_of(address):
+    """The name of the interface that has @address."""
+    if ":" in address:
+        want = socket.inet_pton(socket.AF_INET6, address).hex()
+        with open("/proc/net/if_inet6", encoding="ascii") as f:
+            return next(line.split()[-1] for line in f if line.split()[0] == want)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                answer = fcntl.ioctl(s, 0x8915, struct.pack("16s16x8x", name.encode()))    # SIOCGIFADDR
+                if socket.inet_ntoa(answer[20:24]) == address:
+                    return name
+    raise AssertionError(f"no device has {address}")
+
+
+def bind_device(s, name):
+    s.setsockopt(SOL, socket.SO_BINDTODEVICE, name.encode() + b"\0")
+
+
+@case()
+def device(t):
+    """SO_BINDTODEVICE: to the device that leads to the peer; connections work, listeners pass it on."""
+    name = device_of(t.host(t.here))
+    index = socket.if_nametoindex(name)
+    s = t.socket()
+    eq(libc.getsockopt(s.fileno(), SOL, socket.SO_BINDTODEVICE, 16), (b"", 0), "not bound")
+    bind_device(s, name)
+    eq(libc.getsockopt(s.fileno(), SOL, socket.SO_BINDTODEVICE, 16), (name.encode() + b"\0", len(name) + 1))
+    eq(s.getsockopt(SOL, SO_BINDTOIFINDEX), index)
+    fails("EINVAL", libc.getsockopt, s.fileno(), SOL, socket.SO_BINDTODEVICE, 3)
+    there = t.listener()
+    s.connect((t.host(), there.port()))
+    far, _ = there.accept()
+    s.sendall(b"out")
+    eq(far.recv_exact(3), b"out")
+
+    listener = t.socket()
+    bind_device(listener, name)
+    listener.bind((t.host(t.here), 0))
+    listener.listen()
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    near, _ = listener.accept()
+    eq(near.getsockopt(SOL, SO_BINDTOIFINDEX), index)
+    far.sendall(b"in")
+    eq(near.recv_exact(2), b"in")
+
+
+@case(families="4|6")
+def device_errors(t):
+    """A device that does not exist is ENODEV; an empty name unbinds; the unprivileged bind once."""
+    s = t.socket()
+    fails("ENODEV", bind_device, s, "none-such0")
+    fails("EINVAL", s.setsockopt, SOL, SO_BINDTOIFINDEX, -1)
+    bind_device(s, "lo")
+    bind_device(s, "")
+    eq(libc.getsockopt(s.fileno(), SOL, socket.SO_BINDTODEVICE, 16), (b"", 0))
+
+    def bind_twice():
+        bind_device(s, "lo")
+        fails("EPERM", bind_device, s, "")
+    if os.geteuid() == 0:
+        unprivileged(bind_twice)
+
+
+@case(modes=("loop",))
+def device_elsewhere(t):
+    """A listener on another device is not reached over loopback, and does not take its port there."""
+    others = [name for _, name in socket.if_nameindex() if name != "lo"]
+    if not others:
+        t.skip("this machine has loopback alone")
+    listener = t.socket()
+    bind_device(listener, others[0])
+    listener.bind((t.any_host(), 0))
+    listener.listen()
+    fails("ECONNREFUSED", t.socket().connect, (t.host(), listener.port()))
+    second = t.socket()
+    bind_device(second, "lo")
+    second.bind((t.any_host(), listener.port()))
+    second.listen()
+    near = t.socket()
+    near.connect((t.host(), listener.port()))
+    far, _ = second.accept()
+    near.sendall(b"here")
+    eq(far.recv_exact(4), b"here")
+    listener.setblocking(False)
+    fails("EAGAIN", listener.accept)
+
+
+@case()
+def what_it_is(t):
+    """SO_DOMAIN, SO_TYPE and SO_PROTOCOL are those of TCP, so that a program can open another one like it."""
+    listener = t.listener(t.here)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    for s in (t.socket(), listener, far, listener.accept()[0]):
+        eq([s.getsockopt(SOL, name) for name in (socket.SO_DOMAIN, socket.SO_TYPE, socket.SO_PROTOCOL)],
+           [t.family, socket.SOCK_STREAM, socket.IPPROTO_TCP])
+
+
+@case(families="4|6")
+def memory_lock_limit(t):
+    """MSG_ZEROCOPY beyond the limit of locked memory of the unprivileged is ENOBUFS, and the connection goes on."""
+    if os.geteuid() != 0:
+        t.skip("needs root")
+    near, far = t.pair()
+    zerocopy_on(near)
+
+    def try_send():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (4096, 4096))
+        os.setgid(65534)
+        os.setuid(65534)
+        fails("ENOBUFS", near.send, mmap.mmap(-1, 1 << 20), MSG_ZEROCOPY)
+        eq(near.send(b"small"), 5)
+    Child(try_send).wait()
+    eq(far.recv_exact(5), b"small")
