@@ -261,29 +261,6 @@ def many_readers(t):
     eq(total, want, "how often each byte was read")
 
 
-@case()
-def many_records(t):
-    """Records read with MSG_WAITALL by several threads stay whole."""
-    near, far = t.pair()
-    count, size = 400, 1000
-
-    def read_records():
-        seen = []
-        while record := libc.recv(near.fileno(), size, socket.MSG_WAITALL):
-            eq(len(record), size)
-            ok(record == record[:2] * (size // 2), "a record of one piece")
-            seen.append(int.from_bytes(record[:2], "big"))
-        return seen
-    tasks = [t.bg(read_records) for _ in range(3)]
-    for number in range(count):
-        far.sendall(number.to_bytes(2, "big") * (size // 2))
-        if number % 50 == 0:
-            # Now and then they all have to wait.
-            select.select([], [], [], 0.02)
-    far.shutdown(socket.SHUT_WR)
-    eq(sorted(number for task in tasks for number in task.result()), list(range(count)))
-
-
 # SO_REUSEPORT
 
 def reuseport(t, port=0, host=None):
