@@ -3,7 +3,8 @@
 #   make install-deps   packages and kernels that everything below needs
 #   make                the module for Debian's 6.1, and the tools
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
-#   make check          all tests; STAGES='lint build' for some of them
+#   make check          the tests; STAGES='lint build' for some of them
+#   make check-all      the same, and more kernels with more address families
 #   make bench          measurements
 #   make lint           the checkers alone
 #   make clean          remove everything that was built here
@@ -26,6 +27,9 @@ demo:
 check:
 	scripts/check $(STAGES)
 
+check-all:
+	scripts/check --all $(STAGES)
+
 bench:
 	scripts/bench
 
@@ -38,4 +42,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check bench install-deps lint clean
+.PHONY: all module userland demo check check-all bench install-deps lint clean
