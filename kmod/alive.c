@@ -115,7 +115,9 @@ static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	unsigned long idle = jiffies - READ_ONCE(ss->conn.key.link->lane.rx_time);
+	/* Read before jiffies: it may be news of this very moment. */
+	unsigned long heard = READ_ONCE(ss->conn.key.link->lane.rx_time);
+	unsigned long idle = jiffies - heard;
 
 	/* Data on its way is as good as a probe. */
 	if (idle < sovia_keepidle(sk) || sovia_outq(sk)) {
