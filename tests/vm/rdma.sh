@@ -11,25 +11,15 @@ set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
 HERE=$PWD
 PATH=$HERE/lib:$PATH
 WORK=$(mktemp -d)
 
-there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
-
 add_device() { rdma link add rxe0 type rxe netdev eth0; }
 delete_device() { rdma link del rxe0; }
 device_anew() { delete_device && add_device; }
-
-# An echo server on node-b for the whole script: it lives through everything.
-start_server() {
-	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid sov -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
-		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
-}
-
-stop_server() {
-	there 'rm -f /tmp/echo4 /tmp/echo6; for i in $(seq 100); do pgrep -f "sov -[46] echo" >/dev/null || exit 0; sleep 0.1; done; exit 1'
-}
 
 works() {
 	sov -4 ask node-b 5004 && sov -6 ask node-b 5006
@@ -181,18 +171,6 @@ transfer_ends() {
 	echo "the transfer ended with status $status: $(cat "$WORK/ask")"
 	# data that came back wrong is worse than an error
 	! grep -q different "$WORK/ask"
-}
-
-# Nothing arrives for a time, and no device tells of it: the cable between two
-# switches.
-wire_cut() { # SECONDS
-	local cut="tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress matchall action drop"
-	local mend="tc qdisc del dev eth0 clsact"
-	there "setsid sh -c 'sleep 0.2; $cut; sleep $1; $mend' >/dev/null 2>&1 &" || return
-	sleep 0.2
-	eval "$cut" || return
-	sleep "$1"
-	eval "$mend"
 }
 
 # The interface goes down.  rxe then fails all sends for good, also those of the

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# How a program learns that its peer is silent: keepalive and TCP_USER_TIMEOUT.
+#
+# vm: --pair --timeout 400
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+HERE=$PWD
+PATH=$HERE/lib:$PATH
+WORK=$(mktemp -d)
+
+# Lanes are not probed, and queue pairs take minutes to give up, so that it is the
+# socket that notices.
+patient_lanes() {
+	modprobe -r sovia && modprobe sovia probe_interval=0 ack_timeout=21 || return
+	there 'modprobe -r sovia && modprobe sovia probe_interval=0 ack_timeout=21'
+}
+
+# What a connection with these options says of the command "$1" in its time.
+watched() { # WANTED COMMAND... -- OPTION...
+	local wanted=$1 command=() answer watcher
+	shift
+	while [ "$1" != -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	sov watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
+	watcher=$!
+	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
+	"${command[@]}" || return
+	# an error has been reported by now; otherwise it has to be alive
+	rm "$WORK/watch"
+	wait $watcher
+	answer=$(cat "$WORK/answer")
+	echo "$answer"
+	[ "$answer" = "$wanted" ]
+}
+
+limit 120
+check 'lanes that notice nothing' patient_lanes
+check 'a server on node-b' start_server
+check 'a silent connection outlives a cut of 8 s' \
+	watched alive wire_cut 8 -- TCP_NODELAY=1
+check 'keepalive leaves a peer alone that is there' \
+	watched alive sleep 8 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=3 SO_KEEPALIVE=1
+check 'keepalive notices a peer that is not' \
+	watched ETIMEDOUT wire_cut 15 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2 SO_KEEPALIVE=1
+check 'so does keepalive that was on before its times were set' \
+	watched ETIMEDOUT wire_cut 15 -- SO_KEEPALIVE=1 TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2
+check 'a user timeout leaves a peer alone that answers' \
+	watched alive sleep 5 -- 0.5 TCP_USER_TIMEOUT=2000
+check 'a user timeout notices one that does not' \
+	watched ETIMEDOUT wire_cut 15 -- 0.5 TCP_USER_TIMEOUT=2000
+finish
