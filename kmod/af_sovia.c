@@ -85,7 +85,9 @@ void sovia_sock_init(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	memset_after(ss, 0, inet);
+	/* A clone has its listener's; IPv6's part stays, as the kernel's part does. */
+	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
+	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
 	sovia_conn_init(&ss->conn, sk);
 	INIT_HLIST_NODE(&ss->port_node);
 	INIT_LIST_HEAD(&ss->accept_q);

@@ -117,20 +117,23 @@ static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 	struct sovia_sock *ss = sovia_sk(sk);
 	/* Read before jiffies: it may be news of this very moment. */
 	unsigned long heard = READ_ONCE(ss->conn.key.link->lane.rx_time);
-	unsigned long idle = jiffies - heard;
+	unsigned long now = jiffies, idle = now - heard;
 
+	/* The last probe was answered, which the timer may see late. */
+	if (ss->probes && !time_before(heard, ss->probe_time))
+		ss->probes = 0;
 	/* Data on its way is as good as a probe. */
 	if (idle < sovia_keepidle(sk) || sovia_outq(sk)) {
 		ss->probes = 0;
 		return max_t(long, sovia_keepidle(sk) - idle, HZ);
 	}
-	if (ss->probes && jiffies - ss->probe_time < sovia_keepintvl(sk))
-		return sovia_keepintvl(sk) - (jiffies - ss->probe_time);
+	if (ss->probes && now - ss->probe_time < sovia_keepintvl(sk))
+		return sovia_keepintvl(sk) - (now - ss->probe_time);
 	if (user_timeout ? ss->probes && idle >= user_timeout :
 			   ss->probes >= sovia_keepcnt(sk))
 		return 0;
 	ss->probes++;
-	ss->probe_time = jiffies;
+	ss->probe_time = now;
 	sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	return sovia_keepintvl(sk);
 }

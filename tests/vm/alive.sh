@@ -17,8 +17,10 @@ WORK=$(mktemp -d)
 # Lanes are not probed, and queue pairs take minutes to give up, so that it is the
 # socket that notices.
 patient_lanes() {
+	stop_server || return
 	modprobe -r sovia && modprobe sovia probe_interval=0 ack_timeout=21 || return
-	there 'modprobe -r sovia && modprobe sovia probe_interval=0 ack_timeout=21'
+	there 'modprobe -r sovia && modprobe sovia probe_interval=0 ack_timeout=21' || return
+	start_server
 }
 
 # What a connection with these options says of the command "$1" in its time.
@@ -44,15 +46,16 @@ watched() { # WANTED COMMAND... -- OPTION...
 
 limit 120
 check 'lanes that notice nothing' patient_lanes
-check 'a server on node-b' start_server
 check 'a silent connection outlives a cut of 8 s' \
 	watched alive wire_cut 8 -- TCP_NODELAY=1
 check 'keepalive leaves a peer alone that is there' \
 	watched alive sleep 8 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=3 SO_KEEPALIVE=1
 check 'keepalive notices a peer that is not' \
 	watched ETIMEDOUT wire_cut 15 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2 SO_KEEPALIVE=1
+check 'lanes made anew' patient_lanes
 check 'so does keepalive that was on before its times were set' \
 	watched ETIMEDOUT wire_cut 15 -- SO_KEEPALIVE=1 TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2
+check 'lanes made anew again' patient_lanes
 check 'a user timeout leaves a peer alone that answers' \
 	watched alive sleep 5 -- 0.5 TCP_USER_TIMEOUT=2000
 check 'a user timeout notices one that does not' \
