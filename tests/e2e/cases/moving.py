@@ -151,7 +151,7 @@ def sendfile_blocks(t):
 
 @case()
 def sendfile_then_change(t):
-    """A file that is written again while unsent bytes of it wait: each byte is of the old or the new contents."""
+    """A file written again while bytes of it are unsent: each byte is of the old or the new contents."""
     near, far = t.pair()
     taken = near.fill(seed=5)
     size = 64 * PAGE
@@ -173,7 +173,7 @@ def sendfile_then_change(t):
 
 @case(table=list(FOLDERS.items()))
 def sendfile_truncated(t, folder):
-    """A file cut short meanwhile: what is sent is the file's bytes or zeros, no more than promised, and nothing hangs."""
+    """A file cut short meanwhile: its bytes or zeros are sent, no more than promised, and nothing hangs."""
     near, far = t.pair()
     size = 16 * MB
     with pattern_file(size, 8, folder) as f:
@@ -299,7 +299,7 @@ def splice_from_takes_what_is_there(t):
 
 @case()
 def splice_from_nonblocking(t):
-    """EAGAIN with nothing there by O_NONBLOCK, with the pipe full by SPLICE_F_NONBLOCK, which is about the pipe alone."""
+    """EAGAIN with nothing there by O_NONBLOCK, with the pipe full by SPLICE_F_NONBLOCK: that is about pipes alone."""
     near, far = t.pair()
     pipe = Pipe(PAGE)
     near.setblocking(False)

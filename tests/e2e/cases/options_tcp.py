@@ -59,7 +59,7 @@ def ranges(t, name, first, good, bad):
     "TCP_MAXSEG", "TCP_QUICKACK", "TCP_DEFER_ACCEPT", "TCP_WINDOW_CLAMP", "TCP_FASTOPEN")]
       + [("TCP_FASTOPEN_CONNECT", TCP_FASTOPEN_CONNECT)])
 def lengths(t, name):
-    """Too short to set is EINVAL, too long is not; reading gives as many bytes as there is room for; bad pointers EFAULT."""
+    """Too short to set is EINVAL, too long is not; reading fills the room there is; bad pointers EFAULT."""
     fd = t.socket().fileno()
     for length in (0, 1, 3, -1):
         fails("EINVAL", libc.setsockopt, fd, TCP, name, struct.pack("=q", 1), length)

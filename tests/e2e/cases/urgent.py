@@ -9,7 +9,7 @@ import struct
 import termios
 
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import case, eq, fails, until
 from kit.proc import Child
 
 OOB = socket.MSG_OOB
