@@ -121,12 +121,9 @@ def sendfile_slow_reader(t):
     """Without blocking, to a reader that waits: partial counts, then EAGAIN, and it all arrives."""
     near, far = t.pair()
     size = 16 * MB
-    near.setblocking(False)
     with pattern_file(size, 3) as f:
-        done = 0
-        with contextlib.suppress(BlockingIOError):
-            while done < size:
-                done += os.sendfile(near.fileno(), f.fileno(), done, size - done)
+        done = near.fill_by(lambda done: os.sendfile(near.fileno(), f.fileno(), done, size - done))
+        near.setblocking(False)
         ok(0 < done < size, f"{done} of {size} bytes taken by a connection that nobody reads")
         fails("EAGAIN", os.sendfile, near.fileno(), f.fileno(), done, size - done)
         task = t.bg(far.recv_pattern, size, 3)
@@ -382,17 +379,18 @@ def splice_from_held_pipe(t):
     """Bytes that nobody takes out of pipes do not stop the connection for good."""
     near, far = t.pair()
     pipes = [Pipe(MB) for _ in range(4)]
-    size = 4 * MB
-    task = t.bg(far.send_pattern, 2 * size, 17)
+    # A pipe holds 256 pieces of any size, and a packet is one.
+    held, size = 131072, 8 * MB
+    task = t.bg(far.send_pattern, size, 17)
     for pipe in pipes:
-        splice_all(near.fileno(), pipe.into, size // 8)
-    near.recv_pattern(2 * size - size // 2, 17, 65536, size // 2)
+        splice_all(near.fileno(), pipe.into, held)
+    near.recv_pattern(size - 4 * held, 17, 65536, 4 * held)
     task.result()
     for number, pipe in enumerate(pipes):
         done = 0
-        while done < size // 8:
+        while done < held:
             data = os.read(pipe.out, 65536)
-            pattern.check(data, 17, number * (size // 8) + done)
+            pattern.check(data, 17, number * held + done)
             done += len(data)
 
 

@@ -103,18 +103,22 @@ class Sock(socket.socket):
 
     def fill(self, seed=0, chunk=65536, quiet=0.5):
         """Sends stream @seed until nothing has been taken for @quiet seconds; returns the bytes taken."""
+        return self.fill_by(lambda done: self.send(pattern.view(seed, done, chunk)), quiet)
+
+    def fill_by(self, send, quiet=0.5):
+        """The same by @send, which is told how many bytes have been taken and returns how many more were."""
         self.setblocking(False)
         done = 0
         full = False
         while True:
             try:
-                done += self.send(pattern.view(seed, done, chunk))
+                done += send(done)
                 full = False
             except BlockingIOError:
                 # Not writable to poll() need not mean that not a byte fits: ask the socket again.
                 if full:
                     break
-                full = not self.poll_now(quiet, select.POLLOUT)
+                full = "OUT" not in self.poll_now(quiet, select.POLLOUT)
         self.setblocking(True)
         return done
 
