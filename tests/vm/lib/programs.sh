@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Programs as Debian ships them, for scripts that have sourced tap.sh from
+# their own folder:
+#
+#     start NAME COMMAND...     in the background, under sovia-run; output in $WORK/NAME.log
+#     stop NAME                 and wait for its end
+#     listening PORT [NAME]     wait until AF_SOVIA listens there, or show NAME's output
+#     there COMMAND...          the same in node-b; knows the functions and variables of here
+#     over_verbs OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
+#                               count as many bytes at least from here to there and
+#                               back, and no TCP connection is made
+
+HERE=$PWD
+PROGRAMS=$(realpath ../..)/.build/programs
+PATH=$HERE/lib:$PROGRAMS/usr/sbin:$PROGRAMS/usr/bin:$PATH
+LD_LIBRARY_PATH=$(echo "$PROGRAMS"/usr/lib/*-linux-gnu)
+export PATH LD_LIBRARY_PATH
+WORK=/tmp/work
+mkdir -p $WORK
+
+there() { on-peer bash -c "$(declare -p PATH LD_LIBRARY_PATH HERE PROGRAMS WORK); mkdir -p $WORK; $(declare -f)
+	$(printf '%q ' "$@")"; }
+
+start() {
+	local name=$1
+	shift
+	# shellcheck disable=SC2016 # for the inner shell
+	setsid bash -c 'echo $$ >"$0"; shift; exec sovia-run "$@"' "$WORK/$name.pid" - "$@" >"$WORK/$name.log" 2>&1 </dev/null &
+}
+
+stop() {
+	local pid
+	pid=$(cat "$WORK/$1.pid") || return
+	kill "$pid"
+	eventually gone "$pid"
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+listening() {
+	eventually grep -q "^LISTEN [^ ]*:$1 " /proc/net/sovia/sock && return
+	cat "$WORK/${2:-}.log" /proc/net/sovia/sock
+	return 1
+}
+
+tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 } END { print opens }' /proc/net/snmp; }
+counts() { echo "$(sovia-stat --value verbs_tx_bytes) $(sovia-stat --value verbs_rx_bytes) $(tcp_connections)"; }
+
+over_verbs() {
+	local before=() after=() least=("$1" "$2" 0 "$2" "$1") i
+	shift 2
+	read -r -a before <<<"$(counts) $(there counts)"
+	"$@" || return
+	read -r -a after <<<"$(counts) $(there counts)"
+	echo "before: ${before[*]}, after: ${after[*]} (tx, rx, TCP here; there)"
+	for i in 0 1 3 4; do
+		[ $((after[i] - before[i])) -ge "${least[i]}" ] || return
+	done
+	equal "${after[2]} ${after[5]}" "${before[2]} ${before[5]}"
+}
