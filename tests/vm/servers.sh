@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Servers that many clients use at once: epoll, sendfile, connections kept
+# open and not, forked workers and savers.
+#
+# vm: --pair --timeout 600
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/programs.sh source-path=SCRIPTDIR
+. lib/programs.sh
+
+# --- redis ---
+
+redis_conf() {
+	printf '%s\n' 'port 7100' 'protected-mode no' "dir $WORK" 'bind * -::*' 'save ""' 'io-threads 2' \
+		'io-threads-do-reads yes'
+}
+start_redis() {
+	redis_conf >$WORK/redis.conf
+	start redis redis-server $WORK/redis.conf
+	listening 7100 redis
+}
+cli() { sovia-run redis-cli -h node-b -p 7100 "$@"; }
+
+# A benchmark's numbers are not ours to judge: it must end, with all it was asked for.
+benchmark() { # ARGUMENT...
+	sovia-run redis-benchmark -h node-b -p 7100 --csv "$@" >$WORK/benchmark || return
+	cat $WORK/benchmark
+	awk -F'"' 'NR > 1 && $4 > 0 { good++ } END { exit !(good == NR - 1 && NR > 1) }' $WORK/benchmark
+}
+
+fill() {
+	seq 20000 | sed 's/.*/SET key:& value-&/' | sovia-run redis-cli -h node-b -p 7100 --pipe | grep 'errors: 0, replies: 20000' || return
+	head -c 5000000 /dev/urandom >$WORK/blob
+	equal "$(cli -x SET blob <$WORK/blob)" OK
+}
+
+holds() { # what fill has put there
+	equal "$(cli GET key:12345)" value-12345 || return
+	equal "$(cli DBSIZE)" 20001 || return
+	cli --raw GET blob | head -c 5000000 | cmp - $WORK/blob
+}
+
+restarted() {
+	equal "$(cli SAVE)" OK && there stop redis && there start_redis
+}
+
+# Two clients and the server: one hears what the other says.
+publish() {
+	timeout 30 sovia-run redis-cli -h node-b -p 7100 SUBSCRIBE news >$WORK/news &
+	eventually hears_somebody || return
+	eventually grep -qx 'hot off' $WORK/news
+}
+hears_somebody() { [ "$(cli PUBLISH news 'hot off')" = 1 ]; }
+
+# A second redis here copies all of the first and follows it.
+replica() {
+	start replica redis-server --port 7101 --protected-mode no --dir $WORK --save '' --dbfilename replica.rdb \
+		--replicaof node-b 7100
+	listening 7101 replica
+}
+replicated() {
+	eventually replica_has 20001 || { tail $WORK/replica.log; return 1; }
+	equal "$(cli SET late word)" OK || return
+	eventually replica_has 20002
+}
+replica_has() { [ "$(sovia-run redis-cli -p 7101 DBSIZE)" = "$1" ]; }
+
+redis() {
+	check 'redis-server listens'			there start_redis
+	check 'redis-benchmark'				over_verbs 100000 100000 benchmark -t ping,set,get,lpush,lrange_100 -n 3000 -c 20
+	check 'redis-benchmark with pipelines'		over_verbs 1000000 100000 benchmark -t set,get -n 20000 -c 10 -P 16 -d 100
+	check 'redis-benchmark, large values'		over_verbs 6000000 6000000 benchmark -t set,get -n 100 -c 5 -d 65536
+	check 'redis-benchmark, a connection each'	over_verbs 1000 1000 benchmark -t ping_mbulk -n 300 -c 10 -k 0
+	check 'the database is emptied'			cli FLUSHALL
+	check 'redis is filled'				over_verbs 5000000 0 fill
+	check 'redis has what it got'			over_verbs 0 5000000 holds
+	check 'redis saves, ends, starts'		restarted
+	check 'redis has what it saved'			over_verbs 0 5000000 holds
+	check 'redis publishes'				publish
+	check 'a replica starts'			replica
+	check 'the replica follows'			replicated
+}
+
+# --- nginx ---
+
+# By port: sendfile and keepalive, each on and off.
+nginx_conf() {
+	cat <<-END
+	daemon off;
+	worker_processes 2;
+	pid $WORK/nginx.pids;
+	error_log $WORK/nginx.error;
+	events { worker_connections 512; }
+	http {
+		access_log off;
+		root $WORK/www;
+		client_max_body_size 50m;
+		client_body_temp_path $WORK/body;
+		proxy_temp_path $WORK/proxy;
+		fastcgi_temp_path $WORK/fastcgi;
+		scgi_temp_path $WORK/scgi;
+		uwsgi_temp_path $WORK/uwsgi;
+		server { listen 7110; listen [::]:7110; sendfile on; tcp_nopush on; keepalive_timeout 60; }
+		server { listen 7111; sendfile on; keepalive_timeout 0; }
+		server { listen 7112; sendfile off; keepalive_timeout 60; }
+		server { listen 7113; sendfile off; keepalive_timeout 0; }
+		server { listen 7114; location / { proxy_pass http://127.0.0.1:7110; } }
+	}
+	END
+}
+start_nginx() {
+	local size
+	mkdir -p $WORK/www
+	chmod 755 $WORK $WORK/www
+	for size in 0 1 1000 16384 65537 1000000 100000000; do
+		head -c "$size" /dev/urandom >"$WORK/www/$size"
+	done
+	nginx_conf >$WORK/nginx.conf
+	start nginx nginx -c $WORK/nginx.conf -e $WORK/nginx.error
+	listening 7110 nginx && listening 7114 nginx
+}
+start_nginx_there() {
+	there start_nginx || return
+	there web_sums >$WORK/sums
+}
+web_sums() { (cd $WORK/www && sha256sum -- *); }
+
+fetched() { # PORT SIZE...
+	local port=$1 size
+	shift
+	mkdir -p $WORK/copy
+	for size; do
+		sovia-run curl -sSf -o "$WORK/copy/$size" "http://node-b:$port/$size" || return
+		grep " $size\$" $WORK/sums | (cd $WORK/copy && sha256sum -c --quiet) || return
+	done
+}
+
+resumed() {
+	head -c 543210 $WORK/copy/1000000 >$WORK/copy/part
+	sovia-run curl -sSf -C - -o $WORK/copy/part http://node-b:7110/1000000 && cmp $WORK/copy/part $WORK/copy/1000000
+}
+
+# Connections that curl makes for two requests.
+connects() { # PORT WANT
+	sovia-run curl -sSf -o /dev/null -o /dev/null -w '%{num_connects}\n' "http://node-b:$1/1" "http://node-b:$1/1000" \
+		>$WORK/connects || return
+	equal "$(paste -sd' ' $WORK/connects)" "$2"
+}
+
+# wrk: requests were answered, none of them wrongly, and no socket failed.
+wrk_() { # PORT SIZE
+	sovia-run wrk -t 2 -c 20 -d 4s --timeout 20s "http://node-b:$1/$2" >$WORK/wrk || return
+	cat $WORK/wrk
+	awk '/requests in/ { requests = $1 } END { exit !(requests >= 20) }' $WORK/wrk && ! grep -E 'Socket errors|Non-2xx' $WORK/wrk
+}
+
+nginx_() {
+	local port way=('sendfile, keepalive' 'sendfile, a connection each' 'read, keepalive' 'read, a connection each')
+	check 'nginx listens'				start_nginx_there
+	for port in 7110 7111 7112 7113; do
+		check "files, ${way[port - 7110]}"	over_verbs 0 1000000 fetched $port 0 1 1000 16384 65537 1000000
+		check "wrk, ${way[port - 7110]}"	over_verbs 10000 100000 wrk_ $port 1000
+	done
+	check 'curl keeps its connection'		connects 7110 '1 0'
+	check 'or does not'				connects 7111 '1 1'
+	check '100 MB with sendfile'			over_verbs 0 100000000 fetched 7110 100000000
+	check 'from nginx through nginx'		over_verbs 0 1000000 fetched 7114 1 1000000
+	check 'wrk of nothing'				over_verbs 10000 1000 wrk_ 7110 0
+	check 'wrk of 64 kB'				over_verbs 1000 1000000 wrk_ 7110 65537
+	check 'a part of a file'			over_verbs 0 456790 resumed
+}
+
+limit 120
+redis
+nginx_
+finish
