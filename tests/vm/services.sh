@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# More servers: a cache, a relay that splices, TLS around others, a message
+# broker, and git.
+#
+# vm: --pair --timeout 400
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/programs.sh source-path=SCRIPTDIR
+. lib/programs.sh
+
+SIZE=3000000
+
+# A web server that the relays lead to.
+web() { # SIZE
+	openssl rand -out $WORK/data "$1"
+	start web python3 -m http.server -d $WORK --bind :: 7301
+	listening 7301 web
+}
+web_there() { there web $SIZE && there sha256sum $WORK/data >$WORK/sum; }
+
+fetched() { # CURL-ARGUMENT...
+	sovia-run curl -sSf -o $WORK/data "$@" || return
+	sha256sum -c --quiet $WORK/sum
+}
+
+# --- memcached ---
+
+start_memcached() {
+	start memcached memcached -u root -p 7300 -U 0 -t 4
+	listening 7300 memcached
+}
+
+# Several clients at once, values up to the largest.
+cache() {
+	cat >$WORK/cache.py <<-'END'
+	import random, socket
+	clients = [socket.create_connection(("node-b", 7300), 30) for _ in range(20)]
+	files = [client.makefile("rwb") for client in clients]
+	values = [random.randbytes(size) for size in (0, 1, 1000, 100000, 1000000)]
+	for number, file in enumerate(files):
+	    value = values[number % len(values)]
+	    file.write(b"set key%d 0 0 %d\r\n%b\r\n" % (number, len(value), value))
+	    file.flush()
+	assert all(file.readline() == b"STORED\r\n" for file in files)
+	for number, file in enumerate(files):
+	    value = values[(number + 1) % len(values)]
+	    file.write(b"get key%d\r\n" % ((number + 1) % len(files)))
+	    file.flush()
+	    assert file.readline().endswith(b" %d\r\n" % len(value))
+	    assert file.read(len(value)) == value
+	    assert file.readline() + file.readline() == b"\r\nEND\r\n"
+	END
+	sovia-run python3 $WORK/cache.py
+}
+
+# --- haproxy ---
+
+start_haproxy() {
+	cat >$WORK/haproxy.conf <<-END
+	defaults
+		timeout connect 20s
+		timeout client 60s
+		timeout server 60s
+	listen splicing
+		bind 127.0.0.1:7310
+		mode tcp
+		option splice-request
+		option splice-response
+		server there node-b:7301
+	listen parsing
+		bind 127.0.0.1:7311
+		mode http
+		server there node-b:7301
+	END
+	start haproxy haproxy -db -f $WORK/haproxy.conf
+	listening 7310 haproxy && listening 7311 haproxy
+}
+
+# --- stunnel ---
+
+stunnel_conf() { # CLIENT ACCEPT CONNECT
+	printf '%s\n' 'foreground = yes' 'pid =' '[tls]' "client = $1" "accept = $2" "connect = $3" "cert = $WORK/tls.pem"
+}
+start_stunnel() {
+	openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=node -keyout $WORK/key.pem -out $WORK/cert.pem -days 10 2>/dev/null
+	cat $WORK/key.pem $WORK/cert.pem >$WORK/tls.pem
+	chmod 600 $WORK/tls.pem
+	stunnel_conf "$@" >$WORK/stunnel.conf
+	start stunnel stunnel $WORK/stunnel.conf
+	listening "${2##*:}" stunnel
+}
+
+# --- mosquitto ---
+
+start_mosquitto() {
+	printf '%s\n' 'listener 7330' 'allow_anonymous true' 'user root' 'log_type subscribe' >$WORK/mosquitto.conf
+	start mosquitto mosquitto -c $WORK/mosquitto.conf
+	listening 7330 mosquitto
+}
+message() {
+	timeout 40 sovia-run mosquitto_sub -h node-b -p 7330 -t news -q 1 -C 1 -N >$WORK/news &
+	eventually there subscribed || return
+	sovia-run mosquitto_pub -h node-b -p 7330 -t news -q 1 -f $WORK/data || return
+	wait $!
+	cmp $WORK/news $WORK/data
+}
+subscribed() { grep -q ' 1 news$' $WORK/mosquitto.log; }
+
+# --- git ---
+
+start_git() {
+	git -c init.defaultBranch=main init -q $WORK/repo
+	cp $WORK/data $WORK/repo/
+	git -C $WORK/repo add data
+	git -C $WORK/repo -c user.name=us -c user.email=us@node commit -qm data
+	start git git daemon --export-all --base-path=$WORK --port=7340 --reuseaddr --enable=receive-pack
+	listening 7340 git
+}
+clone() {
+	sovia-run git clone -q git://node-b:7340/repo $WORK/clone || return
+	sha256sum <$WORK/clone/data | cut -c1-64 | grep -qf - $WORK/sum
+}
+push() {
+	git -C $WORK/clone -c user.name=us -c user.email=us@node commit -q --allow-empty -m more
+	sovia-run git -C $WORK/clone push -q origin HEAD:refs/heads/pushed || return
+	equal "$(there git -C $WORK/repo rev-parse pushed)" "$(git -C $WORK/clone rev-parse HEAD)"
+}
+
+check 'a web server listens'			web_there
+check 'memcached listens'			there start_memcached
+check 'memcached and twenty clients'		over_verbs 4000000 4000000 cache
+check 'haproxy listens'				start_haproxy
+check 'haproxy splices'				over_verbs 0 $SIZE fetched http://127.0.0.1:7310/data
+check 'haproxy parses'				over_verbs 0 $SIZE fetched http://127.0.0.1:7311/data
+check 'stunnel listens'				there start_stunnel no 7320 127.0.0.1:7301
+check 'its client, too'				start_stunnel yes 127.0.0.1:7321 node-b:7320
+check 'curl by TLS'				over_verbs 0 $SIZE fetched -k https://node-b:7320/data
+check 'curl through two stunnels'		over_verbs 0 $SIZE fetched http://127.0.0.1:7321/data
+check 'mosquitto listens'			there start_mosquitto
+check 'a message through mosquitto'		over_verbs $SIZE $SIZE message
+check 'git daemon listens'			there start_git
+check 'git clone'				over_verbs 0 $SIZE clone
+check 'git push'				over_verbs 100 100 push
+finish
