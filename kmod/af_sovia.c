@@ -248,6 +248,7 @@ static const struct proto_ops sovia_v4_ops = {
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
 	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };
 
@@ -272,6 +273,7 @@ static const struct proto_ops sovia_v6_ops = {
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
 	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };
 

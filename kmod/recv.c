@@ -278,7 +278,7 @@ static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
 	add_wait_queue(sk_sleep(sk), &wait);
 	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	sk_wait_event(sk, timeo,
-		      READ_ONCE(sovia_sk(sk)->rcv_nxt) != pos || sk->sk_err ||
+		      sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
 		      (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
 	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	remove_wait_queue(sk_sleep(sk), &wait);
@@ -294,6 +294,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 	int copied = 0, ret;
 	bool skip;
 
+	if (flags & MSG_PEEK)
+		pos += max(sk_peek_offset(sk, flags), 0);
 	while (copied < len) {
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
@@ -308,8 +310,12 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 				avail = ret;
 				copied += avail;
 			}
-			if (!(flags & MSG_PEEK))
+			if (flags & MSG_PEEK) {
+				sk_peek_offset_fwd(sk, avail);
+			} else {
+				sk_peek_offset_bwd(sk, avail);
 				consume(sk, skb, avail);
+			}
 			pos += avail;
 			continue;
 		}

@@ -35,4 +35,11 @@ static inline int sovia_prot_ioctl(struct sock *sk, int cmd, unsigned long arg)
 }
 #endif
 
+/* 6.9 gave TCP SO_PEEK_OFF. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#define SOVIA_OPS_PEEK_OFF	.set_peek_off = sk_set_peek_off,
+#else
+#define SOVIA_OPS_PEEK_OFF
+#endif
+
 #endif /* _SOVIA_COMPAT_PROTO_H */
