@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import termios
+import time
 
 from . import libc, pattern
 
@@ -27,6 +28,10 @@ def sovia_family():
             return int(f.read())
     except FileNotFoundError:
         return FAMILY_DEFAULT
+
+
+def poll_bits(names):
+    return sum(POLL_BITS[name] for name in names)
 
 
 def poll_names(mask):
@@ -141,11 +146,18 @@ class Sock(socket.socket):
 
     def wait_for(self, names, timeout=20.0):
         """Waits for all poll bits in @names; returns the whole mask by names."""
-        events = sum(POLL_BITS[name] for name in names.split())
-        mask = self.poll_now(timeout, events)
-        missing = set(names.split()) - set(mask.split())
-        if missing:
-            raise AssertionError(f"no {' '.join(sorted(missing))} within {timeout} s, only '{mask}'")
+        wanted = set(names.split())
+        deadline = time.monotonic() + timeout
+        while True:
+            mask = self.poll_now(0, poll_bits(wanted))
+            missing = wanted - set(mask.split())
+            if not missing:
+                break
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f"no {' '.join(sorted(missing))} within {timeout} s, only '{mask}'")
+            # For what is missing only: poll() returns as soon as there is any of what it is asked for.
+            self.poll_now(left, poll_bits(missing))
         return self.poll_now()
 
     def inq(self):
