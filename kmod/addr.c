@@ -4,12 +4,17 @@
  * is used and whether the destination is this host, which decides the provider.
  */
 #include <linux/inetdevice.h>
+#include <linux/moduleparam.h>
 #include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/ipv6_stubs.h>
 #include <net/route.h>
 #include "sock.h"
+
+static bool hairpin;
+module_param(hairpin, bool, 0644);
+MODULE_PARM_DESC(hairpin, "connect own addresses of an RDMA device through it, for measuring (N)");
 
 static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 		    struct sovia_pair *pair, bool *local)
@@ -62,6 +67,15 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, int scope,
 	return 0;
 }
 
+/* The interface that has an address of this host, or NULL. */
+static struct net_device *address_device(struct net *net, const struct in6_addr *addr)
+{
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may go");
+	if (ipv6_addr_v4mapped(addr))
+		return __ip_dev_find(net, addr->s6_addr32[3], false);
+	return ipv6_dev_find(net, addr, NULL);
+}
+
 /**
  * sovia_pair_device() - the interface that a link's connections come in by
  * @net: namespace
@@ -74,25 +88,36 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, int scope,
  */
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
 {
-	struct net_device *local, *remote;
+	struct net_device *dev;
 	int ifindex = 0;
 
 	if (pair->scope)
 		return pair->scope;
 	rcu_read_lock();
-	if (ipv6_addr_v4mapped(&pair->local)) {
-		local = __ip_dev_find(net, pair->local.s6_addr32[3], false);
-		remote = __ip_dev_find(net, pair->remote.s6_addr32[3], false);
-	} else {
-		local = ipv6_dev_find(net, &pair->local, NULL);
-		remote = ipv6_dev_find(net, &pair->remote, NULL);
-	}
-	if (remote)
-		ifindex = net->loopback_dev->ifindex;
-	else if (local)
-		ifindex = local->ifindex;
+	dev = address_device(net, &pair->remote);
+	if (dev)
+		dev = net->loopback_dev;
+	else
+		dev = address_device(net, &pair->local);
+	if (dev)
+		ifindex = dev->ifindex;
 	rcu_read_unlock();
 	return ifindex;
+}
+
+/* Both addresses are of this host.  Do both have a device that could carry it? */
+static bool verbs_serves(struct net *net, const struct sovia_pair *pair)
+{
+	const struct sovia_provider *prov = &sovia_verbs_provider;
+	struct net_device *local, *remote;
+	bool yes;
+
+	rcu_read_lock();
+	local = address_device(net, &pair->local);
+	remote = address_device(net, &pair->remote);
+	yes = local && remote && prov->serves(local) && prov->serves(remote);
+	rcu_read_unlock();
+	return yes;
 }
 
 /**
@@ -121,6 +146,8 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
 		return err;
 	if (__ipv6_addr_needs_scope_id(ipv6_addr_type(&pair->remote)))
 		pair->scope = scope ? scope : sk->sk_bound_dev_if;
+	if (local && READ_ONCE(hairpin))
+		local = !verbs_serves(sock_net(sk), pair);
 	*prov = local ? &sovia_loop_provider : &sovia_verbs_provider;
 	return 0;
 }

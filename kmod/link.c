@@ -131,13 +131,14 @@ static void link_arm_timer(struct sovia_link *link, unsigned long delay)
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
-	return jhash(pair, offsetofend(struct sovia_pair, scope), 0);
+	return jhash(pair, offsetofend(struct sovia_pair, answering), 0);
 }
 
 static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
-	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope;
+	       ipv6_addr_equal(&a->remote, &b->remote) &&
+	       a->scope == b->scope && a->answering == b->answering;
 }
 
 static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)

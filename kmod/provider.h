@@ -29,11 +29,14 @@ struct sovia_vi;
  * @local: own address, IPv4 as v4-mapped
  * @remote: the peer's address, IPv4 as v4-mapped
  * @scope: interface index for link-local IPv6 addresses, otherwise 0
+ * @answering: of the two ends of a link from an address to itself over a device,
+ *	the one that was asked; otherwise 0
  */
 struct sovia_pair {
 	struct in6_addr	local;
 	struct in6_addr	remote;
 	int		scope;
+	int		answering;
 };
 
 /**
@@ -127,6 +130,8 @@ struct sovia_vi {
 /**
  * struct sovia_provider - the calls of a VI provider
  * @name: for logs and /proc
+ * @serves: does an interface have a device of this provider.  Any context.
+ *	NULL: the provider needs none.
  * @listen: take requests in @net from now on and hand them to @request, which
  *	is called in process context.  Idempotent.  May sleep.
  * @unlisten: the opposite; no @request upcall is under way when it returns.
@@ -152,6 +157,7 @@ struct sovia_vi {
  */
 struct sovia_provider {
 	const char *name;
+	bool (*serves)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
 	void (*unlisten)(struct net *net);
 	struct sovia_vi *(*connect)(struct net *net, const struct sovia_pair *pair,

@@ -465,6 +465,7 @@ static void verbs_disconnect(struct sovia_vi *vi)
 
 const struct sovia_provider sovia_verbs_provider = {
 	.name		= "verbs",
+	.serves		= verbs_dev_serves,
 	.listen		= verbs_listen,
 	.unlisten	= verbs_unlisten,
 	.connect	= verbs_connect,

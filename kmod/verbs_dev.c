@@ -202,6 +202,23 @@ void verbs_dev_detach(struct verbs_vi *v)
 	mutex_unlock(&verbs_dev_lock);
 }
 
+/**
+ * verbs_dev_serves - serves of struct sovia_provider
+ * @ndev: see there
+ *
+ * Context: any.
+ * Return: see there.
+ */
+bool verbs_dev_serves(struct net_device *ndev)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+
+	if (!ibdev)
+		return false;
+	ib_device_put(ibdev);
+	return true;
+}
+
 /* ---- the RDMA core's callbacks ---- */
 
 static bool verbs_dev_usable(struct ib_device *ibdev)

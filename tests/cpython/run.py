@@ -9,7 +9,8 @@ For a guest.  What passes over TCP has to pass under sovia-run, unless the file
 fails or is skipped over TCP says nothing about us and does not count.
 
 Each run of a module has a network namespace of its own, whose counters show
-over what its bytes went.
+over what its bytes went.  Over a lane of verbs (--verbs) they share the one in
+which the RDMA device is, and run one after the other.
 """
 
 import argparse
@@ -130,14 +131,14 @@ class Namespace(Place):
 class Run:
     """One run of a module: self.results has (outcome, text) by test id."""
 
-    def __init__(self, module, patterns, wrapper, place):
+    def __init__(self, module, patterns, wrapper, place, options):
         self.results = {}
         self.seconds = {}
         self.trouble = ""
         self.module = module
         begin = time.monotonic()
         with place() as place, tempfile.TemporaryDirectory() as folder:
-            self.command = place.inside(*wrapper, PYTHON, os.path.join(HERE, "one.py"))
+            self.command = place.inside(*wrapper, PYTHON, os.path.join(HERE, "one.py"), *options)
             # What crashes or hangs is not tried again: the rest of the module is.
             while self.process(patterns, folder, begin + TOO_LONG):
                 pass
@@ -272,10 +273,8 @@ def read_expected():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--counter", default="loop_tx_bytes", metavar="NAME",
-                        help="what has to count the bytes (default %(default)s)")
-    parser.add_argument("--here", action="store_true",
-                        help="one module after the other, in this network namespace: for lanes that need a device")
+    parser.add_argument("--verbs", metavar="IPV4,IPV6",
+                        help="use these addresses of an RDMA device for localhost; needs the parameter hairpin")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() + 1, metavar="N",
                         help="modules at the same time; many wait a while for nothing")
     parser.add_argument("--slow", action="store_true", help="name the tests that take long")
@@ -290,14 +289,16 @@ def main():
     tap = Tap()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
     transports = {"TCP": [], "AF_SOVIA": ["sovia-run"]}
-    with concurrent.futures.ThreadPoolExecutor(1 if options.here else options.jobs) as pool:
-        runs = {module: {name: pool.submit(Run, module, options.patterns or MODULES[module], wrapper,
-                                         Place if options.here else Namespace)
+    place, moved, counter = Namespace, [], "loop_tx_bytes"
+    if options.verbs:
+        place, moved, counter, options.jobs = Place, ["--localhost", options.verbs], "verbs_tx_bytes", 1
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        runs = {module: {name: pool.submit(Run, module, options.patterns or MODULES[module], wrapper, place, moved)
                          for name, wrapper in transports.items()} for module in chosen}
         for module, pair in runs.items():
             results = {name: run.result() for name, run in pair.items()}
             listed = {test: why for test, why in expected.items() if test.startswith(f"test.{module}.")}
-            compare(tap, module, *results.values(), listed, options.counter)
+            compare(tap, module, *results.values(), listed, counter)
             if options.slow:
                 slow_tests(results)
     for test in expected:
