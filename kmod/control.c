@@ -262,7 +262,7 @@ void sovia_sk_timeout(struct timer_list *timer)
 	else if (sk->sk_state != TCP_CLOSE && sock_flag(sk, SOCK_DEAD))
 		sovia_orphan_timeout(sk);
 	else if (sk->sk_state != TCP_CLOSE && sovia_sk(sk)->await_data)
-		sovia_defer_timeout(sk);
+		sovia_await_timeout(sk);
 	else if (sk->sk_state != TCP_CLOSE)
 		sovia_alive_timeout(sk);
 	bh_unlock_sock(sk);

@@ -119,98 +119,6 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	sock_put(old->sk);
 }
 
-/* ---- TCP_DEFER_ACCEPT ------------------------------------------------- */
-
-/* sk_data_ready of a child whose first data accept() waits for. */
-static void deferred_data_ready(struct sock *child)
-{
-	struct sock *listener;
-
-	read_lock_bh(&child->sk_callback_lock);
-	listener = child->sk_user_data;
-	if (listener)
-		listener->sk_data_ready(listener);
-	read_unlock_bh(&child->sk_callback_lock);
-}
-
-static void defer_child(struct sock *listener, struct sock *child)
-{
-	struct sovia_sock *ss = sovia_sk(child);
-
-	write_lock_bh(&child->sk_callback_lock);
-	/* A listener outlives the children in its queue. */
-	child->sk_user_data = listener;
-	child->sk_data_ready = deferred_data_ready;
-	child->sk_state_change = deferred_data_ready;
-	write_unlock_bh(&child->sk_callback_lock);
-	WRITE_ONCE(ss->await_data, true);
-	sk_reset_timer(child, &child->sk_timer,
-		       jiffies + sovia_retry_seconds(ss->opt.defer_accept) * HZ);
-}
-
-/* The child leaves the queue. */
-static void undefer_child(struct sock *listener, struct sock *child)
-{
-	if (child->sk_data_ready != deferred_data_ready)
-		return;
-	write_lock_bh(&child->sk_callback_lock);
-	child->sk_user_data = NULL;
-	child->sk_data_ready = listener->sk_data_ready;
-	child->sk_state_change = listener->sk_state_change;
-	write_unlock_bh(&child->sk_callback_lock);
-}
-
-/**
- * sovia_defer_timeout() - a child has waited for data for long enough
- * @child: in its listener's queue
- *
- * Context: softirq, the child's lock held.
- */
-void sovia_defer_timeout(struct sock *child)
-{
-	WRITE_ONCE(sovia_sk(child)->await_data, false);
-	child->sk_data_ready(child);
-}
-
-/* The first child that accept() may return, or NULL. */
-static struct sock *first_ready(struct sovia_sock *ls)
-{
-	struct sovia_sock *ss;
-
-	list_for_each_entry(ss, &ls->accept_q, accept_node) {
-		struct sock *child = (struct sock *)ss;
-
-		if (!READ_ONCE(ss->await_data) || sovia_inq(child) ||
-		    READ_ONCE(child->sk_state) != TCP_ESTABLISHED)
-			return child;
-	}
-	return NULL;
-}
-
-/**
- * sovia_acceptable() - would accept() return at once
- * @sk: a listener
- *
- * Context: process, may sleep; no locks.
- * Return: true if so.
- */
-bool sovia_acceptable(struct sock *sk)
-{
-	struct sovia_sock *ls = sovia_sk(sk);
-	bool ready;
-
-	if (list_empty_careful(&ls->accept_q))
-		return false;
-	if (!READ_ONCE(ls->opt.defer_accept))
-		return true;
-	lock_sock(sk);
-	ready = first_ready(ls);
-	release_sock(sk);
-	return ready;
-}
-
-/* ---- children, continued ---------------------------------------------- */
-
 /* Queue the child for accept(), then answer. */
 static u32 child_queue(struct sock *listener, struct sock *child)
 {
@@ -226,7 +134,7 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 		list_add_tail(&ss->accept_node, &ls->accept_q);
 		sk_acceptq_added(listener);
 		if (ls->opt.defer_accept)
-			defer_child(listener, child);
+			sovia_await_start(listener, child);
 		sovia_conn_control(&ss->conn, SOVIA_ACCEPT, 0);
 		listener->sk_data_ready(listener);
 	}
@@ -320,6 +228,64 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 	sovia_connd_queue(&cr->work);
 }
 
+/* ---- the queue for accept() ------------------------------------------ */
+
+static void unqueue(struct sock *sk, struct sock *child)
+{
+	list_del_init(&sovia_sk(child)->accept_node);
+	sk_acceptq_removed(sk);
+	sovia_await_end(sk, child);
+}
+
+/*
+ * The first child that accept() may return, or NULL.  With TCP_DEFER_ACCEPT, one
+ * that was reset before it had said anything is nobody's business.
+ */
+static struct sock *first_ready(struct sock *sk)
+{
+	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
+
+	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
+		struct sock *child = (struct sock *)ss;
+
+		if (!READ_ONCE(ss->await_data) || sovia_inq(child))
+			return child;
+		switch (READ_ONCE(child->sk_state)) {
+		case TCP_ESTABLISHED:
+			break;
+		case TCP_CLOSE:
+			unqueue(sk, child);
+			sovia_discard_child(child);
+			break;
+		default:
+			return child;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * sovia_acceptable() - would accept() return at once
+ * @sk: a listener
+ *
+ * Context: process, may sleep; no locks.
+ * Return: true if so.
+ */
+bool sovia_acceptable(struct sock *sk)
+{
+	struct sovia_sock *ls = sovia_sk(sk);
+	bool ready;
+
+	if (list_empty_careful(&ls->accept_q))
+		return false;
+	if (!READ_ONCE(ls->opt.defer_accept))
+		return true;
+	lock_sock(sk);
+	ready = first_ready(sk);
+	release_sock(sk);
+	return ready;
+}
+
 /* ---- listener -------------------------------------------------------- */
 
 static int listen_start(struct sock *sk)
@@ -386,43 +352,36 @@ void sovia_listen_stop(struct sock *sk)
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
 	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
-		list_del_init(&ss->accept_node);
-		sk_acceptq_removed(sk);
-		undefer_child(sk, (struct sock *)ss);
+		unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);
 	}
 }
 
 static int wait_for_child(struct sock *sk, long timeo)
 {
-	struct sovia_sock *ls = sovia_sk(sk);
-	DEFINE_WAIT(wait);
-	bool ready;
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int err;
 
+	add_wait_queue_exclusive(sk_sleep(sk), &wait);
 	for (;;) {
-		prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
-		/* The data of a deferred child comes without our lock. */
-		ready = first_ready(ls);
-		release_sock(sk);
-		if (!ready)
-			timeo = schedule_timeout(timeo);
-		sched_annotate_sleep();
-		lock_sock(sk);
+		/* Not asked while asleep already: it may have a child to discard. */
 		err = 0;
-		if (first_ready(ls))
+		if (first_ready(sk))
 			break;
 		err = -EINVAL;
 		if (sk->sk_state != TCP_LISTEN)
 			break;
-		err = sock_intr_errno(timeo);
-		if (signal_pending(current))
-			break;
 		err = -EAGAIN;
 		if (!timeo)
 			break;
+		err = sock_intr_errno(timeo);
+		if (signal_pending(current))
+			break;
+		release_sock(sk);
+		timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, timeo);
+		lock_sock(sk);
 	}
-	finish_wait(sk_sleep(sk), &wait);
+	remove_wait_queue(sk_sleep(sk), &wait);
 	return err;
 }
 
@@ -437,27 +396,17 @@ static int wait_for_child(struct sock *sk, long timeo)
  */
 struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 {
-	struct sovia_sock *ls = sovia_sk(sk);
 	struct sock *child = NULL;
-	long timeo;
 
 	lock_sock(sk);
 	*err = -EINVAL;
 	if (sk->sk_state != TCP_LISTEN)
 		goto out;
-	if (!first_ready(ls)) {
-		timeo = sock_rcvtimeo(sk, flags & O_NONBLOCK);
-		*err = -EAGAIN;
-		if (!timeo)
-			goto out;
-		*err = wait_for_child(sk, timeo);
-		if (*err)
-			goto out;
-	}
-	child = first_ready(ls);
-	list_del_init(&sovia_sk(child)->accept_node);
-	sk_acceptq_removed(sk);
-	undefer_child(sk, child);
+	*err = wait_for_child(sk, sock_rcvtimeo(sk, flags & O_NONBLOCK));
+	if (*err)
+		goto out;
+	child = first_ready(sk);
+	unqueue(sk, child);
 	*err = 0;
 out:
 	release_sock(sk);

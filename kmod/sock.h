@@ -243,10 +243,14 @@ void sovia_connect_timeout(struct sock *sk);
 int sovia_listen(struct socket *sock, int backlog);
 struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
 bool sovia_acceptable(struct sock *sk);
-void sovia_defer_timeout(struct sock *child);
 void sovia_listen_stop(struct sock *sk);
 void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
+
+/* await.c */
+void sovia_await_start(struct sock *listener, struct sock *child);
+void sovia_await_end(struct sock *listener, struct sock *child);
+void sovia_await_timeout(struct sock *child);
 
 /* send.c */
 int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);

@@ -283,6 +283,25 @@ def defer_accept_ends(t):
 
 
 @case()
+def defer_accept_reset(t):
+    """A connection that is reset before it has said anything never shows up."""
+    listener = t.listener(t.here)
+    listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
+    listener.setblocking(False)
+    silent, talker = t.socket(node=t.there), t.socket(node=t.there)
+    silent.connect((t.host(t.here), listener.port()))
+    silent.reset()
+    eq(listener.poll_now(0.5), "")
+    fails("EAGAIN", listener.accept)
+    talker.connect((t.host(t.here), listener.port()))
+    talker.sendall(b"first")
+    listener.wait_for("IN")
+    _, address = listener.accept()
+    eq(address[1], talker.getsockname()[1])
+    fails("EAGAIN", listener.accept)
+
+
+@case()
 def defer_accept_values(t):
     """Seconds are rounded up to what retransmission can count: 1, 3, 7, 15...; nothing and less are off."""
     s = t.listener(t.here)
