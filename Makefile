@@ -4,7 +4,7 @@
 #   make                the module for Debian's 6.1, and the tools
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
 #   make check          the tests; STAGES='lint build' for some of them
-#   make check-all      the same, and more kernels with more address families
+#   make check-all      all of them: the long ones take turns otherwise
 #   make bench          measurements
 #   make lint           the checkers alone
 #   make clean          remove everything that was built here

@@ -10,9 +10,6 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
-HERE=$PWD
-PATH=$HERE/lib:$PATH
-WORK=$(mktemp -d)
 
 # Lanes are not probed, and queue pairs take minutes to give up, so that it is the
 # socket that notices.

@@ -4,5 +4,4 @@
 # The socket tests of CPython, as Debian packages them, pass as they do over TCP.
 #
 # vm: --mem 2048 --timeout 1800
-# check: all
 exec tests/cpython/run.py

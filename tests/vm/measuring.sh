@@ -5,7 +5,6 @@
 # here, but that they come to an end, and that both ends agree on the bytes.
 #
 # vm: --pair --timeout 400
-# check: all
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

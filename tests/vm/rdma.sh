@@ -13,9 +13,6 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
-HERE=$PWD
-PATH=$HERE/lib:$PATH
-WORK=$(mktemp -d)
 
 add_device() { rdma link add rxe0 type rxe netdev eth0; }
 delete_device() { rdma link del rxe0; }

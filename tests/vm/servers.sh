@@ -5,7 +5,6 @@
 # open and not, forked workers and savers.
 #
 # vm: --pair --timeout 600
-# check: all
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

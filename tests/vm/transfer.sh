@@ -5,7 +5,6 @@
 # modified: what arrives is what was sent, and the modules counted it.
 #
 # vm: --pair --timeout 600
-# check: all
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

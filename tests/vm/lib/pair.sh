@@ -2,7 +2,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 #
-# For scripts on node-a of a pair.  HERE is the folder of the script.
+# For scripts on node-a of a pair that have sourced tap.sh from their own folder.
+
+HERE=$PWD
+PATH=$HERE/lib:$PATH
+# shellcheck disable=SC2034 # for the script
+WORK=$(mktemp -d)
 
 # Runs a command on node-b, with the tools of lib.
 there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
