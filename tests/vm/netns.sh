@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Network namespaces: own ports, own counters, and an end.
+# Network namespaces: own ports, own counters, and an end, with the last socket.
 #
 # A namespace with one end of a veth pair in it is gone when the other end has
 # vanished, which it does when nothing pins the namespace any more.
@@ -10,21 +10,23 @@
 set -uo pipefail
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . "$(dirname "$0")/lib/tap.sh"
+PATH=$(realpath "$(dirname "$0")")/lib:$PATH
+HELD=$(mktemp -u)
 
 # Opens an AF_SOVIA connection over loopback and says one word through it.
 talk() {
 	cat <<'PY'
-import ctypes, socket
+import ctypes, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 family = int(open("/sys/module/sovia/parameters/family").read())
 def sovia():
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 6,
                          fileno=libc.socket(family, socket.SOCK_STREAM, 0))
 listener = sovia()
-listener.bind(("127.0.0.1", 7777))
+listener.bind(("127.0.0.1", int(sys.argv[1])))
 listener.listen(1)
 near = sovia()
-near.connect(("127.0.0.1", 7777))
+near.connect(listener.getsockname())
 far, _ = listener.accept()
 near.sendall(b"word")
 assert far.recv(10) == b"word"
@@ -43,8 +45,8 @@ gone() {
 # The same port in two namespaces at once, each seeing its own traffic only.
 separate() {
 	talk >/tmp/talk.py
-	ip netns exec box python3 /tmp/talk.py || return 1
-	python3 /tmp/talk.py || return 1
+	ip netns exec box python3 /tmp/talk.py 7777 || return 1
+	python3 /tmp/talk.py 7777 || return 1
 	ip netns exec box grep -qx 'conn_active 1' /proc/net/sovia/stat
 }
 
@@ -53,7 +55,16 @@ ip netns add box
 ip link add out type veth peer name in netns box
 ip -n box link set lo up
 check "a namespace has its own ports and counters" separate
+ip netns exec box sov echo 7778 "$HELD" &
+holder=$!
+check "a server in one" eventually test -e "$HELD"
+check "is not there in another" equal "$(sov connect 127.0.0.1 7778)" ECONNREFUSED
+check "which has the port for itself" python3 /tmp/talk.py 7778
 ip netns del box
+check "it goes on when its namespace has no name any more" nsenter -t $holder -n sov ask 127.0.0.1 7778
+check "which is still there" ip link show dev out
+rm "$HELD"
+wait
 check "a namespace that has been used can end" gone
 check "and the module goes after it" modprobe -r sovia
 finish
