@@ -6,6 +6,7 @@
 #   make check          the tests; STAGES='lint build' for some of them
 #   make check-all      all of them: the long ones take turns otherwise
 #   make bench          measurements
+#   make bench-quick    what things cost in instructions
 #   make lint           the checkers alone
 #   make clean          remove everything that was built here
 #
@@ -33,6 +34,9 @@ check-all:
 bench:
 	scripts/bench
 
+bench-quick:
+	scripts/bench --quick
+
 install-deps:
 	scripts/install-deps
 
@@ -42,4 +46,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-all bench install-deps lint clean
+.PHONY: all module userland demo check check-all bench bench-quick install-deps lint clean

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Measures AF_SOVIA, TCP and raw verbs between the guests of a pair; runs in node-a.
 
-    bench.py --reps N --result FILE
+    bench.py [--quick] --reps N --result FILE
 
 Writes all samples to FILE (JSON) and shows progress; scripts/bench makes a
 table of it.  A repetition measures every system at every figure, one system
@@ -10,6 +10,9 @@ right after the other, so that what disturbs the machine disturbs all of them.
 
 The same program, tests/bench/pp.c, measures both kinds of sockets: under
 sovia-run or not.  Raw verbs are perftest's, waiting for events or polling.
+
+With --quick, for a guest whose clock are its instructions, a nanosecond each:
+what a message, a kilobyte and a connection cost both ends together.
 """
 
 import argparse
@@ -24,6 +27,10 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 PP = os.path.join(ROOT, ".build/bench/pp")
 PEER = "node-b"
+# Both ends of the wire in one guest: the addresses are the second GIDs of two devices.
+HERE, THERE = ["-d", "rxe0"], ["-d", "rxe0"]
+if os.environ.get("SOVIA_WIRE") == "yes":
+    HERE, THERE = ["-d", "rxe0", "-x", "1"], ["-d", "rxe1", "-x", "1"]
 MIB = 1048576 / 1e6             # perftest's MB are MiB
 SIZES = (64, 1024, 16384, 65536)
 ITERATIONS = {64: 10000, 1024: 8000, 16384: 1500, 65536: 400}   # two seconds of ib_send_bw or so
@@ -54,8 +61,8 @@ class Sockets:
     def pp(self, *arguments):
         return json.loads(run([*self.prefix, PP, "-4", *map(str, arguments), PEER]))
 
-    def latency(self):
-        found = self.pp("--nodelay", "--size", 4, "--count", ROUND_TRIPS, "latency")
+    def latency(self, size=4):
+        found = self.pp("--nodelay", "--size", size, "--count", ROUND_TRIPS, "latency")
         return {"value": found["median_us"], "min": found["min_us"], "p99": found["p99_us"]}
 
     def bandwidth(self, size):
@@ -78,14 +85,14 @@ class Verbs:
         self.options = options
 
     def perftest(self, program, *arguments):
-        argv = [program, "-d", "rxe0", "-F", *self.options, *map(str, arguments)]
-        server = subprocess.Popen(["on-peer", *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        argv = [program, "-F", *self.options, *map(str, arguments)]
+        server = subprocess.Popen(["on-peer", *argv, *THERE], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL)
         try:
             for last in (False, False, False, False, True):
                 time.sleep(0.5)
                 try:
-                    output = run([*argv, PEER])
+                    output = run([*argv, *HERE, PEER])
                     server.wait(10)
                     break
                 except RuntimeError:    # the server is not there yet
@@ -100,9 +107,9 @@ class Verbs:
             raise RuntimeError(f"no figures:\n{output}")
         return [float(cell) for cell in rows[1].split()]
 
-    def latency(self):
+    def latency(self, size=4):
         # bytes, iterations, min, max, typical (median), average, deviation, 99 %
-        row = self.perftest("ib_send_lat", "-s", 4, "-n", ROUND_TRIPS)
+        row = self.perftest("ib_send_lat", "-s", size, "-n", ROUND_TRIPS)
         return {"value": row[4], "min": row[2], "p99": row[7]}
 
     def bandwidth(self, size):
@@ -118,22 +125,38 @@ class Verbs:
 
 # ---- all of it -------------------------------------------------------------
 
+def size_name(size):
+    return f"{size} B" if size < 1024 else f"{size >> 10} KB"
+
+
 FIGURES = [("4 B half round trip", "us", lambda system: system.latency())]
-FIGURES += [(f"bandwidth, {f'{size} B' if size < 1024 else f'{size >> 10} KB'}", "MB/s",
-             lambda system, size=size: system.bandwidth(size)) for size in SIZES]
+FIGURES += [(f"bandwidth, {size_name(size)}", "MB/s", lambda system, size=size: system.bandwidth(size)) for size in SIZES]
 FIGURES += [("connects", "1/s", lambda system: system.connects())]
+
+
+def cost(sample, scale):
+    """From a rate to what one of it takes."""
+    return sample and {"value": scale / sample["value"]}
+
+
+# A nanosecond is an instruction, so a microsecond is a thousand.
+QUICK = [(f"{size_name(size)} half round trip", "k insns", lambda system, size=size: system.latency(size))
+         for size in (4, 64, 1024)]
+QUICK += [(f"1 KB in writes of {size_name(size)}", "k insns",
+           lambda system, size=size: cost(system.bandwidth(size), 1024)) for size in (1024, 65536)]
+QUICK += [("connection", "k insns", lambda system: cost(system.connects(), 1e6))]
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(systems, reps):
+def measure(systems, wanted, reps):
     figures = [{"name": name, "unit": unit, "samples": {system: [] for system in systems}}
-               for name, unit, _ in FIGURES]
+               for name, unit, _ in wanted]
     begin = time.monotonic()
     for rep in range(reps):
-        for figure, (name, unit, function) in zip(figures, FIGURES):
+        for figure, (name, unit, function) in zip(figures, wanted):
             shown = []
             for label, system in systems.items():
                 sample = function(system)
@@ -159,13 +182,15 @@ def circumstances():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--result", required=True)
     options = parser.parse_args()
-    systems = {"AF_SOVIA": Sockets(["sovia-run"]), "TCP": Sockets([]),
-               "verbs, events": Verbs("-e"), "verbs, polling": Verbs()}
+    systems = {"AF_SOVIA": Sockets(["sovia-run"]), "TCP": Sockets([]), "verbs, events": Verbs("-e")}
+    if not options.quick:       # on one processor who polls waits for himself
+        systems["verbs, polling"] = Verbs()
     try:
         systems["AF_SOVIA"].connects()      # the link is set up here
-        figures = measure(systems, options.reps)
+        figures = measure(systems, QUICK if options.quick else FIGURES, options.reps)
     finally:
         for system in systems.values():
             system.stop()
