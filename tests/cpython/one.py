@@ -2,14 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs the tests of one of CPython's modules and tells what becomes of each.
 
-    one.py [--localhost IPV4,IPV6] REPORT MODULE PATTERN... <DONE
+    one.py REPORT MODULE PATTERN... <DONE
 
 Runs the tests whose id matches a PATTERN; not those of a pattern that begins
 with "!", nor those whose ids are on standard input.  REPORT is an inherited
 descriptor that takes a line of JSON for each event.  run.py is the other end.
-
-With --localhost, stream sockets use these addresses of this host instead of
-127.0.0.1 and ::1, and their tests do not see it.
 """
 
 import faulthandler
@@ -99,39 +96,8 @@ def chosen(test, patterns, done):
     return wanted and test.id() not in done
 
 
-def move_localhost(v4, v6):
-    """Translates addresses on their way into and out of the socket class."""
-    there = {socket.AF_INET: {"127.0.0.1": v4, "localhost": v4}, socket.AF_INET6: {"::1": v6, "localhost": v6}}
-    back = {socket.AF_INET: {v4: "127.0.0.1"}, socket.AF_INET6: {v6: "::1"}}
-
-    def translated(sock, table, address):
-        if sock.type != socket.SOCK_STREAM or not isinstance(address, tuple) or not address:
-            return address
-        return (table.get(sock.family, {}).get(address[0], address[0]), *address[1:])
-
-    def takes_address(call):
-        return lambda sock, address: call(sock, translated(sock, there, address))
-
-    def gives_address(call):
-        return lambda sock: translated(sock, back, call(sock))
-
-    def accepts(call):
-        def accept(sock):
-            fd, address = call(sock)
-            return fd, translated(sock, back, address)
-        return accept
-
-    for name, change in {"bind": takes_address, "connect": takes_address, "connect_ex": takes_address,
-                         "getsockname": gives_address, "getpeername": gives_address, "_accept": accepts}.items():
-        setattr(socket.socket, name, change(getattr(socket.socket, name)))
-
-
 def main():
-    arguments = sys.argv[1:]
-    if arguments[0] == "--localhost":
-        move_localhost(*arguments[1].split(","))
-        del arguments[:2]
-    number, module, *patterns = arguments
+    number, module, *patterns = sys.argv[1:]
     report = os.fdopen(int(number), "w")
     os.set_inheritable(report.fileno(), False)
     done = set(sys.stdin.read().split())

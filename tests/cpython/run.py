@@ -131,14 +131,15 @@ class Namespace(Place):
 class Run:
     """One run of a module: self.results has (outcome, text) by test id."""
 
-    def __init__(self, module, patterns, wrapper, place, options):
+    def __init__(self, module, patterns, wrapper, place, changes):
         self.results = {}
         self.seconds = {}
         self.trouble = ""
         self.module = module
         begin = time.monotonic()
         with place() as place, tempfile.TemporaryDirectory() as folder:
-            self.command = place.inside(*wrapper, PYTHON, os.path.join(HERE, "one.py"), *options)
+            self.command = place.inside(*wrapper, PYTHON, os.path.join(HERE, "one.py"))
+            self.environment = os.environ | changes
             # What crashes or hangs is not tried again: the rest of the module is.
             while self.process(patterns, folder, begin + TOO_LONG):
                 pass
@@ -154,7 +155,8 @@ class Run:
             done.write("\n".join(self.results))
             done.seek(0)
             child = subprocess.Popen([*self.command, str(writer), self.module, *patterns], cwd=folder, stdin=done,
-                                     stdout=log, stderr=log, pass_fds=[writer], start_new_session=True)
+                                     stdout=log, stderr=log, pass_fds=[writer], env=self.environment,
+                                     start_new_session=True)
             os.close(writer)
             running, why = self.follow(child, report, end)
             # also what a test has left behind
@@ -289,11 +291,12 @@ def main():
     tap = Tap()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
     transports = {"TCP": [], "AF_SOVIA": ["sovia-run"]}
-    place, moved, counter = Namespace, [], "loop_tx_bytes"
+    place, changes, counter = Namespace, {}, "loop_tx_bytes"
     if options.verbs:
-        place, moved, counter, options.jobs = Place, ["--localhost", options.verbs], "verbs_tx_bytes", 1
+        place, counter, options.jobs = Place, "verbs_tx_bytes", 1
+        changes = {"SOVIA_LOCALHOST": options.verbs, "PYTHONPATH": os.path.join(HERE, "localhost")}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        runs = {module: {name: pool.submit(Run, module, options.patterns or MODULES[module], wrapper, place, moved)
+        runs = {module: {name: pool.submit(Run, module, options.patterns or MODULES[module], wrapper, place, changes)
                          for name, wrapper in transports.items()} for module in chosen}
         for module, pair in runs.items():
             results = {name: run.result() for name, run in pair.items()}

@@ -168,6 +168,20 @@ def sendfile_then_change(t):
     eq(far.recv_exact(7), b"in step")
 
 
+@case()
+def sendfile_lends(t):
+    """What waits to be sent are the file's own pages, not copies: what is written to them still shows."""
+    near, far = t.pair()
+    size = 16 * MB
+    with tempfile.TemporaryFile(dir="/dev/shm") as f:
+        f.write(b"a" * size)
+        f.flush()
+        taken = near.fill_by(lambda done: os.sendfile(near.fileno(), f.fileno(), done, size - done))
+        os.pwrite(f.fileno(), b"b" * PAGE, taken - PAGE)
+        got = far.recv_exact(taken)
+    eq((got[:-PAGE].count(b"a"), got[-PAGE:].count(b"b")), (taken - PAGE, PAGE))
+
+
 @case(table=list(FOLDERS.items()))
 def sendfile_truncated(t, folder):
     """A file cut short meanwhile: its bytes or zeros are sent, no more than promised, and nothing hangs."""
