@@ -76,6 +76,21 @@ void sovia_reset_stream(struct sock *sk)
 }
 
 /**
+ * sovia_lock_class() - tell lockdep whose socket lock this is
+ * @sk: new, not locked
+ *
+ * TCP's sockets are of the same families, and RDMA drivers use some.
+ *
+ * Context: nobody else knows the socket.
+ */
+void sovia_lock_class(struct sock *sk)
+{
+	static struct lock_class_key slock, sk_lock;
+
+	sock_lock_init_class_and_name(sk, "slock-AF_SOVIA", &slock, "sk_lock-AF_SOVIA", &sk_lock);
+}
+
+/**
  * sovia_sock_init() - set up what is ours in a new socket
  * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
  *
@@ -222,9 +237,11 @@ static int bind_v6(struct socket *sock, struct sockaddr *uaddr, int len)
 
 static int stream_connect(struct socket *sock, struct sockaddr *uaddr, int len, int flags)
 {
+	/* Not under the socket lock: it waits for the connection manager. */
+	int err = sovia_link_listen(sovia_net(sock_net(sock->sk)));
 	struct sockaddr_storage copy;
 
-	return inet_stream_connect(sock, own_family(sock, uaddr, len, &copy), len, flags);
+	return err ?: inet_stream_connect(sock, own_family(sock, uaddr, len, &copy), len, flags);
 }
 
 static const struct proto_ops sovia_v4_ops = {
@@ -295,6 +312,7 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	if (!sk)
 		return -ENOBUFS;
 	sock_init_data(sock, sk);
+	sovia_lock_class(sk);
 	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
 	sock->state = SS_UNCONNECTED;
 	sk->sk_protocol = SOVIAPROTO_INET;

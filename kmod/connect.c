@@ -181,9 +181,7 @@ int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	int err, scope;
 	u16 port;
 
-	err = sovia_link_listen(sovia_net(sock_net(sk)));
-	if (!err)
-		err = parse_dest(sk, uaddr, addr_len, &daddr, &port, &scope);
+	err = parse_dest(sk, uaddr, addr_len, &daddr, &port, &scope);
 	if (!err)
 		err = start_connect(sk, &daddr, port, scope);
 	if (err && !(sk->sk_userlocks & SOCK_BINDPORT_LOCK))

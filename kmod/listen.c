@@ -73,6 +73,7 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	local_bh_enable();
 	if (!child)
 		return NULL;
+	sovia_lock_class(child);
 	ss = sovia_sk(child);
 	ss->opt = sovia_sk(listener)->opt;
 	inet_sk(child)->inet_num = msg->dport;
@@ -322,6 +323,8 @@ static int listen_start(struct sock *sk)
 int sovia_listen(struct socket *sock, int backlog)
 {
 	struct sock *sk = sock->sk;
+	/* Not under the socket lock: it waits for the connection manager. */
+	int peers = sovia_link_listen(sovia_net(sock_net(sk)));
 	int err = -EINVAL;
 
 	lock_sock(sk);
@@ -331,11 +334,8 @@ int sovia_listen(struct socket *sock, int backlog)
 		goto out;
 	err = 0;
 	WRITE_ONCE(sk->sk_max_ack_backlog, backlog);
-	if (sk->sk_state == TCP_CLOSE) {
-		err = sovia_link_listen(sovia_net(sock_net(sk)));
-		if (!err)
-			err = listen_start(sk);
-	}
+	if (sk->sk_state == TCP_CLOSE)
+		err = peers ?: listen_start(sk);
 out:
 	release_sock(sk);
 	return err;

@@ -477,6 +477,12 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 {
 	int ret;
 
+	/* It connects, see stream_connect(). */
+	if (unlikely(msg->msg_flags & MSG_FASTOPEN)) {
+		ret = sovia_link_listen(sovia_net(sock_net(sk)));
+		if (ret)
+			return ret;
+	}
 	lock_sock(sk);
 	ret = send_locked(sk, msg);
 	release_sock(sk);

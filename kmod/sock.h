@@ -214,6 +214,7 @@ static inline struct sovia_sock *conn_sovia(const struct sovia_conn *conn)
 /* af_sovia.c */
 extern struct proto sovia_prot;
 void sovia_sock_init(struct sock *sk);
+void sovia_lock_class(struct sock *sk);
 void sovia_reset_stream(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
 void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
