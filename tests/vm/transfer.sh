@@ -14,6 +14,7 @@ cd "$(dirname "$0")" || exit 1
 
 SIZE=5000000
 SSH_SIZE=10000000
+SCP_SIZE=100000000
 
 # Random data in the file $1 of $2 bytes, here and likewise there.
 data() { openssl rand -out "$WORK/$1" "$2"; }
@@ -161,10 +162,13 @@ make_sshd() { # PUBLIC-KEY
 ssh_() { sovia-run ssh "${SSH[@]}" "$@"; }
 ssh_login() { equal "$(ssh_ walker@node-b 'id -un; uname -n' | paste -sd' ')" 'walker node-b'; }
 ssh_terminal() { equal "$(ssh_ -tt walker@node-b 'tty >/dev/null && echo yes' | tr -d '\r')" yes; }
-ssh_pipe() { equal "$(ssh_ walker@node-b sha256sum <$WORK/ssh)" "$(sum ssh)"; }
+ssh_pipe() { equal "$(ssh_ walker@node-b "tee $WORK/ssh | sha256sum" <$WORK/ssh)" "$(sum ssh)"; }
 scp_() { sovia-run scp -q -P 7050 "${SSH[@]:0:2}" "${SSH[@]:4}" "$@"; }
-scp_out() { scp_ $WORK/ssh walker@node-b:$WORK/copied && arrived ssh copied; }
-scp_in() { scp_ walker@node-b:$WORK/copied $WORK/fetched && equal "$(sum fetched)" "$(sum ssh)"; }
+scp_out() {
+	data large $SCP_SIZE
+	scp_ $WORK/large walker@node-b:$WORK/large && arrived large large
+}
+scp_in() { scp_ walker@node-b:$WORK/large $WORK/fetched && equal "$(sum fetched)" "$(sum large)"; }
 # With a connection that stays open until the check is done.
 forwarded() { # -L|-R SPEC COMMAND...
 	local pid status
@@ -179,14 +183,14 @@ forwarded() { # -L|-R SPEC COMMAND...
 }
 # To a server there, through a port here that ssh listens on.
 use_local() {
-	listening 7051 && sovia-run curl -sS -o $WORK/tunnelled http://127.0.0.1:7051/copied && equal "$(sum tunnelled)" "$(sum ssh)"
+	listening 7051 && sovia-run curl -sS -o $WORK/tunnelled http://127.0.0.1:7051/ssh && equal "$(sum tunnelled)" "$(sum ssh)"
 }
 # To a server here, through a port there that sshd listens on.
 use_remote() {
 	there listening 7052 && there sovia-run curl -sS -o $WORK/tunnelled http://127.0.0.1:7052/ssh && arrived ssh tunnelled
 }
 use_socks() {
-	listening 7053 && sovia-run curl -sS -x socks5h://127.0.0.1:7053 -o $WORK/tunnelled http://127.0.0.1:7030/copied &&
+	listening 7053 && sovia-run curl -sS -x socks5h://127.0.0.1:7053 -o $WORK/tunnelled http://127.0.0.1:7030/ssh &&
 		equal "$(sum tunnelled)" "$(sum ssh)"
 }
 
@@ -199,8 +203,10 @@ secure_shell() {
 	check 'ssh logs in'			over_verbs 1000 1000 ssh_login
 	check 'ssh with a terminal'		over_verbs 1000 1000 ssh_terminal
 	check 'ssh as a pipe'			over_verbs $SSH_SIZE 0 ssh_pipe
-	check 'scp there'			over_verbs $SSH_SIZE 0 scp_out
-	check 'scp back'			over_verbs 0 $SSH_SIZE scp_in
+	limit 300
+	check 'scp of 100 MB there'		over_verbs $SCP_SIZE 0 scp_out
+	check 'scp of 100 MB back'		over_verbs 0 $SCP_SIZE scp_in
+	limit 60
 	check 'ssh -L'				over_verbs 0 $SSH_SIZE forwarded -L 7051:127.0.0.1:7030 use_local
 	check 'ssh -R'				over_verbs $SSH_SIZE 0 forwarded -R 7052:127.0.0.1:7033 use_remote
 	check 'ssh -D'				over_verbs 0 $SSH_SIZE forwarded -D 7053 use_socks
