@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # More servers: a cache, a relay that splices, TLS around others, a message
-# broker, and git.
+# broker, git, another web server, and a program that wants to break sockets.
 #
 # vm: --pair --timeout 400
 set -u
@@ -130,6 +130,70 @@ push() {
 	equal "$(there git -C $WORK/repo rev-parse pushed)" "$(git -C $WORK/clone rev-parse HEAD)"
 }
 
+# --- lighttpd ---
+
+# The second port wakes the server with the first data (TCP_DEFER_ACCEPT).
+lighttpd_conf() {
+	cat <<-END
+	server.document-root = "$WORK/www"
+	server.port = 7350
+	server.bind = "[::]"
+	server.set-v6only = "disable"
+	\$SERVER["socket"] == "[::]:7351" { server.defer-accept = 10 }
+	server.modules = ("mod_dirlisting")
+	dir-listing.activate = "enable"
+	END
+}
+start_lighttpd() {
+	mkdir -p $WORK/www/sub
+	head -c 1000 $WORK/data >$WORK/www/1000
+	split -b 40000 -a 2 $WORK/data $WORK/www/sub/
+	lighttpd_conf >$WORK/lighttpd.conf
+	start lighttpd lighttpd -D -f $WORK/lighttpd.conf -m "$PROGRAMS/usr/lib/lighttpd"
+	listening 7350 lighttpd && listening 7351 lighttpd
+}
+ab_() { # PORT ARGUMENT...
+	sovia-run ab -q -n 500 -c 20 "${@:2}" "http://node-b:$1/1000" >$WORK/ab || return
+	cat $WORK/ab
+	for line in 'Complete requests: *500' 'Failed requests: *0' 'HTML transferred: *500000 bytes'; do
+		grep -qx "$line" $WORK/ab || return
+	done
+	! grep Non-2xx $WORK/ab
+}
+# Four connections at once, which follow the server's lists of files.
+mirror() {
+	sovia-run lftp -c "mirror --parallel=4 http://node-b:7350/sub/ $WORK/mirrored" || return
+	equal "$(cat $WORK/mirrored/* | sha256sum | cut -c1-64)" "$(cut -c1-64 $WORK/sum)"
+}
+
+# --- stress-ng ---
+
+# A client and a server in this host. BYTES is what the work makes at least.
+stress() { # BYTES ARGUMENT...
+	local before after
+	before="$(sovia-stat --value loop_tx_bytes) $(tcp_connections)"
+	sovia-run stress-ng --verify --timeout 0 "${@:2}" || return
+	after="$(sovia-stat --value loop_tx_bytes) $(tcp_connections)"
+	echo "before: $before, after: $after (bytes, TCP)"
+	[ $((${after% *} - ${before% *})) -ge "$1" ] && equal "${after#* }" "${before#* }"
+}
+
+stress_ng() {
+	local how
+	# an operation is all sizes up to 8 kB, in steps of 16
+	for how in send sendmsg sendmmsg; do
+		check "stress-ng sock, $how"	stress 100000000 --sock 2 --sock-ops 50 --sock-domain ipv4 --sock-opts $how
+	done
+	check 'stress-ng sock, IPv6'		stress 100000000 --sock 2 --sock-ops 50 --sock-domain ipv6
+	check 'stress-ng sock, zerocopy'	stress 100000000 --sock 2 --sock-ops 50 --sock-domain ipv4 --sock-zerocopy
+	check 'stress-ng sock, no delay'	stress 100000000 --sock 2 --sock-ops 50 --sock-domain ipv4 --sock-nodelay
+	check 'stress-ng epoll'			stress 4096000 --epoll 2 --epoll-ops 1000 --epoll-domain ipv4
+	check 'stress-ng epoll, IPv6'		stress 4096000 --epoll 2 --epoll-ops 1000 --epoll-domain ipv6
+	check 'stress-ng sockmany'		stress 8000 --sockmany 2 --sockmany-ops 1000
+	# file calls on sockets, and connect() with AF_UNSPEC on both ends
+	check 'stress-ng sockabuse'		stress 100000 --sockabuse 1 --sockabuse-ops 10
+}
+
 check 'a web server listens'			web_there
 check 'memcached listens'			there start_memcached
 check 'memcached and twenty clients'		over_verbs 4000000 4000000 cache
@@ -145,4 +209,10 @@ check 'a message through mosquitto'		over_verbs $SIZE $SIZE message
 check 'git daemon listens'			there start_git
 check 'git clone'				over_verbs 0 $SIZE clone
 check 'git push'				over_verbs 100 100 push
+check 'lighttpd listens'			there start_lighttpd
+check 'ab'					over_verbs 10000 500000 ab_ 7350
+check 'ab keeps its connections'		over_verbs 10000 500000 ab_ 7350 -k
+check 'ab, accepted with data'			over_verbs 10000 500000 ab_ 7351
+check 'lftp mirrors'				over_verbs 0 $SIZE mirror
+stress_ng
 finish
