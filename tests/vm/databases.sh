@@ -5,7 +5,6 @@
 # cancel, clients that die, and a second server that follows the first.
 #
 # vm: --pair --timeout 400
-# check: all
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
