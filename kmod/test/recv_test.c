@@ -16,16 +16,23 @@ static int window_send(struct socket *sock, int len)
 	return ret;
 }
 
-static int window_recv(struct socket *sock, int len)
+/* The bottom half may run in a thread of its own: wait for @len bytes. */
+static int window_read(struct socket *sock, int len, int flags)
 {
 	struct msghdr msg = {};
 	struct kvec vec = { .iov_len = len };
 	int ret;
 
+	sock->sk->sk_rcvtimeo = 20 * HZ;
 	vec.iov_base = kmalloc(len, GFP_KERNEL);
-	ret = kernel_recvmsg(sock, &msg, &vec, 1, len, MSG_DONTWAIT);
+	ret = kernel_recvmsg(sock, &msg, &vec, 1, len, MSG_WAITALL | flags);
 	kfree(vec.iov_base);
 	return ret;
+}
+
+static int window_recv(struct socket *sock, int len)
+{
+	return window_read(sock, len, 0);
 }
 
 /* Give the bottom half a message as if it had come from the peer. */
@@ -57,6 +64,7 @@ static void window_advertised(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
 	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->snd_lim, ss->conn.rx_adv);
 	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
+	KUNIT_EXPECT_EQ(test, window_read(b, 1000, MSG_PEEK), 1000);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
 	/* What is not read does not move the window; what is read does. */
 	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
