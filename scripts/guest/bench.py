@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Measures AF_SOVIA, TCP and raw verbs between the guests of a pair; runs in node-a.
 
-    bench.py [--quick] --reps N --result FILE
+    bench.py [--quick] --tools FOLDER --reps N --result FILE
 
 Writes all samples to FILE (JSON) and shows progress; scripts/bench makes a
 table of it.  A repetition measures every system at every figure, one system
 right after the other, so that what disturbs the machine disturbs all of them.
 
 The same program, tests/bench/pp.c, measures both kinds of sockets: under
-sovia-run or not.  Raw verbs are perftest's, waiting for events or polling.
+sovia-run or not.  Raw verbs are perftest's, waiting for events or polling, and
+kvipl's, between two kernel threads.
 
 With --quick, for a guest whose clock are its instructions, a nanosecond each:
 what a message, a kilobyte and a connection cost both ends together.
@@ -20,12 +21,11 @@ import json
 import os
 import platform
 import re
+import socket
 import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-PP = os.path.join(ROOT, ".build/bench/pp")
 PEER = "node-b"
 # Both ends of the wire in one guest: the addresses are the second GIDs of two devices.
 HERE, THERE = ["-d", "rxe0"], ["-d", "rxe0"]
@@ -51,15 +51,15 @@ def run(argv, patience=60):
 class Sockets:
     """pp, with its server on node-b for as long as this object lives."""
 
-    def __init__(self, prefix):
-        self.prefix = prefix
-        self.server = subprocess.Popen(["on-peer", *prefix, PP, "-4", "serve"], stdin=subprocess.DEVNULL,
+    def __init__(self, tools, prefix):
+        self.program = [*prefix, os.path.join(tools, "pp"), "-4"]
+        self.server = subprocess.Popen(["on-peer", *self.program, "serve"], stdin=subprocess.DEVNULL,
                                        stdout=subprocess.PIPE, text=True)
         if self.server.stdout.readline().strip() != "ready":
             raise RuntimeError("pp does not serve")
 
     def pp(self, *arguments):
-        return json.loads(run([*self.prefix, PP, "-4", *map(str, arguments), PEER]))
+        return json.loads(run([*self.program, *map(str, arguments), PEER]))
 
     def latency(self, size=4):
         found = self.pp("--nodelay", "--size", size, "--count", ROUND_TRIPS, "latency")
@@ -123,6 +123,42 @@ class Verbs:
         pass
 
 
+# ---- verbs in the kernel ---------------------------------------------------
+
+class KernelVerbs:
+    """tests/bench/kvipl, a module that serves wherever it is loaded."""
+
+    RUN = "/sys/kernel/debug/kvipl/run"
+
+    def __init__(self, tools):
+        load = ["insmod", os.path.join(tools, "kvipl/kvipl.ko")]
+        self.nodes = [[]] if os.environ.get("SOVIA_WIRE") == "yes" else [[], ["on-peer"]]
+        for node in self.nodes:
+            run([*node, *load])
+
+    def result(self, what, size, count):
+        address = socket.getaddrinfo(PEER, None, socket.AF_INET)[0][4][0]
+        with open(self.RUN, "w") as file:
+            file.write(f"{address} {what} {size} {count}")
+        with open(self.RUN) as file:
+            return json.load(file)
+
+    def latency(self, size=4):
+        found = self.result("latency", size, ROUND_TRIPS)
+        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
+
+    def bandwidth(self, size):
+        found = self.result("bandwidth", size, ITERATIONS[size])
+        return {"value": found["bytes"] * 1000 / found["ns"]}
+
+    def connects(self):
+        return None
+
+    def stop(self):
+        for node in self.nodes:
+            run([*node, "rmmod", "kvipl"])
+
+
 # ---- all of it -------------------------------------------------------------
 
 def size_name(size):
@@ -184,8 +220,10 @@ def main():
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--result", required=True)
+    parser.add_argument("--tools", required=True)
     options = parser.parse_args()
-    systems = {"AF_SOVIA": Sockets(["sovia-run"]), "TCP": Sockets([]), "verbs, events": Verbs("-e")}
+    systems = {"AF_SOVIA": Sockets(options.tools, ["sovia-run"]), "TCP": Sockets(options.tools, []),
+               "verbs, kernel": KernelVerbs(options.tools), "verbs, events": Verbs("-e")}
     if not options.quick:       # on one processor who polls waits for himself
         systems["verbs, polling"] = Verbs()
     try:

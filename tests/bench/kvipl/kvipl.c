@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kvipl: verbs between two kernel threads, the limit of what sockets on kernel
+ * verbs can reach (kVIPL of the KSOVIA paper).
+ *
+ * Each node that loads the module serves.  A run is asked for by a line in
+ * /sys/kernel/debug/kvipl/run, which takes until it is done, and its result is
+ * read there:
+ *
+ *	ADDRESS latency SIZE COUNT	half round trips, both ends asleep meanwhile
+ *	ADDRESS bandwidth SIZE COUNT	one way
+ *
+ * Completions are taken in softirq and wake the thread; one send of 16 is
+ * signalled.  All receives of a connection share one buffer: nobody looks at it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/debugfs.h>
+#include <linux/inet.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#define KVIPL_PORT	7705
+#define KVIPL_DEPTH	64
+#define KVIPL_SIGNAL	16		/* one of so many sends */
+#define KVIPL_SIZE_MAX	SZ_1M
+#define KVIPL_COUNT_MAX	SZ_1M
+#define KVIPL_WARM_UP	100
+#define KVIPL_STEP	(10 * HZ)	/* patience with one step of anything */
+
+/* The private data of a connection request, between equal machines. */
+struct kvipl_request {
+	u32	latency;
+	u32	size;
+	u32	count;
+};
+
+/**
+ * struct kvipl_end - one end of a connection
+ * @id: rdma_cm's identifier
+ * @req: what it is for
+ * @pd: protection domain
+ * @cq: completions, taken in softirq
+ * @buffer: sent from and received into
+ * @dma: its address for the device
+ * @rx_cqe: completion of a receive
+ * @tx_cqe: completion of a signalled send
+ * @received: messages
+ * @sent: sends that are known to be done
+ * @posted: sends that have been posted
+ * @step: woken by everything that happens
+ * @event: last event of the connection manager + 1, or 0
+ * @gone: the connection has ended, or could not be made
+ * @work: serves, on the passive side
+ */
+struct kvipl_end {
+	struct rdma_cm_id	*id;
+	struct kvipl_request	req;
+	struct ib_pd		*pd;
+	struct ib_cq		*cq;
+	void			*buffer;
+	u64			dma;
+	struct ib_cqe		rx_cqe;
+	struct ib_cqe		tx_cqe;
+	u32			received;
+	u32			sent;
+	u32			posted;
+	wait_queue_head_t	step;
+	int			event;
+	bool			gone;
+	struct work_struct	work;
+};
+
+static struct rdma_cm_id *listener;
+static struct workqueue_struct *servers;
+static struct dentry *folder;
+static DEFINE_MUTEX(run_mutex);
+static char result[256];
+
+/* ---- queue pair ------------------------------------------------------ */
+
+static void received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kvipl_end *end = container_of(wc->wr_cqe, struct kvipl_end, rx_cqe);
+
+	if (wc->status != IB_WC_SUCCESS)
+		WRITE_ONCE(end->gone, true);
+	else
+		WRITE_ONCE(end->received, end->received + 1);
+	wake_up(&end->step);
+}
+
+static void sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct kvipl_end *end = container_of(wc->wr_cqe, struct kvipl_end, tx_cqe);
+
+	if (wc->status != IB_WC_SUCCESS)
+		WRITE_ONCE(end->gone, true);
+	else
+		WRITE_ONCE(end->sent, end->sent + KVIPL_SIGNAL);
+	wake_up(&end->step);
+}
+
+static int post_receive(struct kvipl_end *end)
+{
+	struct ib_sge sge = {
+		.addr	= end->dma,
+		.length	= end->req.size,
+		.lkey	= end->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = { .wr_cqe = &end->rx_cqe, .sg_list = &sge, .num_sge = 1 };
+
+	return ib_post_recv(end->id->qp, &wr, NULL);
+}
+
+/* Waits for room if it has to. */
+static int post_send(struct kvipl_end *end)
+{
+	struct ib_sge sge = {
+		.addr	= end->dma,
+		.length	= end->req.size,
+		.lkey	= end->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe		= &end->tx_cqe,
+		.sg_list	= &sge,
+		.num_sge	= 1,
+		.opcode		= IB_WR_SEND,
+	};
+
+	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
+				end->posted - READ_ONCE(end->sent) < KVIPL_DEPTH, KVIPL_STEP))
+		return -ETIMEDOUT;
+	if (end->gone)
+		return -ECONNRESET;
+	if (++end->posted % KVIPL_SIGNAL == 0)
+		wr.send_flags = IB_SEND_SIGNALED;
+	return ib_post_send(end->id->qp, &wr, NULL);
+}
+
+static int await_received(struct kvipl_end *end, u32 number)
+{
+	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
+				READ_ONCE(end->received) >= number, KVIPL_STEP))
+		return -ETIMEDOUT;
+	return READ_ONCE(end->received) >= number ? 0 : -ECONNRESET;
+}
+
+static int create_qp(struct kvipl_end *end)
+{
+	struct ib_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr	= KVIPL_DEPTH + 1,
+			.max_recv_wr	= KVIPL_DEPTH + 1,
+			.max_send_sge	= 1,
+			.max_recv_sge	= 1,
+		},
+		.qp_type	= IB_QPT_RC,
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+	};
+	struct ib_device *device = end->id->device;
+	int i, err;
+
+	end->buffer = kzalloc(end->req.size, GFP_KERNEL);
+	if (!end->buffer)
+		return -ENOMEM;
+	end->dma = ib_dma_map_single(device, end->buffer, end->req.size, DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(device, end->dma)) {
+		kfree(end->buffer);
+		end->buffer = NULL;
+		return -ENOMEM;
+	}
+	end->pd = ib_alloc_pd(device, 0);
+	if (IS_ERR(end->pd)) {
+		err = PTR_ERR(end->pd);
+		end->pd = NULL;
+		return err;
+	}
+	end->cq = ib_alloc_cq(device, end, 2 * KVIPL_DEPTH + 2, 0, IB_POLL_SOFTIRQ);
+	if (IS_ERR(end->cq)) {
+		err = PTR_ERR(end->cq);
+		end->cq = NULL;
+		return err;
+	}
+	attr.send_cq = end->cq;
+	attr.recv_cq = end->cq;
+	err = rdma_create_qp(end->id, end->pd, &attr);
+	for (i = 0; i < KVIPL_DEPTH && !err; i++)
+		err = post_receive(end);
+	return err;
+}
+
+static void destroy(struct kvipl_end *end)
+{
+	struct ib_device *device = end->id->device;
+
+	if (end->id->qp) {
+		rdma_disconnect(end->id);
+		ib_drain_qp(end->id->qp);
+		rdma_destroy_qp(end->id);
+	}
+	if (end->cq)
+		ib_free_cq(end->cq);
+	if (end->pd)
+		ib_dealloc_pd(end->pd);
+	if (end->buffer)
+		ib_dma_unmap_single(device, end->dma, end->req.size, DMA_BIDIRECTIONAL);
+	kfree(end->buffer);
+	rdma_destroy_id(end->id);
+	kfree(end);
+}
+
+/* ---- connection ------------------------------------------------------ */
+
+static void serve(struct work_struct *work);
+
+static struct kvipl_end *end_alloc(void)
+{
+	struct kvipl_end *end = kzalloc(sizeof(*end), GFP_KERNEL);
+
+	if (!end)
+		return NULL;
+	init_waitqueue_head(&end->step);
+	end->rx_cqe.done = received;
+	end->tx_cqe.done = sent;
+	INIT_WORK(&end->work, serve);
+	return end;
+}
+
+static bool acceptable(const struct kvipl_request *req)
+{
+	return req->size && req->size <= KVIPL_SIZE_MAX &&
+	       req->count && req->count <= KVIPL_COUNT_MAX;
+}
+
+static int connect_request(struct rdma_cm_id *id, const struct rdma_conn_param *param)
+{
+	struct kvipl_end *end;
+
+	if (param->private_data_len < sizeof(end->req))
+		return -EINVAL;
+	end = end_alloc();
+	if (!end)
+		return -ENOMEM;
+	memcpy(&end->req, param->private_data, sizeof(end->req));
+	if (!acceptable(&end->req)) {
+		kfree(end);
+		return -EINVAL;
+	}
+	end->id = id;
+	id->context = end;
+	queue_work(servers, &end->work);
+	return 0;
+}
+
+static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct kvipl_end *end = id->context;
+
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return connect_request(id, &event->param.conn);
+	if (!end)
+		return 0;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		WRITE_ONCE(end->event, event->event + 1);
+		break;
+	default:
+		WRITE_ONCE(end->gone, true);
+		break;
+	}
+	wake_up(&end->step);
+	return 0;
+}
+
+static int await_event(struct kvipl_end *end, enum rdma_cm_event_type type)
+{
+	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
+				READ_ONCE(end->event) == type + 1, KVIPL_STEP))
+		return -ETIMEDOUT;
+	return end->gone ? -ECONNREFUSED : 0;
+}
+
+static int connect(struct kvipl_end *end, struct sockaddr_in *to)
+{
+	struct rdma_conn_param param = {
+		.private_data		= &end->req,
+		.private_data_len	= sizeof(end->req),
+		.retry_count		= 6,
+		.rnr_retry_count	= 7,
+	};
+	int err;
+
+	err = rdma_resolve_addr(end->id, NULL, (struct sockaddr *)to, 5000);
+	if (!err)
+		err = await_event(end, RDMA_CM_EVENT_ADDR_RESOLVED);
+	if (!err)
+		err = rdma_resolve_route(end->id, 5000);
+	if (!err)
+		err = await_event(end, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	if (!err)
+		err = create_qp(end);
+	if (!err)
+		err = rdma_connect(end->id, &param);
+	if (!err)
+		err = await_event(end, RDMA_CM_EVENT_ESTABLISHED);
+	return err;
+}
+
+/* ---- the passive side ------------------------------------------------ */
+
+static void serve(struct work_struct *work)
+{
+	struct kvipl_end *end = container_of(work, struct kvipl_end, work);
+	struct rdma_conn_param param = { .retry_count = 6, .rnr_retry_count = 7 };
+	u32 i;
+	int err;
+
+	err = create_qp(end);
+	if (!err)
+		err = rdma_accept(end->id, &param);
+	for (i = 1; !err; i++) {
+		err = await_received(end, i);
+		if (!err)
+			err = post_receive(end);
+		if (!err && end->req.latency)
+			err = post_send(end);
+	}
+	destroy(end);
+}
+
+/* ---- the active side ------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
+}
+
+static int latency(struct kvipl_end *end)
+{
+	u32 i, count = end->req.count;
+	u32 *ns = kvmalloc_array(count, sizeof(*ns), GFP_KERNEL);
+	u64 begin;
+	int err = 0;
+
+	if (!ns)
+		return -ENOMEM;
+	for (i = 0; i < KVIPL_WARM_UP + count && !err; i++) {
+		begin = ktime_get_ns();
+		err = post_send(end);
+		if (!err)
+			err = await_received(end, i + 1);
+		if (i >= KVIPL_WARM_UP)
+			ns[i - KVIPL_WARM_UP] = (ktime_get_ns() - begin) / 2;
+		if (!err)
+			err = post_receive(end);
+	}
+	if (!err) {
+		sort(ns, count, sizeof(*ns), compare, NULL);
+		snprintf(result, sizeof(result),
+			 "{\"size\": %u, \"count\": %u, \"min_ns\": %u, \"median_ns\": %u, \"p99_ns\": %u}\n",
+			 end->req.size, count, ns[0], ns[count / 2], ns[(u64)count * 99 / 100]);
+	}
+	kvfree(ns);
+	return err;
+}
+
+static int bandwidth(struct kvipl_end *end)
+{
+	/* To the completion of the last signalled one. */
+	u32 i, count = roundup(end->req.count, KVIPL_SIGNAL);
+	u64 begin = ktime_get_ns();
+	int err = 0;
+
+	for (i = 0; i < count && !err; i++)
+		err = post_send(end);
+	if (!err && !wait_event_timeout(end->step, READ_ONCE(end->gone) ||
+					READ_ONCE(end->sent) == count, KVIPL_STEP))
+		err = -ETIMEDOUT;
+	if (!err && READ_ONCE(end->sent) != count)
+		err = -ECONNRESET;
+	if (!err)
+		snprintf(result, sizeof(result), "{\"size\": %u, \"bytes\": %llu, \"ns\": %llu}\n",
+			 end->req.size, (u64)end->req.size * count, ktime_get_ns() - begin);
+	return err;
+}
+
+static int run(const struct kvipl_request *req, __be32 address)
+{
+	struct sockaddr_in to = {
+		.sin_family	= AF_INET,
+		.sin_port	= htons(KVIPL_PORT),
+		.sin_addr	= { .s_addr = address },
+	};
+	struct kvipl_end *end = end_alloc();
+	int err;
+
+	if (!end)
+		return -ENOMEM;
+	end->req = *req;
+	end->id = rdma_create_id(&init_net, handler, end, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(end->id)) {
+		err = PTR_ERR(end->id);
+		kfree(end);
+		return err;
+	}
+	err = connect(end, &to);
+	if (!err)
+		err = req->latency ? latency(end) : bandwidth(end);
+	destroy(end);
+	return err;
+}
+
+static ssize_t run_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
+{
+	char line[80] = "", address[16], what[16];
+	struct kvipl_request req = {};
+	__be32 to;
+	int err;
+
+	if (len >= sizeof(line) || copy_from_user(line, from, len))
+		return -EINVAL;
+	if (sscanf(line, "%15s %15s %u %u", address, what, &req.size, &req.count) != 4 ||
+	    !in4_pton(address, -1, (u8 *)&to, -1, NULL) || !acceptable(&req))
+		return -EINVAL;
+	req.latency = !strcmp(what, "latency");
+	if (!req.latency && strcmp(what, "bandwidth"))
+		return -EINVAL;
+	mutex_lock(&run_mutex);
+	err = run(&req, to);
+	mutex_unlock(&run_mutex);
+	return err ?: len;
+}
+
+static ssize_t run_read(struct file *file, char __user *to, size_t len, loff_t *pos)
+{
+	ssize_t ret;
+
+	mutex_lock(&run_mutex);
+	ret = simple_read_from_buffer(to, len, pos, result, strlen(result));
+	mutex_unlock(&run_mutex);
+	return ret;
+}
+
+static const struct file_operations run_fops = {
+	.owner	= THIS_MODULE,
+	.write	= run_write,
+	.read	= run_read,
+};
+
+static int __init kvipl_init(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(KVIPL_PORT) };
+	int err;
+
+	servers = alloc_workqueue("kvipl", WQ_UNBOUND, 0);
+	if (!servers)
+		return -ENOMEM;
+	listener = rdma_create_id(&init_net, handler, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(listener)) {
+		err = PTR_ERR(listener);
+		goto free_servers;
+	}
+	err = rdma_bind_addr(listener, (struct sockaddr *)&any);
+	if (!err)
+		err = rdma_listen(listener, 16);
+	if (err)
+		goto free_listener;
+	folder = debugfs_create_dir("kvipl", NULL);
+	debugfs_create_file("run", 0600, folder, NULL, &run_fops);
+	return 0;
+free_listener:
+	rdma_destroy_id(listener);
+free_servers:
+	destroy_workqueue(servers);
+	return err;
+}
+
+static void __exit kvipl_exit(void)
+{
+	debugfs_remove_recursive(folder);
+	rdma_destroy_id(listener);
+	destroy_workqueue(servers);
+}
+
+module_init(kvipl_init);
+module_exit(kvipl_exit);
+MODULE_DESCRIPTION("verbs between two kernel threads, measured");
+MODULE_LICENSE("GPL");
