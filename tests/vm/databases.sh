@@ -13,9 +13,17 @@ cd "$(dirname "$0")" || exit 1
 . lib/programs.sh
 PATH=$(echo "$PROGRAMS"/usr/lib/postgresql/*/bin):$PATH
 
-# The server refuses to be root's.
+# The server refuses to be root's.  Its libraries may be in a home that others
+# cannot enter; the folders above the checkout are the guest's own.
 as_keeper() {
-	grep -q ^keeper: /etc/passwd || echo "keeper:x:1997:65534::$WORK:/bin/bash" >>/etc/passwd
+	local above
+	if ! grep -q ^keeper: /etc/passwd; then
+		echo "keeper:x:1997:65534::$WORK:/bin/bash" >>/etc/passwd
+		above=$(realpath "$HERE/../../..")
+		while chmod o+x "$above" && [ "$above" != / ]; do
+			above=$(dirname "$above")
+		done
+	fi
 	setpriv --reuid 1997 --regid 65534 --clear-groups "$@"
 }
 folder() {
