@@ -41,7 +41,7 @@ void sovia_destroy(struct sock *sk)
 	sock_put(sk);
 }
 
-/* The state has just become CLOSE: let go of everything but memory. */
+/* The state has just become CLOSE, for @err: let go of everything but memory. */
 static void finish(struct sock *sk, int err)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -53,8 +53,6 @@ static void finish(struct sock *sk, int err)
 	sk_stop_timer(sk, &sk->sk_timer);
 	sk_stop_timer(sk, &ss->cork_timer);
 	sovia_purge_send(sk);
-	if (err)
-		WRITE_ONCE(sk->sk_err, err);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	sock_set_flag(sk, SOCK_DONE);
 	if (sock_flag(sk, SOCK_DEAD)) {
@@ -92,6 +90,11 @@ bool sovia_step(struct sock *sk, enum sovia_event event)
  */
 void sovia_done(struct sock *sk, int err)
 {
+	if (sk->sk_state == TCP_CLOSE)
+		return;
+	/* First why, then that: whoever sees CLOSE without the lock sees the error. */
+	if (err)
+		WRITE_ONCE(sk->sk_err, err);
 	if (sovia_state_event(sk, SOVIA_EV_ABORT))
 		finish(sk, err);
 }

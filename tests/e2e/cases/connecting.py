@@ -83,6 +83,19 @@ def refused_nonblocking(t):
 
 
 @case()
+def refused_never_looks_done(t):
+    """Whoever asks all the time never sees a connect end without its error."""
+    port = closed_port(t)
+    for _ in range(300):
+        with t.socket() as s:
+            s.setblocking(False)
+            if s.connect_ex((t.host(), port)) == errno.EINPROGRESS:
+                while not s.poll_now():
+                    pass
+                eq(s.error(), errno.ECONNREFUSED)
+
+
+@case()
 def refused_nonblocking_by_connect(t):
     """A second connect() may also fetch the refusal."""
     near = t.socket()
