@@ -82,6 +82,9 @@ MODULES = {
     "test_select": EVERYTHING,
     "test_epoll": EVERYTHING,
 }
+# Refused on loopback by TCP before connect() has returned; over any wire it is
+# not, and then the test skips itself now and then.
+NOT_OVER_A_WIRE = ("!*.test_sock_client_connect_racing",)
 # Their connections carry nothing: what is read and written is made up.
 CONNECTS_ONLY = ("test_telnetlib",)
 
@@ -291,12 +294,14 @@ def main():
     tap = Tap()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
     transports = {"TCP": [], "AF_SOVIA": ["sovia-run"]}
-    place, changes, counter = Namespace, {}, "loop_tx_bytes"
+    place, changes, counter, left_out = Namespace, {}, "loop_tx_bytes", ()
     if options.verbs:
+        left_out = NOT_OVER_A_WIRE
         place, counter, options.jobs = Place, "verbs_tx_bytes", 1
         changes = {"SOVIA_LOCALHOST": options.verbs, "PYTHONPATH": os.path.join(HERE, "localhost")}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        runs = {module: {name: pool.submit(Run, module, options.patterns or MODULES[module], wrapper, place, changes)
+        runs = {module: {name: pool.submit(Run, module, (*(options.patterns or MODULES[module]), *left_out), wrapper,
+                                         place, changes)
                          for name, wrapper in transports.items()} for module in chosen}
         for module, pair in runs.items():
             results = {name: run.result() for name, run in pair.items()}
