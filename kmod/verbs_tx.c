@@ -3,8 +3,8 @@
  * Send descriptors of a VI on verbs.
  *
  * They are a ring.  post_send takes the next one; a completion, and those come in
- * order, gives back everything up to its own.  So not every send needs to be
- * signalled, although for now every one is.
+ * order, gives back everything up to its own.  Every send is signalled: small
+ * messages that wait for company are clocked by completions (sovia_conn_room).
  *
  * A descriptor holds a reference on the sk_buff and the mapping of its pieces
  * until then.  What a dead queue pair did not send stays where verbs_tx_free()
