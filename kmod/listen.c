@@ -357,7 +357,7 @@ void sovia_listen_stop(struct sock *sk)
 	}
 }
 
-static int wait_for_child(struct sock *sk, long timeo)
+static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int err;
@@ -366,7 +366,8 @@ static int wait_for_child(struct sock *sk, long timeo)
 	for (;;) {
 		/* Not asked while asleep already: it may have a child to discard. */
 		err = 0;
-		if (first_ready(sk))
+		*child = first_ready(sk);
+		if (*child)
 			break;
 		err = -EINVAL;
 		if (sk->sk_state != TCP_LISTEN)
@@ -402,12 +403,14 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 	*err = -EINVAL;
 	if (sk->sk_state != TCP_LISTEN)
 		goto out;
-	*err = wait_for_child(sk, sock_rcvtimeo(sk, flags & O_NONBLOCK));
-	if (*err)
-		goto out;
-	child = first_ready(sk);
-	unqueue(sk, child);
 	*err = 0;
+	child = first_ready(sk);
+	if (!child) {
+		*err = wait_for_child(sk, sock_rcvtimeo(sk, flags & O_NONBLOCK), &child);
+		if (*err)
+			goto out;
+	}
+	unqueue(sk, child);
 out:
 	release_sock(sk);
 	if (child) {
