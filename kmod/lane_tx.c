@@ -75,20 +75,32 @@ static void lane_fill(struct sk_buff *skb, struct sovia_conn *conn)
 	sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
 }
 
+/*
+ * Would nothing happen when it is sent?  Then nobody needs to be told.  Whoever
+ * waits for room in a queue is called when messages of that queue have been sent.
+ */
+static bool lane_may_be_quiet(const struct sovia_tx_cb *cb)
+{
+	return !cb->conn || (cb->prompt && !cb->conn->tx_wanted &&
+			     skb_queue_empty(&cb->conn->txq));
+}
+
 /* Number a message, let the acknowledgment ride on it, and post it. */
 static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 {
 	struct sovia_hdr *hdr = (struct sovia_hdr *)skb->data;
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
-	int err;
+	int ret;
 
 	lockdep_assert_held(&lane->lock);
 	cb->seq = lane->credit.tx_next;
 	hdr->seq = cpu_to_be32(cb->seq);
 	hdr->ack = cpu_to_be32(sovia_credit_ack(&lane->credit));
-	err = lane->vi->prov->post_send(lane->vi, skb);
-	if (err)
-		return err;
+	ret = lane->vi->prov->post_send(lane->vi, skb, lane_may_be_quiet(cb));
+	if (ret < 0)
+		return ret;
+	if (ret && cb->conn)
+		atomic_dec(&cb->conn->inflight);
 	sovia_credit_ack_sent(&lane->credit);
 	if (sovia_sequenced(cb->type))
 		lane->credit.tx_next++;

@@ -113,6 +113,7 @@ struct sovia_conn {
  * @seq: number it was sent with
  * @len: payload bytes
  * @type: enum sovia_type
+ * @prompt: others of its connection do not wait until it is sent
  * @flags: SOVIA_F_*
  * @dport: receiver's port, for messages without @conn
  * @sport: sender's port, for messages without @conn
@@ -127,6 +128,7 @@ struct sovia_tx_cb {
 	u16			sport;
 	u16			dport;
 	u8			type;
+	bool			prompt;
 	u32			ref;
 	u32			code;
 };

@@ -271,7 +271,7 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	kfree(lr);
 }
 
-static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
+static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
 {
 	struct loop_vi *lv = to_loop(vi), *peer;
 	struct loop_wire *wire = lv->wire;
@@ -288,14 +288,16 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 	peer = wire->end[!lv->side];
 	if (peer) {
 		skb_queue_tail(&peer->rxq, clone);
-		lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
-		/* Pairs with the acquire in next_sent(). */
-		smp_store_release(&lv->head, lv->head + 1);
+		if (!quiet) {
+			lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
+			/* Pairs with the acquire in next_sent(). */
+			smp_store_release(&lv->head, lv->head + 1);
+		}
 		irq_poll_sched(&peer->poll);
-		if (peer != lv)
+		if (!quiet && peer != lv)
 			irq_poll_sched(&lv->poll);
 		clone = NULL;
-		err = 0;
+		err = quiet;
 	}
 	spin_unlock(&wire->lock);
 	kfree_skb(clone);

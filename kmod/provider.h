@@ -146,7 +146,9 @@ struct sovia_vi {
  *	peer's closed upcall gets if the fabric can carry it (-EAGAIN: both
  *	tried at once, -ECONNREFUSED, -EPROTO).
  * @post_send: send @skb.  The provider takes its own reference on success and
- *	keeps it until the local completion.  0, -EAGAIN if there is no room
+ *	keeps it until the local completion.  With @quiet the client can do without
+ *	the sent upcall; if that saves work, there is none, and 1 is returned.
+ *	Otherwise 0, -EAGAIN if there is no room
  *	now (a sent upcall will come, or the caller tries again after a while),
  *	or another negative errno: the VI is dying.  Never sleeps.  The caller
  *	serialises the calls for one VI (it holds a spinlock with bottom halves
@@ -169,7 +171,7 @@ struct sovia_provider {
 				   const struct sovia_hello *hello,
 				   const struct sovia_vi_client *client, void *context);
 	void (*reject)(struct sovia_vi_request *req, int err);
-	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb);
+	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb, bool quiet);
 	void (*disconnect)(struct sovia_vi *vi);
 	void (*destroy)(struct sovia_vi *vi);
 };

@@ -144,6 +144,7 @@ static void hand_over(struct sock *sk, struct sk_buff *skb)
 	__skb_unlink(skb, &sk->sk_write_queue);
 	ss->snd_nxt += skb->len;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - skb->len);
+	SOVIA_TX_CB(skb)->prompt = ss->opt.nodelay;
 	if (SOVIA_TX_CB(skb)->type == SOVIA_FIN) {
 		ss->fin_sent = true;
 		SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;

@@ -152,6 +152,7 @@ enum verbs_state {
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
  * @tx_sge: their scatter lists
  * @tx_mask: see @tx
+ * @tx_quiet: one of so many descriptors is signalled
  * @tx_head: next to post; written by post_send, which the client serialises
  * @tx_tail: next to complete; written by the completion handler, one at a time
  * @max_inline: largest message that goes inline, 0 if none
@@ -196,6 +197,7 @@ struct verbs_vi {
 	struct verbs_tx		*tx;
 	struct ib_sge		*tx_sge;
 	unsigned int		tx_mask;
+	unsigned int		tx_quiet;
 	unsigned int		tx_head;
 	unsigned int		max_inline;
 	unsigned int		max_sge;
@@ -272,7 +274,7 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
 /* verbs_tx.c */
 int verbs_tx_alloc(struct verbs_vi *v);
 void verbs_tx_free(struct verbs_vi *v);
-int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb);
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet);
 
 /* verbs_rx.c */
 int verbs_rx_alloc(struct verbs_vi *v);

@@ -3,11 +3,17 @@
  * Send descriptors of a VI on verbs.
  *
  * They are a ring.  post_send takes the next one; a completion, and those come in
- * order, gives back everything up to its own.  Every send is signalled: small
- * messages that wait for company are clocked by completions (sovia_conn_room).
+ * They are a ring.  post_send takes the next one; a completion, and those come in
+ * order, gives back everything up to its own.  So not every send needs to be
+ * signalled: one that nobody waits for is not, if the device has copied it, but
+ * for one in VERBS_TX_QUIET.
  *
- * A descriptor holds a reference on the sk_buff and the mapping of its pieces
- * until then.  What a dead queue pair did not send stays where verbs_tx_free()
+ * The others hold a reference on the sk_buff and the mapping of its pieces until
+ * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
+ * finds it.
+ *
+ * The others hold a reference on the sk_buff and the mapping of its pieces until
+ * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
  * finds it.
  */
 
@@ -15,14 +21,16 @@
 
 #include "verbs.h"
 
+/* At most so many descriptors in a row are quiet; less than half of a short ring. */
+#define VERBS_TX_QUIET	8
+
 static void verbs_tx_unmap(struct verbs_tx *tx)
 {
 	struct ib_device *ibdev = verbs_ibdev(tx->v);
-	unsigned int linear = skb_headlen(tx->skb) ? 1 : 0;
 	unsigned int i;
 
 	for (i = 0; i < tx->num_sge; i++)
-		if (i < linear)
+		if (!i && skb_headlen(tx->skb))
 			ib_dma_unmap_single(ibdev, tx->sge[i].addr, tx->sge[i].length,
 					    DMA_TO_DEVICE);
 		else
@@ -67,12 +75,13 @@ static int verbs_tx_map(struct verbs_tx *tx)
 	return err;
 }
 
-/* Posts tx->skb with the piece of memory that the processor copies right now. */
-static int verbs_tx_post_inline(struct verbs_tx *tx, struct ib_send_wr *wr)
+/* Posts @skb with the piece of memory that the processor copies right now. */
+static int verbs_tx_post_inline(struct verbs_tx *tx, const struct sk_buff *skb,
+				struct ib_send_wr *wr)
 {
 	struct ib_sge sge = {
-		.addr	= (uintptr_t)tx->skb->data,
-		.length	= tx->skb->len,
+		.addr	= (uintptr_t)skb->data,
+		.length	= skb->len,
 	};
 
 	wr->sg_list = &sge;
@@ -105,19 +114,21 @@ static bool verbs_tx_full(const struct verbs_vi *v)
  * verbs_post_send - post_send of struct sovia_provider
  * @vi: VI
  * @skb: message, at most vi->max_frags fragments
+ * @quiet: there need be no sent upcall
  *
  * Context: any but hard interrupt; the caller serialises.
- * Return: 0, -EAGAIN if there is no room now, or another negative errno.
+ * Return: 0, 1 if there will be no upcall, -EAGAIN if there is no room now, or
+ * another negative errno.
  */
-int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb)
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
 {
 	struct verbs_vi *v = verbs_vi(vi);
 	enum verbs_state state = READ_ONCE(v->state);
 	struct verbs_tx *tx;
 	struct ib_send_wr wr = {
 		.opcode		= IB_WR_SEND,
-		.send_flags	= IB_SEND_SIGNALED,
 	};
+	bool copied = skb->len <= v->max_inline && !skb_is_nonlinear(skb);
 	int err;
 
 	if (state != VERBS_OPEN && state != VERBS_OPENING)
@@ -128,22 +139,28 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb)
 		return -EMSGSIZE;
 
 	tx = &v->tx[v->tx_head & v->tx_mask];
-	tx->skb = skb_get(skb);
+	/* The last of a row brings the others back. */
+	quiet = quiet && copied && (v->tx_head + 1) % v->tx_quiet;
+	if (!quiet) {
+		tx->skb = skb_get(skb);
+		wr.send_flags = IB_SEND_SIGNALED;
+	}
 	wr.wr_cqe = &tx->cqe;
 	/* The completion may run before the call returns. */
-	if (skb->len <= v->max_inline && !skb_is_nonlinear(skb))
-		err = verbs_tx_post_inline(tx, &wr);
+	if (copied)
+		err = verbs_tx_post_inline(tx, skb, &wr);
 	else
 		err = verbs_tx_post_mapped(tx, &wr);
 	if (err) {
+		if (!quiet)
+			kfree_skb(skb);
 		tx->skb = NULL;
-		kfree_skb(skb);
 		if (err != -EAGAIN)
 			verbs_vi_fail(v, 0);
 		return err;
 	}
 	v->tx_head++;
-	return 0;
+	return quiet;
 }
 
 /* Frees a descriptor whose skb has been dealt with. */
@@ -167,6 +184,8 @@ static void verbs_tx_reap(struct verbs_vi *v, const struct verbs_tx *last)
 		skb = verbs_tx_release(tx);
 		/* Pairs with the acquire in verbs_tx_full(). */
 		smp_store_release(&v->tx_tail, v->tx_tail + 1);
+		if (!skb)
+			continue;
 		if (verbs_alive(v))
 			v->vi.client->sent(&v->vi, skb);
 		consume_skb(skb);
@@ -200,6 +219,7 @@ int verbs_tx_alloc(struct verbs_vi *v)
 	if (!v->tx || !v->tx_sge)
 		return -ENOMEM;
 	v->tx_mask = slots - 1;
+	v->tx_quiet = min_t(unsigned int, VERBS_TX_QUIET, v->vi.attr.send_depth / 2);
 	for (i = 0; i < slots; i++) {
 		v->tx[i].cqe.done = verbs_tx_done;
 		v->tx[i].v = v;
