@@ -48,58 +48,50 @@ int sovia_conn_max_frags(const struct sovia_conn *conn)
 	return READ_ONCE(conn_lane(conn)->max_frags);
 }
 
-/**
- * sovia_conn_room() - may another stream message be queued now
- * @conn: established connection
- * @small: the message would gain from waiting for company
- *
- * A small message waits while others of its connection are under way: combining
- * (SOVIA 4.2) clocked by completions instead of a timer.  If the answer is no,
- * the client's tx_ready upcall comes when it may be yes.
- *
- * Context: socket lock held.
- * Return: true if there is room.
- */
-bool sovia_conn_room(struct sovia_conn *conn, bool small)
+/* May another stream message be queued? */
+static bool conn_has_room(const struct sovia_conn *conn, bool small)
 {
-	struct sovia_lane *lane = conn_lane(conn);
-	bool room;
-
-	spin_lock_bh(&lane->lock);
-	room = skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX &&
+	return skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX &&
 	       !(small && atomic_read(&conn->inflight));
-	/* With nothing in flight nobody would call: there is always room then. */
-	conn->tx_wanted = !room;
-	spin_unlock_bh(&lane->lock);
-	return room;
 }
 
 /**
- * sovia_conn_send() - queue a stream message, DATA or FIN
+ * sovia_conn_send() - queue a stream message, DATA or FIN, if there is room
  * @conn: established connection
  * @skb: the payload, with its struct sovia_tx_cb filled but for conn and seq and
- *	charged to the socket; owned by the lane from here on
+ *	charged to the socket; owned by the lane if there was room
+ * @small: the message would gain from waiting for company
+ *
+ * A small message waits while others of its connection are under way: combining
+ * (SOVIA 4.2) clocked by completions instead of a timer.  If there is no room, the
+ * client's tx_ready upcall comes when there may be.
  *
  * Context: socket lock held.
+ * Return: true if there was room.
  */
-void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb)
+bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 {
 	struct sovia_lane *lane = conn_lane(conn);
+	bool room, dead;
 
-	SOVIA_TX_CB(skb)->conn = conn;
 	spin_lock_bh(&lane->lock);
-	if (lane->dead) {
-		spin_unlock_bh(&lane->lock);
-		/* The connection is about to be told. */
-		kfree_skb(skb);
-		return;
+	dead = lane->dead;
+	room = dead || conn_has_room(conn, small);
+	/* With nothing in flight nobody would call: there is always room then. */
+	conn->tx_wanted = !room;
+	if (room && !dead) {
+		SOVIA_TX_CB(skb)->conn = conn;
+		__skb_queue_tail(&conn->txq, skb);
+		atomic_inc(&conn->inflight);
+		if (list_empty(&conn->ready_node))
+			list_add_tail(&conn->ready_node, &lane->ready);
+		sovia_lane_pump(lane);
 	}
-	__skb_queue_tail(&conn->txq, skb);
-	atomic_inc(&conn->inflight);
-	if (list_empty(&conn->ready_node))
-		list_add_tail(&conn->ready_node, &lane->ready);
-	sovia_lane_pump(lane);
 	spin_unlock_bh(&lane->lock);
+	/* The connection is about to be told. */
+	if (dead)
+		kfree_skb(skb);
+	return room;
 }
 
 static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane, u8 type)

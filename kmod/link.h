@@ -276,8 +276,7 @@ struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
 
 /* conn.c */
 void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
-void sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb);
-bool sovia_conn_room(struct sovia_conn *conn, bool small);
+bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
 void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
 void sovia_conn_purge(struct sovia_conn *conn);

@@ -20,6 +20,8 @@
 
 /* Small payloads are gathered in buffers of this size, struct and all. */
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
+/* The first of them, which may stay alone, in one of this size. */
+#define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
 
 static u32 window_size(const struct sock *sk)
 {
@@ -90,7 +92,9 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
 
 	if (!tail || skb_is_nonlinear(tail) || skb_cloned(tail) || skb_tailroom(tail) < len) {
-		tail = alloc_skb(max_t(u32, SOVIA_GATHER, len), GFP_ATOMIC | __GFP_NOWARN);
+		u32 size = tail ? SOVIA_GATHER : SOVIA_GATHER_FIRST;
+
+		tail = alloc_skb(max(size, len), GFP_ATOMIC | __GFP_NOWARN);
 		if (!tail)
 			return false;
 		SOVIA_RX_CB(tail)->off = 0;

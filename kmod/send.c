@@ -125,37 +125,36 @@ static bool held_back(const struct sovia_sock *ss)
 	return (ss->opt.cork || ss->more) && !ss->flush;
 }
 
-/* Have the peer acknowledge often enough to keep the writer going. */
-static void ask(struct sock *sk, struct sk_buff *skb)
+/* Hand a message to the lane, unless that has no room now. */
+static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	bool fin = cb->type == SOVIA_FIN;
+	u32 unasked = ss->snd_unasked + skb->truesize;
+	u32 len = skb->len;
+	/* Acknowledged often enough to keep the writer going. */
+	bool ask = fin || unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS;
 
-	ss->snd_unasked += skb->truesize;
-	if (ss->snd_unasked < READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS)
-		return;
-	ss->snd_unasked = 0;
-	SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
-}
-
-static void hand_over(struct sock *sk, struct sk_buff *skb)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
+	cb->prompt = ss->opt.nodelay;
+	if (ask)
+		cb->flags |= SOVIA_F_ACKREQ;
 	__skb_unlink(skb, &sk->sk_write_queue);
-	ss->snd_nxt += skb->len;
-	WRITE_ONCE(ss->snd_queued, ss->snd_queued - skb->len);
-	SOVIA_TX_CB(skb)->prompt = ss->opt.nodelay;
-	if (SOVIA_TX_CB(skb)->type == SOVIA_FIN) {
-		ss->fin_sent = true;
-		SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
-	} else {
-		ask(sk, skb);
+	if (!sovia_conn_send(&ss->conn, skb, small && !ss->opt.nodelay)) {
+		__skb_queue_head(&sk->sk_write_queue, skb);
+		return false;
 	}
-	sovia_conn_send(&ss->conn, skb);
+	/* It may be gone by now. */
+	ss->snd_unasked = ask ? 0 : unasked;
+	ss->snd_nxt += len;
+	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
+	if (fin)
+		ss->fin_sent = true;
+	return true;
 }
 
-/* May the first message of the queue go?  Cuts it to the window if need be. */
-static bool may_go(struct sock *sk, struct sk_buff *skb, u32 full)
+/* Send the first message of the queue if it may go, cut to the window if need be. */
+static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	bool data = SOVIA_TX_CB(skb)->type == SOVIA_DATA;
@@ -172,7 +171,7 @@ static bool may_go(struct sock *sk, struct sk_buff *skb, u32 full)
 		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
 		return false;
 	}
-	return sovia_conn_room(&ss->conn, small && !ss->opt.nodelay);
+	return hand_over(sk, skb, small);
 }
 
 /**
@@ -190,8 +189,8 @@ void sovia_push(struct sock *sk)
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT))
 		return;
 	full = sovia_conn_payload(&ss->conn);
-	while ((skb = skb_peek(&sk->sk_write_queue)) && may_go(sk, skb, full))
-		hand_over(sk, skb);
+	while ((skb = skb_peek(&sk->sk_write_queue)) && push_one(sk, skb, full))
+		;
 	if (!skb)
 		ss->flush = false;
 }

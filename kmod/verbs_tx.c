@@ -3,14 +3,9 @@
  * Send descriptors of a VI on verbs.
  *
  * They are a ring.  post_send takes the next one; a completion, and those come in
- * They are a ring.  post_send takes the next one; a completion, and those come in
  * order, gives back everything up to its own.  So not every send needs to be
  * signalled: one that nobody waits for is not, if the device has copied it, but
  * for one in VERBS_TX_QUIET.
- *
- * The others hold a reference on the sk_buff and the mapping of its pieces until
- * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
- * finds it.
  *
  * The others hold a reference on the sk_buff and the mapping of its pieces until
  * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
