@@ -81,6 +81,9 @@ void sovia_lane_prepare(struct sovia_lane *lane)
 	lane->err = 0;
 	lane->payload = SOVIA_PAYLOAD_MIN;
 	lane->max_frags = 1;
+	lane->compact = false;
+	memset(&lane->tx_slots, 0, sizeof(lane->tx_slots));
+	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
 	lane->own_payload = clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
 				    SOVIA_PAYLOAD_MAX);
 	sovia_credit_init(&lane->credit,

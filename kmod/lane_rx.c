@@ -126,7 +126,28 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 	return taken;
 }
 
-static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb)
+/* Read the header, wherever it is, and leave the payload in @skb. */
+static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *imm,
+		      struct sovia_msg *msg)
+{
+	int err;
+
+	if (imm) {
+		/* The bottom half alone, which this is, moves these two. */
+		msg->seq = READ_ONCE(lane->credit.rx_next);
+		msg->ack = READ_ONCE(lane->credit.tx_una);
+		return sovia_imm_parse(*imm, &lane->rx_slots, skb->len, lane->own_payload, msg);
+	}
+	err = sovia_msg_parse(skb, lane->own_payload, msg);
+	if (err)
+		return err;
+	__skb_pull(skb, sizeof(struct sovia_hdr));
+	if (msg->type == SOVIA_DATA)
+		sovia_slots_set(&lane->rx_slots, msg->sport, msg->dport);
+	return 0;
+}
+
+static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm)
 {
 	struct sovia_lane *lane = vi->context;
 	struct sk_buff_head acked;
@@ -134,7 +155,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb)
 	bool taken;
 	int err;
 
-	err = sovia_msg_parse(skb, lane->own_payload, &msg);
+	err = lane_parse(lane, skb, imm, &msg);
 	if (err) {
 		lane_bad_message(lane, err);
 		return false;
@@ -221,6 +242,7 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 		lane->credit.window = min_t(u32, params.window, lane->credit.own_window);
 		lane->payload = min(params.payload, lane->own_payload);
 		lane->max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
+		lane->compact = vi->imm;
 		lane->up = true;
 		sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
 	}

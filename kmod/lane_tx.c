@@ -55,24 +55,14 @@ static void lane_count_tx(struct sovia_lane *lane, const struct sovia_tx_cb *cb)
 	}
 }
 
-/* Write the header; the number and the acknowledgment are set by lane_post(). */
-static void lane_fill(struct sk_buff *skb, struct sovia_conn *conn)
+/* What a message says, all but numbers. */
+static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 {
-	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
-	struct sovia_msg msg = {
-		.type = cb->type,
-		.flags = cb->flags,
-		.len = skb->len,
-		.sport = conn ? conn->key.lport : cb->sport,
-		.dport = conn ? conn->key.rport : cb->dport,
-		.window = conn ? READ_ONCE(conn->rx_adv) : 0,
-		.ref = cb->ref,
-		.code = cb->code,
-	};
+	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
 
-	if (conn)
-		WRITE_ONCE(conn->rx_told, msg.window);
-	sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
+	cb->sport = conn->key.lport;
+	cb->dport = conn->key.rport;
+	cb->window = READ_ONCE(conn->rx_adv);
 }
 
 /*
@@ -85,26 +75,64 @@ static bool lane_may_be_quiet(const struct sovia_tx_cb *cb)
 			     skb_queue_empty(&cb->conn->txq));
 }
 
-/* Number a message, let the acknowledgment ride on it, and post it. */
-static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
+/* Does the peer know all that the header would say? */
+static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovia_tx_cb *cb)
 {
-	struct sovia_hdr *hdr = (struct sovia_hdr *)skb->data;
-	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
-	int ret;
+	return lane->compact && cb->type == SOVIA_DATA &&
+	       sovia_slots_has(&lane->tx_slots, cb->sport, cb->dport) &&
+	       cb->window - READ_ONCE(cb->conn->rx_told) < READ_ONCE(cb->conn->rx_news);
+}
 
-	lockdep_assert_held(&lane->lock);
-	cb->seq = lane->credit.tx_next;
-	hdr->seq = cpu_to_be32(cb->seq);
-	hdr->ack = cpu_to_be32(sovia_credit_ack(&lane->credit));
-	ret = lane->vi->prov->post_send(lane->vi, skb, lane_may_be_quiet(cb));
-	if (ret < 0)
-		return ret;
-	if (ret && cb->conn)
-		atomic_dec(&cb->conn->inflight);
+static void lane_posted(struct sovia_lane *lane, const struct sovia_tx_cb *cb, bool compact)
+{
 	sovia_credit_ack_sent(&lane->credit);
 	if (sovia_sequenced(cb->type))
 		lane->credit.tx_next++;
+	if (compact)
+		sovia_stat_inc(lane->link->snet, compact_tx);
+	else if (cb->type == SOVIA_DATA)
+		sovia_slots_set(&lane->tx_slots, cb->sport, cb->dport);
 	lane_count_tx(lane, cb);
+}
+
+/* Number a message, let the acknowledgment ride on it, and post it. */
+static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
+{
+	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	struct sovia_conn *conn = cb->conn;
+	const struct sovia_msg msg = {
+		.type = cb->type,
+		.flags = cb->flags,
+		.len = skb->len,
+		.seq = lane->credit.tx_next,
+		.ack = sovia_credit_ack(&lane->credit),
+		.sport = cb->sport,
+		.dport = cb->dport,
+		.window = cb->window,
+		.ref = cb->ref,
+		.code = cb->code,
+		.compact = lane_may_be_compact(lane, cb),
+	};
+	struct sovia_post how = { .quiet = lane_may_be_quiet(cb), .has_imm = msg.compact };
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	cb->seq = msg.seq;
+	if (msg.compact)
+		how.imm = sovia_imm_build(&msg);
+	else
+		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
+	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
+	if (ret < 0) {
+		if (!msg.compact)
+			__skb_pull(skb, sizeof(struct sovia_hdr));
+		return ret;
+	}
+	if (ret && conn)
+		atomic_dec(&conn->inflight);
+	if (conn && !msg.compact)
+		WRITE_ONCE(conn->rx_told, msg.window);
+	lane_posted(lane, cb, msg.compact);
 	return 0;
 }
 
@@ -118,15 +146,6 @@ void sovia_lane_arm(struct sovia_lane *lane)
 {
 	if (!timer_pending(&lane->ack_timer))
 		mod_timer(&lane->ack_timer, jiffies + SOVIA_ACK_DELAY);
-}
-
-static struct sk_buff *lane_next_loose(struct sovia_lane *lane)
-{
-	struct sk_buff *skb = __skb_dequeue(&lane->loose);
-
-	if (skb)
-		lane_fill(skb, NULL);
-	return skb;
 }
 
 /* The order in which a connection's control messages make sense. */
@@ -190,6 +209,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 		break;
 	}
 	lane_fill(skb, conn);
+	WRITE_ONCE(conn->rx_told, cb->window);
 	conn->ctl &= ~SOVIA_CTL(cb->type);
 	if (!conn->ctl) {
 		list_del_init(&conn->ctl_node);
@@ -238,7 +258,7 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 		lane->held = NULL;
 		return skb;
 	}
-	skb = lane_next_loose(lane);
+	skb = __skb_dequeue(&lane->loose);
 	if (skb)
 		return skb;
 	if (!list_empty(&lane->ctl))
@@ -288,8 +308,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 			return;
 		/* The last credit: have it answered, whatever the threshold is. */
 		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
-			((struct sovia_hdr *)skb->data)->flags |=
-				cpu_to_be16(SOVIA_F_ACKREQ);
+			SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
 		err = lane_post(lane, skb);
 		if (!err) {
 			__skb_queue_tail(&lane->unacked, skb);
@@ -321,7 +340,6 @@ void sovia_lane_ack(struct sovia_lane *lane)
 	skb = sovia_msg_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
 	if (skb) {
 		SOVIA_TX_CB(skb)->type = SOVIA_ACK;
-		lane_fill(skb, NULL);
 		err = lane_post(lane, skb);
 		kfree_skb(skb);
 	}

@@ -80,6 +80,7 @@ struct sovia_conn_key {
  * @rx_adv: stream offset up to which we let the peer send.  Written under the
  *	receive queue's lock, read by whoever sends a message.
  * @rx_told: the @rx_adv that went with the last message.  A hint for others.
+ * @rx_news: so much of a difference between the two deserves a header.  As @rx_adv.
  * @outq: payload bytes given to us and not yet acknowledged
  * @acked: payload bytes acknowledged so far
  *
@@ -103,6 +104,7 @@ struct sovia_conn {
 	atomic_t		inflight;
 	u32			rx_adv;
 	u32			rx_told;
+	u32			rx_news;
 	atomic_t		outq;
 	atomic64_t		acked;
 };
@@ -115,10 +117,11 @@ struct sovia_conn {
  * @type: enum sovia_type
  * @prompt: others of its connection do not wait until it is sent
  * @flags: SOVIA_F_*
- * @dport: receiver's port, for messages without @conn
- * @sport: sender's port, for messages without @conn
- * @ref: for REFUSE
- * @code: for REFUSE and RESET
+ * @sport: sender's port, or 0
+ * @dport: receiver's port, or 0
+ * @window: how far the receiver may send
+ * @ref: as in struct sovia_hdr
+ * @code: as in struct sovia_hdr
  */
 struct sovia_tx_cb {
 	struct sovia_conn	*conn;
@@ -129,6 +132,7 @@ struct sovia_tx_cb {
 	u16			dport;
 	u8			type;
 	bool			prompt;
+	u32			window;
 	u32			ref;
 	u32			code;
 };
@@ -147,6 +151,9 @@ struct sovia_tx_cb {
  * @payload: largest payload of a message to the peer
  * @own_payload: largest payload that we take
  * @max_frags: page fragments that a message may have
+ * @compact: DATA may be compact
+ * @tx_slots: whose, on the way out
+ * @rx_slots: whose, on the way in; the bottom half's own
  * @credit: sequence numbers and credits
  * @ctl: connections with control messages waiting
  * @ready: connections with stream messages waiting, served in turn
@@ -167,6 +174,9 @@ struct sovia_lane {
 	u32			payload;
 	u32			own_payload;
 	int			max_frags;
+	bool			compact;
+	struct sovia_slots	tx_slots;
+	struct sovia_slots	rx_slots;
 	struct sovia_credit	credit;
 	struct list_head	ctl;
 	struct list_head	ready;
@@ -217,9 +227,9 @@ struct sovia_link {
 
 /**
  * struct sovia_client - the socket layer, as upcalls
- * @request: a CONN came.  Softirq.  @skb is borrowed.
+ * @request: a CONN came.  Softirq.  @skb, its payload, is borrowed.
  * @data: a DATA message came for @conn.  Softirq; the caller holds a reference.
- *	Returns true if it took @skb, header still at skb->data.
+ *	Returns true if it took @skb, the payload.
  * @control: any other message came for @conn.  Softirq; as above.
  * @tx_ready: messages of @conn have gone and there is room for more.  Softirq
  *	or process.

@@ -224,7 +224,7 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 	sovia_link_ref(link);
 	cr->link = link;
 	cr->msg = *msg;
-	skb_copy_bits(skb, sizeof(struct sovia_hdr), &cr->body, sizeof(cr->body));
+	skb_copy_bits(skb, 0, &cr->body, sizeof(cr->body));
 	kthread_init_work(&cr->work, conn_request_work);
 	sovia_connd_queue(&cr->work);
 }

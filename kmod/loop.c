@@ -109,7 +109,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 		done++;
 	}
 	while (done < budget && (skb = skb_dequeue(&lv->rxq))) {
-		if (!lv->vi.client->receive(&lv->vi, skb))
+		if (!lv->vi.client->receive(&lv->vi, skb, NULL))
 			kfree_skb(skb);
 		done++;
 	}
@@ -271,7 +271,8 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	kfree(lr);
 }
 
-static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
+static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
+			  const struct sovia_post *how)
 {
 	struct loop_vi *lv = to_loop(vi), *peer;
 	struct loop_wire *wire = lv->wire;
@@ -288,16 +289,16 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
 	peer = wire->end[!lv->side];
 	if (peer) {
 		skb_queue_tail(&peer->rxq, clone);
-		if (!quiet) {
+		if (!how->quiet) {
 			lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
 			/* Pairs with the acquire in next_sent(). */
 			smp_store_release(&lv->head, lv->head + 1);
 		}
 		irq_poll_sched(&peer->poll);
-		if (!quiet && peer != lv)
+		if (!how->quiet && peer != lv)
 			irq_poll_sched(&lv->poll);
 		clone = NULL;
-		err = quiet;
+		err = how->quiet;
 	}
 	spin_unlock(&wire->lock);
 	kfree_skb(clone);

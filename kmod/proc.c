@@ -15,6 +15,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("loop_tx_bytes", SOVIA_STAT_loop_tx_bytes),
 	SNMP_MIB_ITEM("loop_rx_msgs", SOVIA_STAT_loop_rx_msgs),
 	SNMP_MIB_ITEM("loop_rx_bytes", SOVIA_STAT_loop_rx_bytes),
+	SNMP_MIB_ITEM("compact_tx", SOVIA_STAT_compact_tx),
 	SNMP_MIB_ITEM("ack_tx", SOVIA_STAT_ack_tx),
 	SNMP_MIB_ITEM("ack_rx", SOVIA_STAT_ack_rx),
 	SNMP_MIB_ITEM("wakeup_tx", SOVIA_STAT_wakeup_tx),

@@ -70,7 +70,8 @@ struct sovia_vi_request {
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
  *	because both sides tried at once (the peer's own attempt counts).  Any
  *	context but hard interrupt; at most once.
- * @receive: a message arrived, header at skb->data, skb->len bytes in all.
+ * @receive: a message arrived, skb->len bytes at skb->data.  @imm: what came
+ *	beside it, or NULL; only if the VI's @imm says so.
  *	Softirq, one at a time for each VI, in order.  May be called before
  *	@established returns or is called (lost RTU).  Returns true if it took
  *	the sk_buff (then it is the client's, and the provider must have
@@ -87,7 +88,7 @@ struct sovia_vi_client {
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
-	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb);
+	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
 	void (*sent)(struct sovia_vi *vi, struct sk_buff *skb);
 	void (*starved)(struct sovia_vi *vi, int delta);
 };
@@ -113,6 +114,7 @@ struct sovia_vi_attr {
  * @attr: its size
  * @max_frags: page fragments that a message may have beside its linear part;
  *	set by the provider before @established
+ * @imm: messages can have 32 bits beside them; set as @max_frags
  *
  * Embedded in the provider's own struct.  Created and destroyed by the
  * connection thread; between these two, post_send may be called from any
@@ -125,6 +127,19 @@ struct sovia_vi {
 	struct sovia_pair		pair;
 	struct sovia_vi_attr		attr;
 	unsigned int			max_frags;
+	bool				imm;
+};
+
+/**
+ * struct sovia_post - how a message is to be sent
+ * @quiet: the client can do without the sent upcall
+ * @has_imm: send @imm beside it; only if the VI's @imm says so
+ * @imm: 32 bits in host order
+ */
+struct sovia_post {
+	bool	quiet;
+	bool	has_imm;
+	u32	imm;
 };
 
 /**
@@ -145,14 +160,13 @@ struct sovia_vi {
  * @reject: refuse @req and consume it.  @err is a negative errno that the
  *	peer's closed upcall gets if the fabric can carry it (-EAGAIN: both
  *	tried at once, -ECONNREFUSED, -EPROTO).
- * @post_send: send @skb.  The provider takes its own reference on success and
- *	keeps it until the local completion.  With @quiet the client can do without
- *	the sent upcall; if that saves work, there is none, and 1 is returned.
- *	Otherwise 0, -EAGAIN if there is no room
- *	now (a sent upcall will come, or the caller tries again after a while),
- *	or another negative errno: the VI is dying.  Never sleeps.  The caller
- *	serialises the calls for one VI (it holds a spinlock with bottom halves
- *	off); upcalls never happen from inside it.
+ * @post_send: send @skb as @how says.  The provider takes its own reference on
+ *	success and keeps it until the local completion.  0; 1 if it was quiet and
+ *	there will be no sent upcall for it; -EAGAIN if there is no room now (a
+ *	sent upcall will come, or the caller tries again after a while); or another
+ *	negative errno: the VI is dying.  Never sleeps.  The caller serialises the
+ *	calls for one VI (it holds a spinlock with bottom halves off); upcalls
+ *	never happen from inside it.
  * @disconnect: tell the peer and stop; closed may be called.  Process context.
  * @destroy: free the VI.  Sleeps until nothing is in flight; no upcall runs or
  *	comes after it returns.  Every sk_buff reference is dropped.
@@ -171,7 +185,8 @@ struct sovia_provider {
 				   const struct sovia_hello *hello,
 				   const struct sovia_vi_client *client, void *context);
 	void (*reject)(struct sovia_vi_request *req, int err);
-	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb, bool quiet);
+	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb,
+			 const struct sovia_post *how);
 	void (*disconnect)(struct sovia_vi *vi);
 	void (*destroy)(struct sovia_vi *vi);
 };

@@ -35,9 +35,10 @@ static u32 window_size(const struct sock *sk)
 static void advance_window(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u32 adv = ss->copied + window_size(sk);
+	u32 size = window_size(sk), adv = ss->copied + size;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(ss->conn.rx_news, size / 4);
 	if (sovia_before(ss->conn.rx_adv, adv))
 		WRITE_ONCE(ss->conn.rx_adv, adv);
 }
@@ -102,7 +103,7 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 		__skb_queue_tail(&sk->sk_receive_queue, tail);
 	}
 	/* Cannot fail: the length has been checked against the message. */
-	skb_copy_bits(skb, sizeof(struct sovia_hdr), skb_put(tail, len), len);
+	skb_copy_bits(skb, 0, skb_put(tail, len), len);
 	stamp(sk, tail);
 	return true;
 }
@@ -112,7 +113,6 @@ static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	if (len <= SOVIA_COPYBREAK && gather(sk, skb, len))
 		return false;
-	__skb_pull(skb, sizeof(struct sovia_hdr));
 	SOVIA_RX_CB(skb)->off = 0;
 	stamp(sk, skb);
 	skb_set_owner_r(skb, sk);
@@ -165,7 +165,8 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 		sovia_defer(sk, SOVIA_DEFER_RESET, SOVIA_CODE_ABORT);
 		return false;
 	}
-	sovia_update_window(sk, msg->window);
+	if (!msg->compact)
+		sovia_update_window(sk, msg->window);
 	sk_incoming_cpu_update(sk);
 	sk->sk_data_ready(sk);
 	return taken;

@@ -18,6 +18,7 @@
  * @SOVIA_STAT_loop_tx_bytes: payload bytes of them
  * @SOVIA_STAT_loop_rx_msgs: messages received over it
  * @SOVIA_STAT_loop_rx_bytes: payload bytes of them
+ * @SOVIA_STAT_compact_tx: messages sent without a header
  * @SOVIA_STAT_ack_tx: explicit ACK messages sent
  * @SOVIA_STAT_ack_rx: explicit ACK messages received
  * @SOVIA_STAT_wakeup_tx: WAKEUP messages sent
@@ -52,6 +53,7 @@ enum sovia_stat {
 	SOVIA_STAT_loop_tx_bytes,
 	SOVIA_STAT_loop_rx_msgs,
 	SOVIA_STAT_loop_rx_bytes,
+	SOVIA_STAT_compact_tx,
 	SOVIA_STAT_ack_tx,
 	SOVIA_STAT_ack_rx,
 	SOVIA_STAT_wakeup_tx,

@@ -64,7 +64,7 @@ void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	if (ss->urg_state != SOVIA_URG_EXPECTED || off >= len)
 		return;
-	skb_copy_bits(skb, sizeof(struct sovia_hdr) + off, &ss->urg_byte, 1);
+	skb_copy_bits(skb, off, &ss->urg_byte, 1);
 	WRITE_ONCE(ss->urg_state, SOVIA_URG_HERE);
 }
 

@@ -296,6 +296,8 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	if (err)
 		return err;
 	v->qp = v->id->qp;
+	/* iWARP has no immediate data. */
+	v->vi.imm = !rdma_protocol_iwarp(v->id->device, v->id->port_num);
 	v->max_inline = min(attr.cap.max_inline_data, max_inline);
 	return 0;
 }

@@ -84,7 +84,9 @@ struct verbs_tx {
  * @head: the first VERBS_HEAD bytes of a message
  * @pages: the rest; NULL where pages have been taken
  * @sge: the device's addresses: @head, then @pages
- * @len: length of the message, while it waits in verbs_vi::early
+ * @len: length of the message
+ * @has_imm: something came beside it
+ * @imm: that
  *
  * The head is copied into @skb's linear part and never leaves the descriptor:
  * copying a header costs less than unmapping and mapping it, and a borrowed
@@ -103,6 +105,8 @@ struct verbs_rx {
 	struct page		**pages;
 	struct ib_sge		*sge;
 	unsigned int		len;
+	bool			has_imm;
+	u32			imm;
 };
 
 /**
@@ -274,7 +278,7 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
 /* verbs_tx.c */
 int verbs_tx_alloc(struct verbs_vi *v);
 void verbs_tx_free(struct verbs_vi *v);
-int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet);
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how);
 
 /* verbs_rx.c */
 int verbs_rx_alloc(struct verbs_vi *v);

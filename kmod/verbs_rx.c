@@ -250,7 +250,7 @@ static void verbs_rx_reset_skb(struct sk_buff *skb, unsigned int truesize)
 }
 
 /* The client may look at the message, and keep it if it must. */
-static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest)
+static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm)
 {
 	struct verbs_vi *v = rx->v;
 	struct sk_buff *skb = rx->skb;
@@ -265,7 +265,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest)
 		get_page(page);
 		skb_add_rx_frag(skb, 0, page, 0, rest, verbs_page_size(v));
 	}
-	if (unlikely(v->vi.client->receive(&v->vi, skb))) {
+	if (unlikely(v->vi.client->receive(&v->vi, skb, imm))) {
 		rx->skb = NULL;
 		if (page)
 			verbs_rx_take_page(rx, 0);
@@ -278,7 +278,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest)
 }
 
 /* The client gets the memory itself, and the device other memory first. */
-static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest)
+static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest, const u32 *imm)
 {
 	struct verbs_vi *v = rx->v;
 	struct sk_buff *skb = rx->skb;
@@ -292,26 +292,30 @@ static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest)
 	rx->skb = NULL;
 	verbs_rx_renew(rx);
 	/* A client that has no use for it leaves it to us. */
-	if (!v->vi.client->receive(&v->vi, skb))
+	if (!v->vi.client->receive(&v->vi, skb, imm))
 		kfree_skb(skb);
 }
 
-static void verbs_rx_deliver(struct verbs_rx *rx, unsigned int len)
+static void verbs_rx_deliver(struct verbs_rx *rx)
 {
-	unsigned int head = min_t(unsigned int, len, VERBS_HEAD);
+	unsigned int head = min_t(unsigned int, rx->len, VERBS_HEAD);
+	unsigned int rest = rx->len - head;
+	unsigned int header = rx->has_imm ? 0 : sizeof(struct sovia_hdr);
+	/* The descriptor may be posted again before it is looked at. */
+	const u32 imm = rx->imm, *has = rx->has_imm ? &imm : NULL;
 
 	verbs_rx_put_head(rx, head);
-	if (len - sizeof(struct sovia_hdr) <= SOVIA_COPYBREAK)
-		verbs_rx_lend(rx, len - head);
+	if (rx->len <= header + SOVIA_COPYBREAK)
+		verbs_rx_lend(rx, rest, has);
 	else
-		verbs_rx_give(rx, len - head);
+		verbs_rx_give(rx, rest, has);
 }
 
 /*
  * The client does not know the VI yet: keep the message.  False if it came to
  * know it meanwhile.
  */
-static bool verbs_rx_keep(struct verbs_rx *rx, unsigned int len)
+static bool verbs_rx_keep(struct verbs_rx *rx)
 {
 	struct verbs_vi *v = rx->v;
 	enum verbs_state state;
@@ -319,7 +323,6 @@ static bool verbs_rx_keep(struct verbs_rx *rx, unsigned int len)
 	spin_lock_bh(&v->lock);
 	state = v->state;
 	if (state == VERBS_CONNECTING || state == VERBS_OPENING) {
-		rx->len = len;
 		list_add_tail(&rx->entry, &v->early);
 	}
 	spin_unlock_bh(&v->lock);
@@ -333,23 +336,25 @@ static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct verbs_rx *rx = container_of(wc->wr_cqe, struct verbs_rx, cqe);
 	struct verbs_vi *v = rx->v;
-	u32 len;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
 		verbs_vi_failed_wc(v, wc);
 		return;
 	}
-	len = wc->byte_len;
-	if (unlikely(len < sizeof(struct sovia_hdr) || len > v->vi.attr.msg_size)) {
+	rx->len = wc->byte_len;
+	rx->has_imm = wc->wc_flags & IB_WC_WITH_IMM;
+	rx->imm = rx->has_imm ? be32_to_cpu(wc->ex.imm_data) : 0;
+	if (unlikely((rx->len < sizeof(struct sovia_hdr) && !rx->has_imm) ||
+		     rx->len > v->vi.attr.msg_size)) {
 		pr_notice_ratelimited("link to %pI6c: message of %u bytes\n",
-				      &v->vi.pair.remote, len);
+				      &v->vi.pair.remote, rx->len);
 		verbs_vi_die(v, -EPROTO);
 		return;
 	}
 	/* Pairs with the release in verbs_vi_opened(): the replay is over. */
-	if (unlikely(smp_load_acquire(&v->state) != VERBS_OPEN) && verbs_rx_keep(rx, len))
+	if (unlikely(smp_load_acquire(&v->state) != VERBS_OPEN) && verbs_rx_keep(rx))
 		return;
-	verbs_rx_deliver(rx, len);
+	verbs_rx_deliver(rx);
 }
 
 /**
@@ -367,7 +372,7 @@ void verbs_rx_replay(struct verbs_vi *v)
 	/* Upcalls expect bottom halves to be off. */
 	local_bh_disable();
 	while ((rx = verbs_rx_next(v, &v->early)))
-		verbs_rx_deliver(rx, rx->len);
+		verbs_rx_deliver(rx);
 	local_bh_enable();
 }
 

@@ -109,21 +109,23 @@ static bool verbs_tx_full(const struct verbs_vi *v)
  * verbs_post_send - post_send of struct sovia_provider
  * @vi: VI
  * @skb: message, at most vi->max_frags fragments
- * @quiet: there need be no sent upcall
+ * @how: what goes with it
  *
  * Context: any but hard interrupt; the caller serialises.
  * Return: 0, 1 if there will be no upcall, -EAGAIN if there is no room now, or
  * another negative errno.
  */
-int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
+int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how)
 {
 	struct verbs_vi *v = verbs_vi(vi);
 	enum verbs_state state = READ_ONCE(v->state);
 	struct verbs_tx *tx;
 	struct ib_send_wr wr = {
-		.opcode		= IB_WR_SEND,
+		.opcode		= how->has_imm ? IB_WR_SEND_WITH_IMM : IB_WR_SEND,
+		.ex.imm_data	= cpu_to_be32(how->imm),
 	};
 	bool copied = skb->len <= v->max_inline && !skb_is_nonlinear(skb);
+	bool quiet;
 	int err;
 
 	if (state != VERBS_OPEN && state != VERBS_OPENING)
@@ -135,7 +137,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, bool quiet)
 
 	tx = &v->tx[v->tx_head & v->tx_mask];
 	/* The last of a row brings the others back. */
-	quiet = quiet && copied && (v->tx_head + 1) % v->tx_quiet;
+	quiet = how->quiet && copied && (v->tx_head + 1) % v->tx_quiet;
 	if (!quiet) {
 		tx->skb = skb_get(skb);
 		wr.send_flags = IB_SEND_SIGNALED;

@@ -18,6 +18,7 @@
  * @window: stream offset limit
  * @ref: number of the message answered, or a stream offset
  * @code: enum sovia_code
+ * @compact: the header was left out: @window, @ref and @code say nothing
  */
 struct sovia_msg {
 	u8	type;
@@ -30,6 +31,16 @@ struct sovia_msg {
 	u32	window;
 	u32	ref;
 	u32	code;
+	bool	compact;
+};
+
+/**
+ * struct sovia_slots - whose DATA may be compact in one direction of a lane
+ * @ports: of the last DATA with a header: the sender's in the upper half, the
+ *	receiver's in the lower one; 0 if there was none
+ */
+struct sovia_slots {
+	u32	ports[SOVIA_SLOTS];
 };
 
 /**
@@ -44,6 +55,9 @@ struct sovia_params {
 
 int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);
 void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg);
+int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_payload,
+		    struct sovia_msg *msg);
+u32 sovia_imm_build(const struct sovia_msg *msg);
 int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 		      struct sovia_params *params);
 void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params);
@@ -58,6 +72,30 @@ void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *par
 static inline bool sovia_before(u32 a, u32 b)
 {
 	return (s32)(a - b) < 0;
+}
+
+/**
+ * sovia_slots_set() - DATA of a connection may be compact from now on
+ * @slots: of this direction
+ * @sport: the sender's port
+ * @dport: the receiver's port
+ */
+static inline void sovia_slots_set(struct sovia_slots *slots, u16 sport, u16 dport)
+{
+	slots->ports[sovia_slot(sport, dport)] = (u32)sport << 16 | dport;
+}
+
+/**
+ * sovia_slots_has() - may DATA of a connection be compact
+ * @slots: of this direction
+ * @sport: the sender's port
+ * @dport: the receiver's port
+ *
+ * Return: true if so.
+ */
+static inline bool sovia_slots_has(const struct sovia_slots *slots, u16 sport, u16 dport)
+{
+	return slots->ports[sovia_slot(sport, dport)] == ((u32)sport << 16 | dport);
 }
 
 /**

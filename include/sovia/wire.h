@@ -36,6 +36,17 @@
  *
  *	The structs have no padding; every field is naturally aligned.
  *
+ * Compact DATA
+ *	InfiniBand and RoCE carry 32 bits of immediate data beside a message.
+ *	They can stand for the header of DATA, which then is payload alone:
+ *
+ *	31-24	slot: the ports are those of the last DATA with a header whose
+ *		ports give this slot, sovia_slot()
+ *	23-16	flags, the lower eight
+ *	15-0	ack, the lower 16 bits; it is not before the last one
+ *
+ *	seq is the one that is due, window is what it was.
+ *
  *	DATA, ACK, WAKEUP, FIN and FINACK are SOVIA's own (figure 11); the rest
  *	is what multiplexing sockets over one VI needs.
  */
@@ -45,7 +56,7 @@
 #include <linux/types.h>
 
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
-#define SOVIA_WIRE_VERSION	1
+#define SOVIA_WIRE_VERSION	2
 
 /* Service number of the connection manager (RDMA_PS_TCP). */
 #define SOVIA_SERVICE_PORT	7684
@@ -54,6 +65,12 @@
 #define SOVIA_WINDOW_MAX	1024
 #define SOVIA_PAYLOAD_MIN	2048
 #define SOVIA_PAYLOAD_MAX	65536
+
+/* Slots of compact DATA, in each direction of a lane. */
+#define SOVIA_SLOTS		256
+
+/* The slot of a connection; the same from both sides. */
+#define sovia_slot(sport, dport)	(((sport) ^ (dport)) % SOVIA_SLOTS)
 
 enum sovia_type {
 	SOVIA_DATA	= 1,

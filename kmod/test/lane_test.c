@@ -136,7 +136,7 @@ static void hostile_peer(struct kunit *test)
 	before = snmp_fold_field(snet->mib, c->counter);
 	skb = hostile_message(test, c, conn);
 	local_bh_disable();
-	if (!lane_receive(lane->vi, skb))
+	if (!lane_receive(lane->vi, skb, NULL))
 		kfree_skb(skb);
 	local_bh_enable();
 	/* What it asks of the connection thread is done after this. */

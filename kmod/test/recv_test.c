@@ -43,9 +43,9 @@ static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 	struct sk_buff *skb;
 	bool taken;
 
-	skb = alloc_skb(sizeof(struct sovia_hdr) + len, GFP_KERNEL);
+	skb = alloc_skb(len, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	skb_put_zero(skb, sizeof(struct sovia_hdr) + len);
+	skb_put_zero(skb, len);
 	local_bh_disable();
 	taken = sovia_conn_data(conn, skb, &msg);
 	local_bh_enable();

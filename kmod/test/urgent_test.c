@@ -17,10 +17,9 @@ static void urgent_data(struct kunit *test, struct socket *sock, const char *tex
 {
 	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
 	struct sovia_msg msg = { .type = SOVIA_DATA, .len = strlen(text) };
-	struct sk_buff *skb = alloc_skb(sizeof(struct sovia_hdr) + msg.len, GFP_KERNEL);
+	struct sk_buff *skb = alloc_skb(msg.len, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	skb_put_zero(skb, sizeof(struct sovia_hdr));
 	skb_put_data(skb, text, msg.len);
 	local_bh_disable();
 	if (!sovia_sock_client.data(conn, skb, &msg))
