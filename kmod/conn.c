@@ -48,6 +48,20 @@ int sovia_conn_max_frags(const struct sovia_conn *conn)
 	return READ_ONCE(conn_lane(conn)->max_frags);
 }
 
+/**
+ * sovia_conn_flight_max() - payload that can be under way at most
+ * @conn: attached to a link that has been up
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+int sovia_conn_flight_max(const struct sovia_conn *conn)
+{
+	const struct sovia_lane *lane = conn_lane(conn);
+
+	return READ_ONCE(lane->credit.window) * READ_ONCE(lane->payload);
+}
+
 /* May another stream message be queued? */
 static bool conn_has_room(const struct sovia_conn *conn, bool small)
 {

@@ -292,6 +292,7 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
 void sovia_conn_purge(struct sovia_conn *conn);
 void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);
+int sovia_conn_flight_max(const struct sovia_conn *conn);
 int sovia_conn_max_frags(const struct sovia_conn *conn);
 
 /* demux.c */

@@ -18,6 +18,8 @@
 #include <net/inet_common.h>
 #include "sock.h"
 
+/* A reader that takes half of the window in less time gets a larger one. */
+#define SOVIA_RCV_FAST		msecs_to_jiffies(20)
 /* Small payloads are gathered in buffers of this size, struct and all. */
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
 /* The first of them, which may stay alone, in one of this size. */
@@ -196,6 +198,28 @@ int sovia_inq(struct sock *sk)
 	return all;
 }
 
+/* The buffer is for others to fill: what it is limited by, half of it is the window. */
+static void set_rcvbuf(struct sock *sk, int size)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(sk->sk_rcvbuf, size);
+	if (sovia_sk(sk)->rx_open)
+		advance_window(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/* The reader has taken half of the window.  Was it waiting for the peer, who waits for us? */
+static void grow_window(struct sock *sk)
+{
+	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool fast = time_before(jiffies, ss->rcv_half_time + SOVIA_RCV_FAST);
+
+	ss->rcv_half_time = jiffies;
+	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most)
+		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
+}
+
 /*
  * Tell the peer about a window that has opened.  While it still has half of it,
  * the news can wait for a message to ride on.
@@ -206,8 +230,10 @@ static void tell_window(struct sock *sk)
 	u32 news = READ_ONCE(ss->conn.rx_adv) - READ_ONCE(ss->conn.rx_told);
 
 	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, window_size(sk) / 2, 1) && !READ_ONCE(ss->rx_fin))
+	    news >= max_t(u32, window_size(sk) / 2, 1) && !READ_ONCE(ss->rx_fin)) {
+		grow_window(sk);
 		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
+	}
 }
 
 /* The program has read @len bytes of the first buffer. */
@@ -464,11 +490,7 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 	val = min(val, most / 2);
 	WRITE_ONCE(sk->sk_rcvlowat, val ? : 1);
 	if (val > sk->sk_rcvbuf / 2) {
-		spin_lock_bh(&sk->sk_receive_queue.lock);
-		WRITE_ONCE(sk->sk_rcvbuf, val * 2);
-		if (sovia_sk(sk)->rx_open)
-			advance_window(sk);
-		spin_unlock_bh(&sk->sk_receive_queue.lock);
+		set_rcvbuf(sk, val * 2);
 		if (sovia_sk(sk)->conn.key.link)
 			tell_window(sk);
 	}

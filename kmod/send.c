@@ -125,6 +125,22 @@ static bool held_back(const struct sovia_sock *ss)
 	return (ss->opt.cork || ss->more) && !ss->flush;
 }
 
+/*
+ * Everything is under way, so neither the peer nor the lane limits the writer: let
+ * the buffer not do so either.
+ */
+static bool grow_buffer(struct sock *sk)
+{
+	int most = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]),
+		       2 * sovia_conn_flight_max(&sovia_sk(sk)->conn));
+
+	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
+	    sk->sk_sndbuf >= most)
+		return false;
+	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
+	return true;
+}
+
 /* Hand a message to the lane, unless that has no room now. */
 static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 {
@@ -133,13 +149,14 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	bool fin = cb->type == SOVIA_FIN;
 	u32 unasked = ss->snd_unasked + skb->truesize;
 	u32 len = skb->len;
-	/* Acknowledged often enough to keep the writer going. */
-	bool ask = fin || unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS;
+	bool ask;
 
+	__skb_unlink(skb, &sk->sk_write_queue);
+	/* Acknowledged often enough to keep the writer going. */
+	ask = fin || (unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk));
 	cb->prompt = ss->opt.nodelay;
 	if (ask)
 		cb->flags |= SOVIA_F_ACKREQ;
-	__skb_unlink(skb, &sk->sk_write_queue);
 	if (!sovia_conn_send(&ss->conn, skb, small && !ss->opt.nodelay)) {
 		__skb_queue_head(&sk->sk_write_queue, skb);
 		return false;
@@ -359,6 +376,8 @@ static void drop_empty_tail(struct sock *sk)
 static int wait_for_memory(struct sock *sk, long *timeo)
 {
 	sovia_push(sk);
+	if (sk_stream_memory_free(sk) || grow_buffer(sk))
+		return 0;
 	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 	/* Pairs with the destructor: the flag is set before we look again. */
 	smp_mb__after_atomic();

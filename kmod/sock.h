@@ -130,6 +130,7 @@ struct sovia_opts {
  * @urg_pos: its stream offset
  * @urg_drop: the reader leaves out the byte at @urg_drop_pos, an older mark
  * @urg_drop_pos: see above
+ * @rcv_half_time: when the reader had taken half of a window, jiffies.  Socket lock.
  * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
  * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
  * @probes: keepalive probes that nobody has answered.  Socket lock.
@@ -174,6 +175,7 @@ struct sovia_sock {
 	u32			urg_pos;
 	bool			urg_drop;
 	u32			urg_drop_pos;
+	unsigned long		rcv_half_time;
 	s64			seen_acked;
 	unsigned long		seen_time;
 	unsigned int		probes;
