@@ -486,7 +486,13 @@ const struct sovia_provider sovia_verbs_provider = {
  */
 int sovia_verbs_init(void)
 {
-	return verbs_dev_init();
+	int err = verbs_pages_init();
+
+	if (!err)
+		err = verbs_dev_init();
+	if (err)
+		verbs_pages_exit();
+	return err;
 }
 
 /**
@@ -500,4 +506,5 @@ int sovia_verbs_init(void)
 void sovia_verbs_exit(void)
 {
 	verbs_dev_exit();
+	verbs_pages_exit();
 }

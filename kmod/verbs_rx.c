@@ -38,14 +38,12 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	struct page *page;
 	u64 addr;
 
-	if (v->rx_order)
-		gfp |= __GFP_COMP;
-	page = alloc_pages(gfp, v->rx_order);
+	page = verbs_page_alloc(v->rx_order, gfp);
 	if (!page)
 		return -ENOMEM;
 	addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
 	if (ib_dma_mapping_error(verbs_ibdev(v), addr)) {
-		__free_pages(page, v->rx_order);
+		verbs_page_free(page, v->rx_order);
 		return -ENOMEM;
 	}
 	rx->pages[i] = page;
@@ -116,7 +114,7 @@ static void verbs_rx_release(struct verbs_rx *rx)
 		return;
 	for (i = 0; i < rx->v->rx_num_pages; i++)
 		if (rx->pages[i])
-			__free_pages(verbs_rx_take_page(rx, i), rx->v->rx_order);
+			verbs_page_free(verbs_rx_take_page(rx, i), rx->v->rx_order);
 	ib_dma_unmap_single(verbs_ibdev(rx->v), rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
 	kfree(rx->head);
 	kfree_skb(rx->skb);
@@ -247,6 +245,7 @@ static void verbs_rx_reset_skb(struct sk_buff *skb, unsigned int truesize)
 	skb->len = 0;
 	skb->data_len = 0;
 	skb->truesize = truesize;
+	skb->pp_recycle = 0;
 }
 
 /* The client may look at the message, and keep it if it must. */
@@ -264,6 +263,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 		/* Ours, so that a page that is kept lives until it is unmapped. */
 		get_page(page);
 		skb_add_rx_frag(skb, 0, page, 0, rest, verbs_page_size(v));
+		skb_mark_for_recycle(skb);
 	}
 	if (unlikely(v->vi.client->receive(&v->vi, skb, imm))) {
 		rx->skb = NULL;
@@ -289,6 +289,7 @@ static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 		skb_add_rx_frag(skb, i, verbs_rx_take_page(rx, i), 0, len,
 				verbs_page_size(v));
 	}
+	skb_mark_for_recycle(skb);
 	rx->skb = NULL;
 	verbs_rx_renew(rx);
 	/* A client that has no use for it leaves it to us. */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages for receive descriptors, recycled.
+ *
+ * What a large message arrived in goes to the program's receive queue with the
+ * sk_buff, and comes back when that is freed: each CPU has a page_pool, from which
+ * its bottom half takes single pages.  A page that somebody else still holds then
+ * (splice) leaves the pool.
+ *
+ * A kernel without page_pool allocates every time.
+ */
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include "compat/page_pool.h"
+#include "verbs.h"
+
+#if IS_ENABLED(CONFIG_PAGE_POOL)
+
+/* Pages that wait in a CPU's pool at most, beside those in its hands. */
+#define VERBS_POOL_SIZE		256
+
+static DEFINE_PER_CPU(struct page_pool *, verbs_pool);
+
+/**
+ * verbs_pages_init() - make the pools
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno; verbs_pages_exit() cleans up in both cases.
+ */
+int verbs_pages_init(void)
+{
+	const struct page_pool_params params = {
+		.pool_size	= VERBS_POOL_SIZE,
+		.nid		= NUMA_NO_NODE,
+	};
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct page_pool *pool = page_pool_create(&params);
+
+		if (IS_ERR(pool))
+			return PTR_ERR(pool);
+		per_cpu(verbs_pool, cpu) = pool;
+	}
+	return 0;
+}
+
+/**
+ * verbs_pages_exit() - free the pools
+ *
+ * Pages still in use are freed when they come back.
+ *
+ * Context: process, may sleep; nobody allocates any more.
+ */
+void verbs_pages_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (per_cpu(verbs_pool, cpu))
+			page_pool_destroy(per_cpu(verbs_pool, cpu));
+		per_cpu(verbs_pool, cpu) = NULL;
+	}
+}
+
+/* A single page.  Softirq or, with a @gfp that may sleep, process context. */
+static struct page *verbs_page_single(gfp_t gfp)
+{
+	/* The pool's own cache belongs to the bottom half. */
+	if (gfpflags_allow_blocking(gfp))
+		return alloc_page(gfp);
+	return page_pool_alloc_pages(this_cpu_read(verbs_pool), gfp);
+}
+
+/* Back to its pool, if it has one. */
+static bool verbs_page_return(struct page *page)
+{
+	if ((page->pp_magic & ~0x3UL) != PP_SIGNATURE)
+		return false;
+	page_pool_put_full_page(page->pp, page, false);
+	return true;
+}
+
+#else /* !CONFIG_PAGE_POOL */
+
+int verbs_pages_init(void)
+{
+	return 0;
+}
+
+void verbs_pages_exit(void)
+{
+}
+
+static struct page *verbs_page_single(gfp_t gfp)
+{
+	return alloc_page(gfp);
+}
+
+static bool verbs_page_return(struct page *page)
+{
+	return false;
+}
+
+#endif
+
+/**
+ * verbs_page_alloc() - a page for a receive descriptor
+ * @order: its size is PAGE_SIZE << @order
+ * @gfp: allocation flags
+ *
+ * Hand it on in an sk_buff that skb_mark_for_recycle() has marked, or free it with
+ * verbs_page_free().
+ *
+ * Context: bottom halves off, or process if @gfp allows sleeping.
+ * Return: the page, or NULL.
+ */
+struct page *verbs_page_alloc(unsigned int order, gfp_t gfp)
+{
+	if (!order)
+		return verbs_page_single(gfp);
+	return alloc_pages(gfp | __GFP_COMP, order);
+}
+
+/**
+ * verbs_page_free() - the opposite of verbs_page_alloc()
+ * @page: nobody else has it
+ * @order: its size is PAGE_SIZE << @order
+ *
+ * Context: process or softirq.
+ */
+void verbs_page_free(struct page *page, unsigned int order)
+{
+	if (!verbs_page_return(page))
+		__free_pages(page, order);
+}
