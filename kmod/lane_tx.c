@@ -42,16 +42,16 @@ struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp)
 	return skb;
 }
 
-static void lane_count_tx(struct sovia_lane *lane, const struct sovia_tx_cb *cb)
+static void lane_count_tx(struct sovia_lane *lane, u32 len)
 {
 	struct sovia_net *snet = lane->link->snet;
 
 	if (sovia_lane_is_loop(lane)) {
 		sovia_stat_inc(snet, loop_tx_msgs);
-		sovia_stat_add(snet, loop_tx_bytes, cb->len);
+		sovia_stat_add(snet, loop_tx_bytes, len);
 	} else {
 		sovia_stat_inc(snet, verbs_tx_msgs);
-		sovia_stat_add(snet, verbs_tx_bytes, cb->len);
+		sovia_stat_add(snet, verbs_tx_bytes, len);
 	}
 }
 
@@ -83,19 +83,45 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 	       cb->window - READ_ONCE(cb->conn->rx_told) < READ_ONCE(cb->conn->rx_news);
 }
 
-static void lane_posted(struct sovia_lane *lane, const struct sovia_tx_cb *cb, bool compact)
+/* @len bytes of a connection will not be sent, or need not be sent again. */
+static void conn_account(struct sovia_conn *conn, u32 len, bool acked)
 {
-	sovia_credit_ack_sent(&lane->credit);
-	if (sovia_sequenced(cb->type))
-		lane->credit.tx_next++;
-	if (compact)
-		sovia_stat_inc(lane->link->snet, compact_tx);
-	else if (cb->type == SOVIA_DATA)
-		sovia_slots_set(&lane->tx_slots, cb->sport, cb->dport);
-	lane_count_tx(lane, cb);
+	if (!conn || !len)
+		return;
+	atomic_sub(len, &conn->outq);
+	if (acked)
+		atomic64_add(len, &conn->acked);
 }
 
-/* Number a message, let the acknowledgment ride on it, and post it. */
+/*
+ * A message has been posted and may be gone.  So may @conn, but not its memory: a
+ * grace period does not end while bottom halves are off.
+ */
+static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
+			const struct sovia_msg *msg, enum sovia_posted how)
+{
+	sovia_credit_ack_sent(&lane->credit);
+	if (sovia_sequenced(msg->type))
+		lane->credit.tx_next++;
+	if (msg->compact)
+		sovia_stat_inc(lane->link->snet, compact_tx);
+	else if (msg->type == SOVIA_DATA)
+		sovia_slots_set(&lane->tx_slots, msg->sport, msg->dport);
+	lane_count_tx(lane, msg->len);
+	if (!conn)
+		return;
+	if (!msg->compact)
+		WRITE_ONCE(conn->rx_told, msg->window);
+	if (how != SOVIA_POSTED)
+		atomic_dec(&conn->inflight);
+	if (how == SOVIA_POSTED_TAKEN)
+		conn_account(conn, msg->len, true);
+}
+
+/*
+ * Number a message, let the acknowledgment ride on it, and post it.  Returns what
+ * has become of it, or a negative errno.
+ */
 static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 {
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
@@ -123,17 +149,11 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	else
 		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
 	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
-	if (ret < 0) {
-		if (!msg.compact)
-			__skb_pull(skb, sizeof(struct sovia_hdr));
-		return ret;
-	}
-	if (ret && conn)
-		atomic_dec(&conn->inflight);
-	if (conn && !msg.compact)
-		WRITE_ONCE(conn->rx_told, msg.window);
-	lane_posted(lane, cb, msg.compact);
-	return 0;
+	if (ret >= 0)
+		lane_posted(lane, conn, &msg, ret);
+	else if (!msg.compact)
+		__skb_pull(skb, sizeof(struct sovia_hdr));
+	return ret;
 }
 
 /**
@@ -310,7 +330,9 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
 			SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
 		err = lane_post(lane, skb);
-		if (!err) {
+		if (err == SOVIA_POSTED_TAKEN)
+			continue;
+		if (err >= 0) {
 			__skb_queue_tail(&lane->unacked, skb);
 			continue;
 		}
@@ -341,9 +363,10 @@ void sovia_lane_ack(struct sovia_lane *lane)
 	if (skb) {
 		SOVIA_TX_CB(skb)->type = SOVIA_ACK;
 		err = lane_post(lane, skb);
-		kfree_skb(skb);
+		if (err != SOVIA_POSTED_TAKEN)
+			kfree_skb(skb);
 	}
-	if (!err) {
+	if (err >= 0) {
 		sovia_stat_inc(lane->link->snet, ack_tx);
 	} else if (err == -ENOMEM || err == -EAGAIN) {
 		sovia_stat_inc(lane->link->snet, nomem);
@@ -432,17 +455,6 @@ void sovia_lane_probe(struct sovia_lane *lane)
 	sovia_lane_send_loose(lane, SOVIA_PROBE, 0, 0, 0, 0);
 }
 
-static void tx_account(const struct sk_buff *skb, bool acked)
-{
-	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
-
-	if (!cb->conn || !cb->len)
-		return;
-	atomic_sub(cb->len, &cb->conn->outq);
-	if (acked)
-		atomic64_add(cb->len, &cb->conn->acked);
-}
-
 /**
  * sovia_tx_free() - free messages; their charges go back to the sockets
  * @list: the messages
@@ -455,7 +467,7 @@ void sovia_tx_free(struct sk_buff_head *list, bool acked)
 	struct sk_buff *skb;
 
 	while ((skb = __skb_dequeue(list))) {
-		tx_account(skb, acked);
+		conn_account(SOVIA_TX_CB(skb)->conn, SOVIA_TX_CB(skb)->len, acked);
 		kfree_skb(skb);
 	}
 }

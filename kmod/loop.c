@@ -4,8 +4,9 @@
  *
  * Two VIs share a wire.  A message sent is cloned onto the queue of the other
  * end and delivered from softirq (irq_poll), where the sender's completion is
- * reported as well: the same order of events as with a real device.  A VI whose
- * two addresses are the same is its own peer.
+ * reported as well: the same order of events as with a real device.  One whose
+ * completion nobody waits for changes hands instead.  A VI whose two addresses are
+ * the same is its own peer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -271,37 +272,47 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	kfree(lr);
 }
 
+/* Put a message into the hands of the other end, if there is one. */
+static int loop_hand_over(struct loop_vi *lv, struct sk_buff *skb, struct sk_buff *original)
+{
+	struct loop_wire *wire = lv->wire;
+	struct loop_vi *peer;
+
+	spin_lock(&wire->lock);
+	peer = wire->end[!lv->side];
+	if (peer) {
+		skb_queue_tail(&peer->rxq, skb);
+		if (original) {
+			lv->sent[lv->head % lv->vi.attr.send_depth] = skb_get(original);
+			/* Pairs with the acquire in next_sent(). */
+			smp_store_release(&lv->head, lv->head + 1);
+		}
+		irq_poll_sched(&peer->poll);
+		if (original && peer != lv)
+			irq_poll_sched(&lv->poll);
+	}
+	spin_unlock(&wire->lock);
+	return peer ? 0 : -ENOTCONN;
+}
+
 static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 			  const struct sovia_post *how)
 {
-	struct loop_vi *lv = to_loop(vi), *peer;
-	struct loop_wire *wire = lv->wire;
+	struct loop_vi *lv = to_loop(vi);
 	struct sk_buff *clone;
-	int err = -ENOTCONN;
+	int err;
 
+	if (how->quiet)
+		return loop_hand_over(lv, skb, NULL) ?: SOVIA_POSTED_TAKEN;
 	/* Pairs with the release in next_sent(). */
 	if (lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)
 		return -EAGAIN;
 	clone = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
 	if (!clone)
 		return -EAGAIN;
-	spin_lock(&wire->lock);
-	peer = wire->end[!lv->side];
-	if (peer) {
-		skb_queue_tail(&peer->rxq, clone);
-		if (!how->quiet) {
-			lv->sent[lv->head % vi->attr.send_depth] = skb_get(skb);
-			/* Pairs with the acquire in next_sent(). */
-			smp_store_release(&lv->head, lv->head + 1);
-		}
-		irq_poll_sched(&peer->poll);
-		if (!how->quiet && peer != lv)
-			irq_poll_sched(&lv->poll);
-		clone = NULL;
-		err = how->quiet;
-	}
-	spin_unlock(&wire->lock);
-	kfree_skb(clone);
+	err = loop_hand_over(lv, clone, skb);
+	if (err)
+		kfree_skb(clone);
 	return err;
 }
 

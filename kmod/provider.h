@@ -131,8 +131,23 @@ struct sovia_vi {
 };
 
 /**
+ * enum sovia_posted - what has become of a message that was posted
+ * @SOVIA_POSTED: the sent upcall comes when it has been sent
+ * @SOVIA_POSTED_QUIET: there will be no upcall for it
+ * @SOVIA_POSTED_TAKEN: neither; and it is the provider's own, because nothing can
+ *	happen to it any more but to arrive
+ *
+ * The last two only if the client has allowed them.
+ */
+enum sovia_posted {
+	SOVIA_POSTED,
+	SOVIA_POSTED_QUIET,
+	SOVIA_POSTED_TAKEN,
+};
+
+/**
  * struct sovia_post - how a message is to be sent
- * @quiet: the client can do without the sent upcall
+ * @quiet: the client can do without the sent upcall, and has the only reference
  * @has_imm: send @imm beside it; only if the VI's @imm says so
  * @imm: 32 bits in host order
  */
@@ -145,6 +160,8 @@ struct sovia_post {
 /**
  * struct sovia_provider - the calls of a VI provider
  * @name: for logs and /proc
+ * @lends: what sovia_vi_client::receive gets is the provider's own, if it is no
+ *	larger than SOVIA_COPYBREAK: cheaper to copy than to take
  * @serves: does an interface have a device of this provider.  Any context.
  *	NULL: the provider needs none.
  * @listen: take requests in @net from now on and hand them to @request, which
@@ -161,18 +178,18 @@ struct sovia_post {
  *	peer's closed upcall gets if the fabric can carry it (-EAGAIN: both
  *	tried at once, -ECONNREFUSED, -EPROTO).
  * @post_send: send @skb as @how says.  The provider takes its own reference on
- *	success and keeps it until the local completion.  0; 1 if it was quiet and
- *	there will be no sent upcall for it; -EAGAIN if there is no room now (a
- *	sent upcall will come, or the caller tries again after a while); or another
- *	negative errno: the VI is dying.  Never sleeps.  The caller serialises the
- *	calls for one VI (it holds a spinlock with bottom halves off); upcalls
- *	never happen from inside it.
+ *	success and keeps it until the local completion.  Returns enum
+ *	sovia_posted; -EAGAIN if there is no room now (a sent upcall will come, or
+ *	the caller tries again after a while); or another negative errno: the VI is
+ *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
+ *	a spinlock with bottom halves off); upcalls never happen from inside it.
  * @disconnect: tell the peer and stop; closed may be called.  Process context.
  * @destroy: free the VI.  Sleeps until nothing is in flight; no upcall runs or
  *	comes after it returns.  Every sk_buff reference is dropped.
  */
 struct sovia_provider {
 	const char *name;
+	bool lends;
 	bool (*serves)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
 	void (*unlisten)(struct net *net);

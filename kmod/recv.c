@@ -110,10 +110,20 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 	return true;
 }
 
+/*
+ * May a small payload stay in the buffer it arrived in?  A single one does no harm;
+ * but one that is lent is missed.
+ */
+static bool may_take(const struct sock *sk, const struct sk_buff *skb)
+{
+	return !sovia_sk(sk)->conn.key.link->prov->lends && !skb_is_nonlinear(skb) &&
+	       skb_queue_empty(&sk->sk_receive_queue);
+}
+
 /* Queue a payload.  Returns true if @skb itself was taken. */
 static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
-	if (len <= SOVIA_COPYBREAK && gather(sk, skb, len))
+	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && gather(sk, skb, len))
 		return false;
 	SOVIA_RX_CB(skb)->off = 0;
 	stamp(sk, skb);

@@ -467,6 +467,7 @@ static void verbs_disconnect(struct sovia_vi *vi)
 
 const struct sovia_provider sovia_verbs_provider = {
 	.name		= "verbs",
+	.lends		= true,
 	.serves		= verbs_dev_serves,
 	.listen		= verbs_listen,
 	.unlisten	= verbs_unlisten,

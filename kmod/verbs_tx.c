@@ -112,8 +112,8 @@ static bool verbs_tx_full(const struct verbs_vi *v)
  * @how: what goes with it
  *
  * Context: any but hard interrupt; the caller serialises.
- * Return: 0, 1 if there will be no upcall, -EAGAIN if there is no room now, or
- * another negative errno.
+ * Return: enum sovia_posted, -EAGAIN if there is no room now, or another negative
+ * errno.
  */
 int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how)
 {
@@ -157,7 +157,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 		return err;
 	}
 	v->tx_head++;
-	return quiet;
+	return quiet ? SOVIA_POSTED_QUIET : SOVIA_POSTED;
 }
 
 /* Frees a descriptor whose skb has been dealt with. */
