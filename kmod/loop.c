@@ -84,6 +84,18 @@ static void wire_put(struct loop_wire *wire)
 	kref_put(&wire->kref, wire_free);
 }
 
+/* What goes beside a message lies in two fields that nobody else uses here. */
+static void set_imm(struct sk_buff *skb, const struct sovia_post *how)
+{
+	skb->queue_mapping = how->has_imm;
+	skb->mark = how->imm;
+}
+
+static const u32 *get_imm(const struct sk_buff *skb)
+{
+	return skb->queue_mapping ? &skb->mark : NULL;
+}
+
 /* The next completion, or NULL. */
 static struct sk_buff *next_sent(struct loop_vi *lv)
 {
@@ -110,7 +122,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 		done++;
 	}
 	while (done < budget && (skb = skb_dequeue(&lv->rxq))) {
-		if (!lv->vi.client->receive(&lv->vi, skb, NULL))
+		if (!lv->vi.client->receive(&lv->vi, skb, get_imm(skb)))
 			kfree_skb(skb);
 		done++;
 	}
@@ -143,6 +155,7 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 	lv->vi.pair = *pair;
 	lv->vi.attr = *attr;
 	lv->vi.max_frags = MAX_SKB_FRAGS;
+	lv->vi.imm = true;
 	skb_queue_head_init(&lv->rxq);
 	irq_poll_init(&lv->poll, LOOP_POLL_WEIGHT, loop_poll);
 	return lv;
@@ -302,6 +315,7 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	struct sk_buff *clone;
 	int err;
 
+	set_imm(skb, how);
 	if (how->quiet)
 		return loop_hand_over(lv, skb, NULL) ?: SOVIA_POSTED_TAKEN;
 	/* Pairs with the release in next_sent(). */

@@ -9,6 +9,7 @@
  * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
  * completed; its destructor (sock_wfree) wakes the writer.
  */
+#include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
 #include <net/inet_common.h>
 #include "compat/splice.h"
@@ -20,6 +21,10 @@
 #define SOVIA_CORK_MAX		msecs_to_jiffies(200)
 /* A request for an acknowledgment for each such part of the buffer. */
 #define SOVIA_ASK_PARTS		4
+
+static bool combine = true;
+module_param(combine, bool, 0644);
+MODULE_PARM_DESC(combine, "small sends may share a message (Y)");
 
 /**
  * sovia_outq() - SIOCOUTQ
@@ -146,6 +151,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	bool prompt = ss->opt.nodelay || !READ_ONCE(combine);
 	bool fin = cb->type == SOVIA_FIN;
 	u32 unasked = ss->snd_unasked + skb->truesize;
 	u32 len = skb->len;
@@ -154,10 +160,10 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	__skb_unlink(skb, &sk->sk_write_queue);
 	/* Acknowledged often enough to keep the writer going. */
 	ask = fin || (unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk));
-	cb->prompt = ss->opt.nodelay;
+	cb->prompt = prompt;
 	if (ask)
 		cb->flags |= SOVIA_F_ACKREQ;
-	if (!sovia_conn_send(&ss->conn, skb, small && !ss->opt.nodelay)) {
+	if (!sovia_conn_send(&ss->conn, skb, small && !prompt)) {
 		__skb_queue_head(&sk->sk_write_queue, skb);
 		return false;
 	}
@@ -386,13 +392,14 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 	return sk_stream_wait_memory(sk, timeo);
 }
 
-/* Copy some of the data.  Returns bytes, 0 to try again, or a negative errno. */
-static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, long *timeo)
+/* Copy some of the data, or the @first of it.  Returns bytes, 0 to try again, or a negative errno. */
+static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, long *timeo)
 {
 	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
 	int len;
 
-	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full) {
+	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full &&
+	    !(first && !READ_ONCE(combine))) {
 		len = append(sk, skb, msg, full);
 		if (len)
 			return len;
@@ -459,7 +466,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 	full = sovia_conn_payload(&ss->conn);
 	while (msg_data_left(msg)) {
-		ret = copy_some(sk, msg, full, &timeo);
+		ret = copy_some(sk, msg, full, !copied, &timeo);
 		if (ret < 0) {
 			err = ret;
 			break;
