@@ -84,7 +84,9 @@ void sovia_lane_prepare(struct sovia_lane *lane)
 	lane->compact = false;
 	memset(&lane->tx_slots, 0, sizeof(lane->tx_slots));
 	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
-	lane->own_payload = clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
+	/* Nothing waits posted for what never leaves the host: as much as there can be. */
+	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX :
+			    clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
 				    SOVIA_PAYLOAD_MAX);
 	sovia_credit_init(&lane->credit,
 			  clamp_t(u32, READ_ONCE(window), 1, SOVIA_WINDOW_MAX),
