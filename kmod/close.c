@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of connections (SOVIA 4.4, figure 11).
+ * The end of connections (SOVIA 4.4, figure 11, without its FINACK: see
+ * Documentation/protocol.rst).
  *
- *	close()		FIN --------->	CLOSE_WAIT, the program reads EOF
- *	FIN_WAIT1	<------ FINACK
- *	FIN_WAIT2	<--------- FIN	close()
- *	CLOSE		FINACK ------>	CLOSE
+ *	shutdown()	FIN --------->	CLOSE_WAIT, the program reads EOF
+ *	FIN_WAIT1, FIN_WAIT2
+ *			<--------- FIN	LAST_ACK
+ *	CLOSE				CLOSE
  *
- * FIN follows the data in the stream; FINACK and RESET are control messages.
- * RESET ends both directions at once: close() with unread data or with a linger
- * time of 0, a socket that is not there, a peer that broke the rules.
+ *	close()		FIN|GONE ---->	CLOSE_WAIT
+ *	FIN_WAIT1, CLOSE		CLOSE when the program closes
+ *
+ * FIN follows the data in the stream; RESET is a control message.  It ends both
+ * directions at once: close() with unread data or with a linger time of 0, a
+ * socket that is not there, a peer that broke the rules.
  *
  * finish() is the one way into CLOSE for a connection; sovia_destroy() the one
  * way out of memory.
@@ -168,6 +172,15 @@ int sovia_disconnect(struct sock *sk, int flags)
 	return 0;
 }
 
+/* Say no more: not even that, to a peer that has closed and has all of our data. */
+static void end_sending(struct sock *sk, bool gone)
+{
+	if (sovia_sk(sk)->peer_gone && !sovia_outq(sk) && sovia_step(sk, SOVIA_EV_LEAVE))
+		return;
+	if (sovia_state_event(sk, SOVIA_EV_CLOSE))
+		sovia_queue_fin(sk, gone);
+}
+
 /**
  * sovia_shutdown() - struct proto::shutdown
  * @sk: connected
@@ -177,10 +190,8 @@ int sovia_disconnect(struct sock *sk, int flags)
  */
 void sovia_shutdown(struct sock *sk, int how)
 {
-	if (!(how & SEND_SHUTDOWN))
-		return;
-	if (sovia_state_event(sk, SOVIA_EV_CLOSE))
-		sovia_queue_fin(sk);
+	if (how & SEND_SHUTDOWN)
+		end_sending(sk, false);
 }
 
 /**
@@ -197,6 +208,11 @@ void sovia_arm_orphan(struct sock *sk)
 	if (sk->sk_state == TCP_FIN_WAIT2) {
 		if (ss->opt.linger2 < 0) {
 			sovia_abort(sk, 0, SOVIA_CODE_ABORT);
+			return;
+		}
+		/* The peer knows that nothing it says would be read. */
+		if (ss->fin_gone) {
+			sovia_step(sk, SOVIA_EV_LEAVE);
 			return;
 		}
 		timeout = ss->opt.linger2 ? ss->opt.linger2 * HZ :
@@ -236,8 +252,8 @@ static void close_begin(struct sock *sk, long timeout)
 	} else if (unread || sk->sk_state == TCP_SYN_SENT ||
 		   (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime)) {
 		sovia_abort(sk, 0, SOVIA_CODE_ABORT);
-	} else if (sovia_state_event(sk, SOVIA_EV_CLOSE)) {
-		sovia_queue_fin(sk);
+	} else {
+		end_sending(sk, true);
 	}
 	sk_stream_wait_close(sk, timeout);
 }

@@ -96,6 +96,8 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	if (room && !dead) {
 		SOVIA_TX_CB(skb)->conn = conn;
 		__skb_queue_tail(&conn->txq, skb);
+		if (sovia_tx_is_fin(skb))
+			conn->fin = skb;
 		atomic_inc(&conn->inflight);
 		if (list_empty(&conn->ready_node))
 			list_add_tail(&conn->ready_node, &lane->ready);
@@ -124,7 +126,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
- * @type: SOVIA_CONN, _ACCEPT, _WAKEUP, _FINACK or _RESET.  RESET replaces all
+ * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces all
  *	others that wait.
  * @code: for RESET
  *
@@ -182,6 +184,7 @@ void sovia_conn_purge(struct sovia_conn *conn)
 	spin_lock_bh(&lane->lock);
 	atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 	skb_queue_splice_init(&conn->txq, &list);
+	conn->fin = NULL;
 	list_del_init(&conn->ready_node);
 	spin_unlock_bh(&lane->lock);
 	sovia_tx_free(&list, false);

@@ -26,7 +26,7 @@ static void on_refuse(struct sock *sk, u32 code)
 	sovia_refused(sk, code);
 }
 
-static void on_fin(struct sock *sk, u32 unused)
+static void on_fin(struct sock *sk, u32 gone)
 {
 	u8 state = sk->sk_state;
 
@@ -34,7 +34,7 @@ static void on_fin(struct sock *sk, u32 unused)
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
 		return;
 	}
-	sovia_conn_control(&sovia_sk(sk)->conn, SOVIA_FINACK, 0);
+	sovia_sk(sk)->peer_gone = gone;
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
 	sock_set_flag(sk, SOCK_DONE);
 	/* The last reference may go with the last step. */
@@ -48,20 +48,16 @@ static void on_fin(struct sock *sk, u32 unused)
 	sock_put(sk);
 }
 
-static void on_finack(struct sock *sk, u32 unused)
+static void on_delivered(struct sock *sk, u32 unused)
 {
-	if (!sovia_sk(sk)->fin_sent) {
-		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
-		sovia_abort(sk, ECONNRESET, SOVIA_CODE_PROTOCOL);
-		return;
-	}
 	sock_hold(sk);
-	sovia_step(sk, SOVIA_EV_FINACK);
-	/* Whoever lingers in close() looks at the state. */
-	if (!sock_flag(sk, SOCK_DEAD))
-		sk->sk_state_change(sk);
-	else if (sk->sk_state == TCP_FIN_WAIT2)
-		sovia_arm_orphan(sk);
+	if (sovia_step(sk, SOVIA_EV_DELIVERED)) {
+		/* Whoever lingers in close() looks at the state. */
+		if (!sock_flag(sk, SOCK_DEAD))
+			sk->sk_state_change(sk);
+		else if (sk->sk_state == TCP_FIN_WAIT2)
+			sovia_arm_orphan(sk);
+	}
 	sock_put(sk);
 }
 
@@ -90,7 +86,7 @@ static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_ACCEPT]	= on_accept,
 	[SOVIA_DEFER_REFUSE]	= on_refuse,
 	[SOVIA_DEFER_FIN]	= on_fin,
-	[SOVIA_DEFER_FINACK]	= on_finack,
+	[SOVIA_DEFER_DELIVERED]	= on_delivered,
 	[SOVIA_DEFER_RESET]	= on_reset,
 	[SOVIA_DEFER_DOWN]	= on_down,
 	[SOVIA_DEFER_PUSH]	= on_push,
@@ -169,7 +165,7 @@ static void accept_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 	sovia_defer(sk, SOVIA_DEFER_ACCEPT, 0);
 }
 
-static void fin_message(struct sovia_conn *conn)
+static void fin_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
@@ -180,7 +176,7 @@ static void fin_message(struct sovia_conn *conn)
 	ss->rx_fin = true;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (ok)
-		sovia_defer(sk, SOVIA_DEFER_FIN, 0);
+		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	else
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
 }
@@ -207,10 +203,7 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 		break;
 	case SOVIA_FIN:
 		sovia_update_window(sk, msg->window);
-		fin_message(conn);
-		break;
-	case SOVIA_FINACK:
-		sovia_defer(sk, SOVIA_DEFER_FINACK, 0);
+		fin_message(conn, msg);
 		break;
 	case SOVIA_RESET:
 		sovia_defer(sk, SOVIA_DEFER_RESET, msg->code);
@@ -221,6 +214,11 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 static void conn_tx_ready(struct sovia_conn *conn)
 {
 	sovia_defer(conn->sk, SOVIA_DEFER_PUSH, 0);
+}
+
+static void conn_delivered(struct sovia_conn *conn)
+{
+	sovia_defer(conn->sk, SOVIA_DEFER_DELIVERED, 0);
 }
 
 static void conn_up(struct sovia_conn *conn)
@@ -238,6 +236,7 @@ const struct sovia_client sovia_sock_client = {
 	.data		= sovia_conn_data,
 	.control	= conn_control,
 	.tx_ready	= conn_tx_ready,
+	.delivered	= conn_delivered,
 	.up		= conn_up,
 	.down		= conn_down,
 };

@@ -16,6 +16,14 @@ void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dpor
 			   u32 ref, u32 code);
 void sovia_tx_free(struct sk_buff_head *list, bool acked);
 
+/* Does the stream of a connection end with this message? */
+static inline bool sovia_tx_is_fin(struct sk_buff *skb)
+{
+	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+
+	return cb->type == SOVIA_FIN || (cb->flags & SOVIA_F_FIN);
+}
+
 /* Which of the two sets of counters a lane's messages belong to. */
 static inline bool sovia_lane_is_loop(const struct sovia_lane *lane)
 {

@@ -89,7 +89,6 @@ static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 	sovia_stat_inc(lane->link->snet, no_socket);
 	switch (msg->type) {
 	case SOVIA_DATA:
-	case SOVIA_FIN:
 	case SOVIA_ACCEPT:
 		sovia_stat_inc(lane->link->snet, reset_tx);
 		sovia_lane_send_loose(lane, SOVIA_RESET, msg->dport, msg->sport, 0,
@@ -193,11 +192,14 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
-	bool ready = false;
+	bool ready = false, fin = false;
 
 	spin_lock(&lane->lock);
 	if (conn) {
 		atomic_dec(&conn->inflight);
+		fin = skb == conn->fin;
+		if (fin)
+			conn->fin = NULL;
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
 		if (ready)
 			conn->tx_wanted = false;
@@ -208,6 +210,8 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
 	/* The socket's memory is pinned by the charge of @skb. */
 	if (ready)
 		sovia_sock_client.tx_ready(conn);
+	if (fin)
+		sovia_sock_client.delivered(conn);
 }
 
 static void lane_starved(struct sovia_vi *vi, int delta)

@@ -69,10 +69,16 @@ static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
  * Would nothing happen when it is sent?  Then nobody needs to be told.  Whoever
  * waits for room in a queue is called when messages of that queue have been sent.
  */
-static bool lane_may_be_quiet(const struct sovia_lane *lane, const struct sovia_tx_cb *cb)
+static bool lane_may_be_quiet(const struct sovia_lane *lane, const struct sovia_tx_cb *cb,
+			      const struct sk_buff *skb)
 {
-	return !cb->conn || ((cb->prompt || sovia_lane_is_loop(lane)) &&
-			     !cb->conn->tx_wanted && skb_queue_empty(&cb->conn->txq));
+	const struct sovia_conn *conn = cb->conn;
+
+	if (!conn)
+		return true;
+	/* The last one of a connection says when it has arrived. */
+	return (cb->prompt || sovia_lane_is_loop(lane)) && conn->fin != skb &&
+	       !conn->tx_wanted && skb_queue_empty(&conn->txq);
 }
 
 /* Does the peer know all that the header would say? */
@@ -139,7 +145,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 		.code = cb->code,
 		.compact = lane_may_be_compact(lane, cb),
 	};
-	struct sovia_post how = { .quiet = lane_may_be_quiet(lane, cb), .has_imm = msg.compact };
+	struct sovia_post how = { .quiet = lane_may_be_quiet(lane, cb, skb), .has_imm = msg.compact };
 	int ret;
 
 	lockdep_assert_held(&lane->lock);
@@ -170,7 +176,7 @@ void sovia_lane_arm(struct sovia_lane *lane)
 
 /* The order in which a connection's control messages make sense. */
 static const u8 ctl_order[] = {
-	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_FINACK, SOVIA_RESET,
+	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_RESET,
 };
 
 static u8 ctl_first(const struct sovia_conn *conn)

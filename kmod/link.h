@@ -74,6 +74,7 @@ struct sovia_conn_key {
  * @code: why RESET
  * @urgent: stream offset that URGENT speaks of
  * @conn_seq: lane number of the CONN we sent
+ * @fin: the message with our FIN, until it is delivered
  * @tx_wanted: tell the client when @txq runs low
  * @inflight: messages in @txq or posted and not completed; atomic because those
  *	of a connection before may still be under way on another lane
@@ -100,6 +101,7 @@ struct sovia_conn {
 	u32			code;
 	u32			urgent;
 	u32			conn_seq;
+	struct sk_buff		*fin;
 	bool			tx_wanted;
 	atomic_t		inflight;
 	u32			rx_adv;
@@ -233,6 +235,7 @@ struct sovia_link {
  * @control: any other message came for @conn.  Softirq; as above.
  * @tx_ready: messages of @conn have gone and there is room for more.  Softirq
  *	or process.
+ * @delivered: the FIN of @conn has arrived.  Softirq or process.
  * @up: the link is up.  Connection thread, which holds a reference.
  * @down: the link is gone, @err is a negative errno.  Connection thread.
  */
@@ -243,6 +246,7 @@ struct sovia_client {
 		     const struct sovia_msg *msg);
 	void (*control)(struct sovia_conn *conn, const struct sovia_msg *msg);
 	void (*tx_ready)(struct sovia_conn *conn);
+	void (*delivered)(struct sovia_conn *conn);
 	void (*up)(struct sovia_conn *conn);
 	void (*down)(struct sovia_conn *conn, int err);
 };

@@ -161,6 +161,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
+			ss->rx_fin = msg->flags & SOVIA_F_FIN;
 		}
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -179,6 +180,9 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	}
 	if (!msg->compact)
 		sovia_update_window(sk, msg->window);
+	/* First, so that whoever wakes up for the data finds the end as well. */
+	if (msg->flags & SOVIA_F_FIN)
+		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
 	sk->sk_data_ready(sk);
 	return taken;

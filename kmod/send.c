@@ -118,6 +118,7 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 	skb_set_owner_w(rest, sk);
 	*SOVIA_TX_CB(rest) = *SOVIA_TX_CB(skb);
 	skb_split(skb, rest, len);
+	SOVIA_TX_CB(skb)->flags &= ~(SOVIA_F_FIN | SOVIA_F_GONE);
 	SOVIA_TX_CB(skb)->len = skb->len;
 	SOVIA_TX_CB(rest)->len = rest->len;
 	__skb_queue_after(&sk->sk_write_queue, skb, rest);
@@ -152,14 +153,13 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
 	bool prompt = ss->opt.nodelay || !READ_ONCE(combine);
-	bool fin = cb->type == SOVIA_FIN;
 	u32 unasked = ss->snd_unasked + skb->truesize;
 	u32 len = skb->len;
 	bool ask;
 
 	__skb_unlink(skb, &sk->sk_write_queue);
 	/* Acknowledged often enough to keep the writer going. */
-	ask = fin || (unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk));
+	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;
 	if (ask)
 		cb->flags |= SOVIA_F_ACKREQ;
@@ -171,8 +171,6 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	ss->snd_unasked = ask ? 0 : unasked;
 	ss->snd_nxt += len;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
-	if (fin)
-		ss->fin_sent = true;
 	return true;
 }
 
@@ -182,7 +180,8 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	struct sovia_sock *ss = sovia_sk(sk);
 	bool data = SOVIA_TX_CB(skb)->type == SOVIA_DATA;
 	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
-	bool small = data && last && skb->len < full;
+	bool fin = SOVIA_TX_CB(skb)->flags & SOVIA_F_FIN;
+	bool small = data && last && !fin && skb->len < full;
 	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
 
 	if (small && held_back(ss)) {
@@ -237,17 +236,25 @@ void sovia_cork_timeout(struct timer_list *timer)
 /**
  * sovia_queue_fin() - end the stream after what is queued
  * @sk: FIN_WAIT1 or LAST_ACK
+ * @gone: the program has closed the socket and will not read, either
  *
  * Context: process, socket lock held.
  */
-void sovia_queue_fin(struct sock *sk)
+void sovia_queue_fin(struct sock *sk, bool gone)
 {
-	struct sk_buff *skb;
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
 
-	skb = sovia_msg_alloc(0, GFP_KERNEL | __GFP_NOFAIL);
-	SOVIA_TX_CB(skb)->type = SOVIA_FIN;
-	skb_set_owner_w(skb, sk);
-	__skb_queue_tail(&sk->sk_write_queue, skb);
+	if (skb) {
+		SOVIA_TX_CB(skb)->flags |= SOVIA_F_FIN;
+	} else {
+		skb = sovia_msg_alloc(0, GFP_KERNEL | __GFP_NOFAIL);
+		SOVIA_TX_CB(skb)->type = SOVIA_FIN;
+		skb_set_owner_w(skb, sk);
+		__skb_queue_tail(&sk->sk_write_queue, skb);
+	}
+	if (gone)
+		SOVIA_TX_CB(skb)->flags |= SOVIA_F_GONE;
+	sovia_sk(sk)->fin_gone = gone;
 	sovia_push(sk);
 }
 

@@ -35,7 +35,7 @@ enum sovia_deferred {
 	SOVIA_DEFER_ACCEPT,
 	SOVIA_DEFER_REFUSE,
 	SOVIA_DEFER_FIN,
-	SOVIA_DEFER_FINACK,
+	SOVIA_DEFER_DELIVERED,
 	SOVIA_DEFER_RESET,
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_PUSH,
@@ -112,7 +112,8 @@ struct sovia_opts {
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
- * @fin_sent: our FIN is on its way.  Socket lock.
+ * @fin_gone: our FIN says that the program has closed.  Socket lock.
+ * @peer_gone: the peer's FIN said so.  Socket lock.
  * @opt: options
  * @more: the last send said MSG_MORE.  Socket lock.
  * @flush: the cork has lasted long enough.  Socket lock.
@@ -157,7 +158,8 @@ struct sovia_sock {
 	u32			snd_nxt;
 	u32			snd_unasked;
 	u32			snd_queued;
-	bool			fin_sent;
+	bool			fin_gone;
+	bool			peer_gone;
 	struct sovia_opts	opt;
 	bool			more;
 	bool			flush;
@@ -258,7 +260,7 @@ void sovia_await_timeout(struct sock *child);
 /* send.c */
 int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 void sovia_push(struct sock *sk);
-void sovia_queue_fin(struct sock *sk);
+void sovia_queue_fin(struct sock *sk, bool gone);
 void sovia_purge_send(struct sock *sk);
 bool sovia_stream_memory_free(const struct sock *sk, int wake);
 void sovia_write_space(struct sock *sk);

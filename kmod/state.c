@@ -7,7 +7,7 @@
  * There is no SYN_RECV: a child is made and ESTABLISHED in one step by the
  * connection thread, because ACCEPT cannot be lost.  There is no TIME_WAIT: a
  * lane delivers in order and once, so nothing of a connection can arrive after
- * its FINACK.
+ * its FIN.
  */
 #include <net/sock.h>
 #include <net/tcp_states.h>
@@ -34,23 +34,25 @@ static const u8 state_next[TCP_MAX_STATES][SOVIA_EV_COUNT] = {
 	},
 	[TCP_FIN_WAIT1] = {
 		[SOVIA_EV_FIN]		= TCP_CLOSING,
-		[SOVIA_EV_FINACK]	= TCP_FIN_WAIT2,
+		[SOVIA_EV_DELIVERED]	= TCP_FIN_WAIT2,
 		[SOVIA_EV_ABORT]	= TCP_CLOSE,
 	},
 	[TCP_FIN_WAIT2] = {
 		[SOVIA_EV_FIN]		= TCP_CLOSE,
+		[SOVIA_EV_LEAVE]	= TCP_CLOSE,
 		[SOVIA_EV_ABORT]	= TCP_CLOSE,
 	},
 	[TCP_CLOSING] = {
-		[SOVIA_EV_FINACK]	= TCP_CLOSE,
+		[SOVIA_EV_DELIVERED]	= TCP_CLOSE,
 		[SOVIA_EV_ABORT]	= TCP_CLOSE,
 	},
 	[TCP_CLOSE_WAIT] = {
 		[SOVIA_EV_CLOSE]	= TCP_LAST_ACK,
+		[SOVIA_EV_LEAVE]	= TCP_CLOSE,
 		[SOVIA_EV_ABORT]	= TCP_CLOSE,
 	},
 	[TCP_LAST_ACK] = {
-		[SOVIA_EV_FINACK]	= TCP_CLOSE,
+		[SOVIA_EV_DELIVERED]	= TCP_CLOSE,
 		[SOVIA_EV_ABORT]	= TCP_CLOSE,
 	},
 };

@@ -15,7 +15,8 @@ struct sock;
  * @SOVIA_EV_ACCEPT: ACCEPT came
  * @SOVIA_EV_CLOSE: close() or shutdown() of the sending half: FIN goes
  * @SOVIA_EV_FIN: FIN came
- * @SOVIA_EV_FINACK: FINACK came
+ * @SOVIA_EV_DELIVERED: our FIN has arrived
+ * @SOVIA_EV_LEAVE: nothing more is to be said, since one side has closed for good
  * @SOVIA_EV_ABORT: the connection is no more, for whatever reason
  * @SOVIA_EV_COUNT: how many there are
  */
@@ -26,7 +27,8 @@ enum sovia_event {
 	SOVIA_EV_ACCEPT,
 	SOVIA_EV_CLOSE,
 	SOVIA_EV_FIN,
-	SOVIA_EV_FINACK,
+	SOVIA_EV_DELIVERED,
+	SOVIA_EV_LEAVE,
 	SOVIA_EV_ABORT,
 	SOVIA_EV_COUNT
 };

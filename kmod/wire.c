@@ -21,7 +21,6 @@ static const struct {
 	[SOVIA_ACK]	= { .known = true },
 	[SOVIA_WAKEUP]	= { .known = true, .ports = true },
 	[SOVIA_FIN]	= { .known = true, .ports = true },
-	[SOVIA_FINACK]	= { .known = true, .ports = true },
 	[SOVIA_CONN]	= { .known = true, .ports = true,
 			    .exact = sizeof(struct sovia_conn_body) },
 	[SOVIA_ACCEPT]	= { .known = true, .ports = true },

@@ -28,11 +28,10 @@
  *
  * Types
  *	DATA	stream bytes		FIN	end of the stream
- *	ACK	lane credits		FINACK	the FIN has arrived
- *	WAKEUP	the window opened	RESET	the connection is gone
+ *	ACK	lane credits		RESET	the connection is gone
+ *	WAKEUP	the window opened	URGENT	a byte of the stream is urgent
  *	CONN	open a connection	ACCEPT	it is open
  *	REFUSE	it is not		PROBE	is the lane alive?
- *	URGENT	a byte of the stream is urgent
  *
  *	The structs have no padding; every field is naturally aligned.
  *
@@ -47,8 +46,14 @@
  *
  *	seq is the one that is due, window is what it was.
  *
- *	DATA, ACK, WAKEUP, FIN and FINACK are SOVIA's own (figure 11); the rest
- *	is what multiplexing sockets over one VI needs.
+ *	DATA, ACK, WAKEUP and FIN are SOVIA's own (figure 11), the rest is what
+ *	multiplexing sockets over one VI needs.  SOVIA's FINACK is not there: a
+ *	lane knows by itself what has arrived.
+ *
+ * Versions
+ *	1	FINACK (type 5) answered FIN.
+ *	2	No FINACK; FIN may ride on DATA and say that its sender is gone.
+ *		Compact DATA.
  */
 #ifndef _SOVIA_WIRE_H
 #define _SOVIA_WIRE_H
@@ -77,7 +82,7 @@ enum sovia_type {
 	SOVIA_ACK	= 2,
 	SOVIA_WAKEUP	= 3,
 	SOVIA_FIN	= 4,
-	SOVIA_FINACK	= 5,
+	/* 5 was FINACK */
 	SOVIA_CONN	= 6,
 	SOVIA_ACCEPT	= 7,
 	SOVIA_REFUSE	= 8,
@@ -89,6 +94,8 @@ enum sovia_type {
 
 /* struct sovia_hdr::flags */
 #define SOVIA_F_ACKREQ		0x0001	/* acknowledge at once */
+#define SOVIA_F_FIN		0x0002	/* DATA: the stream ends behind it */
+#define SOVIA_F_GONE		0x0004	/* FIN: its sender has closed, not just its half */
 
 /* struct sovia_hdr::code */
 enum sovia_code {

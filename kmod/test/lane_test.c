@@ -22,6 +22,7 @@ enum hostile_harm { NOTHING, CONNECTION, LANE };
  * @version: instead of ours, if not 0
  * @no_ports: leave the ports at 0
  * @no_credit: the peer has used up its credit
+ * @no_window: the program has no room for more
  * @counter: what must count it
  * @harm: what must end, and no more
  */
@@ -34,6 +35,7 @@ struct hostile_case {
 	u8			version;
 	bool			no_ports;
 	bool			no_credit;
+	bool			no_window;
 	enum sovia_stat		counter;
 	enum hostile_harm	harm;
 };
@@ -59,8 +61,12 @@ static const struct hostile_case hostile_cases[] = {
 	  .counter = SOVIA_STAT_bad_ack, .harm = LANE },
 	{ .name = "acknowledges nonsense", .msg = { .type = SOVIA_WAKEUP },
 	  .ack_off = 0x7fffffff, .counter = SOVIA_STAT_bad_ack, .harm = LANE },
-	{ .name = "FINACK without FIN", .msg = { .type = SOVIA_FINACK },
-	  .counter = SOVIA_STAT_bad_state, .harm = CONNECTION },
+	{ .name = "data beyond the window", .msg = { .type = SOVIA_DATA, .len = 5 },
+	  .payload = 5, .no_window = true, .counter = SOVIA_STAT_bad_window,
+	  .harm = CONNECTION },
+	{ .name = "FIN for a port nobody has",
+	  .msg = { .type = SOVIA_FIN, .sport = 9, .dport = 9 },
+	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
 	{ .name = "data for a port nobody has",
 	  .msg = { .type = SOVIA_DATA, .len = 5, .sport = 9, .dport = 9 }, .payload = 5,
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
@@ -100,6 +106,8 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 		msg.sport = conn->key.rport;
 		msg.dport = conn->key.lport;
 	}
+	if (c->no_window)
+		conn->rx_adv = conn_sovia(conn)->rcv_nxt;
 	if (c->no_credit)
 		credit->rx_acked = credit->rx_next - credit->own_window;
 	msg.seq = credit->rx_next + c->seq_off;

@@ -65,7 +65,7 @@ static const struct wire_case {
 	{ "probe", { SOVIA_PROBE }, 0, 0 },
 	{ "fin", { SOVIA_FIN, .sport = 1, .dport = 2 }, 0, 0 },
 	{ "fin with payload", { SOVIA_FIN, .len = 3, .sport = 1, .dport = 2 }, 3, -EMSGSIZE },
-	{ "finack", { SOVIA_FINACK, .sport = 1, .dport = 2 }, 0, 0 },
+	{ "what was finack", { 5, .sport = 1, .dport = 2 }, 0, -EOPNOTSUPP },
 	{ "wakeup", { SOVIA_WAKEUP, .sport = 1, .dport = 2 }, 0, 0 },
 	{ "wakeup without ports", { SOVIA_WAKEUP }, 0, -EINVAL },
 	{ "conn", { SOVIA_CONN, .len = 32, .sport = 1, .dport = 2 }, 32, 0 },
