@@ -108,6 +108,7 @@ void sovia_sock_init(struct sock *sk)
 	INIT_HLIST_NODE(&ss->port_node);
 	INIT_LIST_HEAD(&ss->accept_q);
 	INIT_LIST_HEAD(&ss->accept_node);
+	INIT_LIST_HEAD(&ss->pending_q);
 	timer_setup(&sk->sk_timer, sovia_sk_timeout, 0);
 	timer_setup(&ss->cork_timer, sovia_cork_timeout, 0);
 	sk->sk_destruct = sock_destruct;

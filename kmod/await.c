@@ -24,7 +24,7 @@ static void tell_listener(struct sock *child)
  * @listener: has TCP_DEFER_ACCEPT
  * @child: new in its queue
  *
- * Context: process, the listener's lock held.
+ * Context: process or softirq, the listener's lock held.
  */
 void sovia_await_start(struct sock *listener, struct sock *child)
 {

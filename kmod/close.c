@@ -128,19 +128,22 @@ void sovia_abort(struct sock *sk, int err, u32 code)
  * sovia_discard_child() - end a child that accept() will not return
  * @child: in no queue; the caller's reference is consumed
  *
- * Context: process; the listener's lock may be held.
+ * Context: process or softirq; the listener's lock may be held.
  */
 void sovia_discard_child(struct sock *child)
 {
 	sock_hold(child);
-	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
+	/* Without a descriptor, no process can own it. */
+	local_bh_disable();
+	bh_lock_sock_nested(child);
 	sovia_rx_close(child);
 	sock_orphan(child);
 	if (child->sk_state == TCP_CLOSE)
 		sovia_destroy(child);
 	else
 		sovia_abort(child, 0, SOVIA_CODE_ABORT);
-	release_sock(child);
+	bh_unlock_sock(child);
+	local_bh_enable();
 	sock_put(child);
 }
 

@@ -2,7 +2,7 @@
 /*
  * The connection thread, [sovia-connd] (KSOVIA 3.3).
  *
- * Sets links up and tears them down, answers CONN.  One thread for the whole
+ * Sets links up and tears them down.  One thread for the whole
  * system: all state of links is written by it alone, so link set-up needs no
  * locks beyond those that shield readers.  Nothing in it waits for a peer.
  */

@@ -128,6 +128,8 @@ void sovia_release_cb(struct sock *sk)
 	unsigned long todo = ss->deferred;
 	int what;
 
+	if (unlikely(ss->pending))
+		sovia_children_pending(sk);
 	if (likely(!todo))
 		return;
 	ss->deferred = 0;

@@ -19,7 +19,7 @@ static const struct rhashtable_params conn_params = {
  * sovia_conn_hash() - let messages find a connection
  * @conn: with its key set
  *
- * Context: process, socket lock held.
+ * Context: process or softirq, socket lock held.
  * Return: 0, -EADDRNOTAVAIL if another connection has the same key, -ENOMEM.
  */
 int sovia_conn_hash(struct sovia_conn *conn)

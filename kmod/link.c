@@ -233,7 +233,7 @@ static void link_unlist(struct sovia_link *link)
  * The client's up or down upcall follows, up at once only if it is up already:
  * then this returns 1 and the upcall does not come.
  *
- * Context: process, socket lock held.
+ * Context: process or softirq, socket lock held.
  * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is dead: get
  * another one.
  */

@@ -2,34 +2,21 @@
 /*
  * listen() and accept(), the server's half of connection set-up.
  *
- * CONN comes in softirq and is queued for the connection thread (KSOVIA 3.3),
- * which finds the listener, makes the child, queues it for accept() and sends
- * ACCEPT, in that order and under the listener's lock: what the program sends
- * after accept() follows ACCEPT on the lane.
+ * A CONN is answered where it comes in, in softirq: the child is made and
+ * queued for accept(), and ACCEPT goes, in that order and under the listener's
+ * lock: what the program sends after accept() follows ACCEPT on the lane.  While
+ * a process owns the listener, children wait on its pending list, and
+ * release_sock() admits them.
+ *
+ * (KSOVIA 3.3 has its connection thread do this.  Here the thread sets up links,
+ * which may sleep; a connection on a link needs nothing that may.)
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
-#include "connd.h"
 #include "sock.h"
 
-/* CONN messages waiting for the connection thread, system-wide. */
-#define SOVIA_REQUEST_MAX	4096
-
-static atomic_t requests = ATOMIC_INIT(0);
-
-/**
- * struct conn_request - a CONN on its way to the connection thread
- * @work: runs there; frees this
- * @link: the link it came on, with a reference
- * @msg: its header
- * @body: its payload
- */
-struct conn_request {
-	struct kthread_work	work;
-	struct sovia_link	*link;
-	struct sovia_msg	msg;
-	struct sovia_conn_body	body;
-};
+/* Children that may wait for the process that owns their listener. */
+#define SOVIA_PENDING_MAX	1024
 
 /* ---- children -------------------------------------------------------- */
 
@@ -61,18 +48,14 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	struct sovia_sock *ss;
 	struct sock *child;
 
-	local_bh_disable();
-	child = sk_clone_lock(listener, GFP_ATOMIC);
-	if (child) {
-		/* Came locked, which its prototype does not say. */
-		__acquire(&child->sk_lock.slock);
-		child_reset(child);
-		__sock_put(child);
-		bh_unlock_sock(child);
-	}
-	local_bh_enable();
+	child = sk_clone_lock(listener, GFP_ATOMIC | __GFP_NOWARN);
 	if (!child)
 		return NULL;
+	/* Came locked, which its prototype does not say. */
+	__acquire(&child->sk_lock.slock);
+	child_reset(child);
+	__sock_put(child);
+	bh_unlock_sock(child);
 	sovia_lock_class(child);
 	ss = sovia_sk(child);
 	ss->opt = sovia_sk(listener)->opt;
@@ -89,11 +72,10 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = sovia_sk(child);
-	int err;
 
 	sovia_link_ref(link);
-	err = sovia_link_attach(link, &ss->conn);
-	if (err != 1) {
+	/* The lane is up, whether the connection thread has said so of the link or not. */
+	if (sovia_link_attach(link, &ss->conn) < 0) {
 		sovia_link_put(link);
 		return SOVIA_CODE_NO_MEMORY;
 	}
@@ -102,8 +84,7 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 	ss->conn.ref = msg->seq;
 	ss->snd_lim = msg->window;
 	sovia_rx_open(child);
-	err = sovia_conn_hash(&ss->conn);
-	if (err)
+	if (sovia_conn_hash(&ss->conn))
 		return SOVIA_CODE_NO_MEMORY;
 	sovia_state_event(child, SOVIA_EV_PASSIVE);
 	return SOVIA_CODE_NONE;
@@ -120,27 +101,62 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	sock_put(old->sk);
 }
 
-/* Queue the child for accept(), then answer. */
+/* Queue the child for accept(), then answer.  The listener's lock is held. */
 static u32 child_queue(struct sock *listener, struct sock *child)
 {
 	struct sovia_sock *ls = sovia_sk(listener), *ss = sovia_sk(child);
-	u32 code = SOVIA_CODE_NONE;
 
-	lock_sock(listener);
-	if (listener->sk_state != TCP_LISTEN) {
-		code = SOVIA_CODE_NO_LISTENER;
-	} else if (sk_acceptq_is_full(listener)) {
-		code = SOVIA_CODE_BUSY;
-	} else {
-		list_add_tail(&ss->accept_node, &ls->accept_q);
-		sk_acceptq_added(listener);
-		if (ls->opt.defer_accept)
-			sovia_await_start(listener, child);
-		sovia_conn_control(&ss->conn, SOVIA_ACCEPT, 0);
-		listener->sk_data_ready(listener);
+	if (listener->sk_state != TCP_LISTEN)
+		return SOVIA_CODE_NO_LISTENER;
+	if (sk_acceptq_is_full(listener))
+		return SOVIA_CODE_BUSY;
+	list_add_tail(&ss->accept_node, &ls->accept_q);
+	sk_acceptq_added(listener);
+	if (ls->opt.defer_accept)
+		sovia_await_start(listener, child);
+	sovia_conn_control(&ss->conn, SOVIA_ACCEPT, 0);
+	sovia_stat_inc(sovia_net(sock_net(child)), conn_passive);
+	listener->sk_data_ready(listener);
+	return SOVIA_CODE_NONE;
+}
+
+/**
+ * sovia_children_pending() - admit the children that have come meanwhile
+ * @listener: was owned by a process, perhaps one that has closed it
+ *
+ * Context: the listener's spinlock held, bottom halves off.
+ */
+void sovia_children_pending(struct sock *listener)
+{
+	struct sovia_sock *ls = sovia_sk(listener), *ss, *next;
+	u32 code;
+
+	ls->pending = 0;
+	list_for_each_entry_safe(ss, next, &ls->pending_q, accept_node) {
+		const struct sovia_conn *conn = &ss->conn;
+		const struct sovia_msg msg = {
+			.seq = conn->ref, .sport = conn->key.rport, .dport = conn->key.lport,
+		};
+
+		list_del_init(&ss->accept_node);
+		code = child_queue(listener, (struct sock *)ss);
+		if (!code)
+			continue;
+		sovia_link_refuse(conn->key.link, &msg, code);
+		sovia_discard_child((struct sock *)ss);
 	}
-	release_sock(listener);
-	return code;
+}
+
+/* The child waits for the listener's owner to let go. */
+static u32 child_wait(struct sock *listener, struct sock *child)
+{
+	struct sovia_sock *ls = sovia_sk(listener);
+
+	if (ls->pending >= SOVIA_PENDING_MAX)
+		return SOVIA_CODE_BUSY;
+	ls->pending++;
+	list_add_tail(&sovia_sk(child)->accept_node, &ls->pending_q);
+	return SOVIA_CODE_NONE;
 }
 
 /* Returns an enum sovia_code; SOVIA_CODE_NONE when the connection is there. */
@@ -156,49 +172,30 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	child = child_create(listener, link, msg);
 	if (!child)
 		return SOVIA_CODE_NO_MEMORY;
-	lock_sock_nested(child, SINGLE_DEPTH_NESTING);
+	bh_lock_sock_nested(child);
 	code = child_start(child, link, msg);
-	release_sock(child);
-	if (!code)
-		code = child_queue(listener, child);
+	bh_unlock_sock(child);
+	if (!code) {
+		bh_lock_sock(listener);
+		if (sock_owned_by_user(listener))
+			code = child_wait(listener, child);
+		else
+			code = child_queue(listener, child);
+		bh_unlock_sock(listener);
+	}
 	if (code)
 		sovia_discard_child(child);
 	return code;
 }
 
-static bool body_matches(const struct conn_request *cr)
+static bool body_matches(const struct sovia_link *link, const struct sk_buff *skb)
 {
-	const struct sovia_pair *pair = &cr->link->pair;
+	struct sovia_conn_body body;
 
-	return !memcmp(cr->body.saddr, &pair->remote, sizeof(cr->body.saddr)) &&
-	       !memcmp(cr->body.daddr, &pair->local, sizeof(cr->body.daddr));
-}
-
-static void conn_request_work(struct kthread_work *work)
-{
-	struct conn_request *cr = container_of(work, struct conn_request, work);
-	struct sovia_link *link = cr->link;
-	u32 code = SOVIA_CODE_NO_LISTENER;
-	struct sock *listener;
-
-	if (!body_matches(cr)) {
-		code = SOVIA_CODE_BAD_ADDRESS;
-		goto answer;
-	}
-	drop_predecessor(link, &cr->msg);
-	listener = sovia_find_listener(link->snet, &link->pair, cr->msg.dport);
-	if (listener) {
-		code = answer_conn(listener, link, &cr->msg);
-		sock_put(listener);
-	}
-answer:
-	if (code)
-		sovia_link_refuse(link, &cr->msg, code);
-	else
-		sovia_stat_inc(link->snet, conn_passive);
-	sovia_link_put(link);
-	kfree(cr);
-	atomic_dec(&requests);
+	/* Cannot fail: its length has been checked. */
+	skb_copy_bits(skb, 0, &body, sizeof(body));
+	return !memcmp(body.saddr, &link->pair.remote, sizeof(body.saddr)) &&
+	       !memcmp(body.daddr, &link->pair.local, sizeof(body.daddr));
 }
 
 /**
@@ -212,21 +209,21 @@ answer:
 void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
-	struct conn_request *cr = NULL;
+	u32 code = SOVIA_CODE_NO_LISTENER;
+	struct sock *listener;
 
-	if (atomic_inc_return(&requests) <= SOVIA_REQUEST_MAX)
-		cr = kmalloc(sizeof(*cr), GFP_ATOMIC | __GFP_NOWARN);
-	if (!cr) {
-		atomic_dec(&requests);
-		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
+	if (!body_matches(link, skb)) {
+		sovia_link_refuse(link, msg, SOVIA_CODE_BAD_ADDRESS);
 		return;
 	}
-	sovia_link_ref(link);
-	cr->link = link;
-	cr->msg = *msg;
-	skb_copy_bits(skb, 0, &cr->body, sizeof(cr->body));
-	kthread_init_work(&cr->work, conn_request_work);
-	sovia_connd_queue(&cr->work);
+	drop_predecessor(link, msg);
+	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
+	if (listener) {
+		code = answer_conn(listener, link, msg);
+		sock_put(listener);
+	}
+	if (code)
+		sovia_link_refuse(link, msg, code);
 }
 
 /* ---- the queue for accept() ------------------------------------------ */
@@ -421,3 +418,7 @@ out:
 	}
 	return child;
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/listen_test.c"
+#endif

@@ -146,7 +146,7 @@ void sovia_put_port(struct sock *sk)
  * sovia_inherit_port() - bind a child to its listener's port
  * @child: with inet_num already set
  *
- * Context: connection thread; nobody else knows @child.
+ * Context: softirq; nobody else knows @child.
  */
 void sovia_inherit_port(struct sock *child)
 {
@@ -189,7 +189,7 @@ static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
  * @pair: addresses of the link that it came on
  * @port: destination port
  *
- * Context: process.
+ * Context: process or softirq.
  * Return: the listener that fits best, with a reference for the caller, or NULL.
  */
 struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,

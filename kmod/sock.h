@@ -102,7 +102,10 @@ struct sovia_opts {
  * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
  * @port_bound: it is there.  Socket lock.
  * @accept_q: listener: children ready for accept().  Socket lock.
- * @accept_node: child: in its listener's @accept_q.  The listener's socket lock.
+ * @accept_node: child: in its listener's @accept_q or @pending_q
+ * @pending_q: listener: children that have come while a process owned it.  The
+ *	socket's spinlock.
+ * @pending: how many.  As above.
  * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, done when the owner releases the socket
  * @deferred_arg: argument of each of them
@@ -151,6 +154,8 @@ struct sovia_sock {
 	bool			port_bound;
 	struct list_head	accept_q;
 	struct list_head	accept_node;
+	struct list_head	pending_q;
+	unsigned int		pending;
 	bool			await_data;
 	unsigned long		deferred;
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
@@ -249,6 +254,7 @@ int sovia_listen(struct socket *sock, int backlog);
 struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
 bool sovia_acceptable(struct sock *sk);
 void sovia_listen_stop(struct sock *sk);
+void sovia_children_pending(struct sock *listener);
 void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
 

@@ -4,8 +4,8 @@
  * TCP's, as one table.  sovia_state_event() is the gate: nothing else writes
  * sk_state.
  *
- * There is no SYN_RECV: a child is made and ESTABLISHED in one step by the
- * connection thread, because ACCEPT cannot be lost.  There is no TIME_WAIT: a
+ * There is no SYN_RECV: a child is made and ESTABLISHED in one step, because
+ * ACCEPT cannot be lost.  There is no TIME_WAIT: a
  * lane delivers in order and once, so nothing of a connection can arrive after
  * its FIN.
  */

@@ -14,6 +14,7 @@ extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_port_suite;
 extern struct kunit_suite sovia_window_suite;
 extern struct kunit_suite sovia_urgent_suite;
+extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;
 
 #endif /* _SOVIA_TEST_SUITES_H */

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of what happens to a CONN that finds its listener owned by a process:
+ * here by the test itself.  Included by listen.c.
+ */
+#include <linux/delay.h>
+#include "suites.h"
+#include "sock_helper.h"
+
+/* The listener's lock under which a client takes its own, for lockdep. */
+#define LISTEN_TEST_LOCK	2
+
+/* What is due happens in softirq, at the latest when somebody gives way. */
+#define LISTEN_TEST_SOON(condition)					\
+({									\
+	int tries_ = 500;						\
+	bool done_;							\
+									\
+	while (!(done_ = (condition)) && tries_--)			\
+		msleep(20);						\
+	done_;								\
+})
+
+static struct socket *listen_test_listener(struct kunit *test, int backlog)
+{
+	struct socket *listener = test_socket(test);
+
+	KUNIT_ASSERT_EQ(test, test_bind(listener, htonl(INADDR_LOOPBACK), 0), 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(listener, backlog), 0);
+	return listener;
+}
+
+static struct socket *listen_test_connect(struct kunit *test, struct socket *listener)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(inet_sk(listener->sk)->inet_num),
+	};
+	struct socket *sock = test_socket(test);
+
+	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (struct sockaddr *)&sin, sizeof(sin),
+					     O_NONBLOCK), -EINPROGRESS);
+	return sock;
+}
+
+/* They wait, and are admitted as far as the backlog goes when the owner lets go. */
+static void listen_pending(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 0);
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	struct socket *first, *second, *child;
+
+	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
+	first = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	second = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 2));
+	KUNIT_EXPECT_EQ(test, first->sk->sk_state, TCP_SYN_SENT);
+	KUNIT_EXPECT_TRUE(test, list_empty(&ls->accept_q));
+	release_sock(listener->sk);
+
+	KUNIT_EXPECT_EQ(test, ls->pending, 0);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(first->sk->sk_state == TCP_ESTABLISHED));
+	/* The second one is told to try again, and gets in when there is room. */
+	KUNIT_EXPECT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &child, O_NONBLOCK), 0);
+	sock_release(child);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(second->sk->sk_state == TCP_ESTABLISHED));
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &child, O_NONBLOCK), 0);
+	sock_release(child);
+	sock_release(first);
+	sock_release(second);
+	sock_release(listener);
+}
+
+/* The owner ends the listener: they are refused, and nothing stays behind. */
+static void listen_pending_closed(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 1);
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	struct socket *sock;
+
+	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
+	sock = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	sovia_disconnect(listener->sk, 0);
+	release_sock(listener->sk);
+
+	KUNIT_EXPECT_TRUE(test, list_empty(&ls->pending_q));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_CLOSE));
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ECONNREFUSED);
+	sock_release(sock);
+	sock_release(listener);
+}
+
+static struct kunit_case listen_test_cases[] = {
+	KUNIT_CASE(listen_pending),
+	KUNIT_CASE(listen_pending_closed),
+	{}
+};
+
+struct kunit_suite sovia_listen_suite = {
+	.name = "sovia-listen",
+	.test_cases = listen_test_cases,
+};
