@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """shutdown() and orderly close: who still hears whom, and that nothing on its way is lost."""
+import errno
 import os
 import select
 import socket
+import struct
 
 from kit.case import case, eq, fails, ok, until
 from kit.proc import Child
@@ -307,3 +309,74 @@ def many_times(t):
         far.close()
         ok(near.recv_all() == number.to_bytes(4, "big") * 100, "answer")
         near.close()
+
+
+def lane_messages():
+    """Messages of connections so far, over the loop provider; acknowledgments go when they like."""
+    with open("/proc/net/sovia/stat", encoding="ascii") as f:
+        stat = {name: int(value) for name, value in map(str.split, f)}
+    return stat["loop_tx_msgs"] - stat["ack_tx"]
+
+
+def talk(t, listener, corked):
+    near = t.socket()
+    near.connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    near.sendall(b"?")
+    eq(far.recv_exact(1), b"?")
+    if corked:
+        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    far.sendall(b"!")
+    far.close()
+    eq(near.recv_all(), b"!")
+    near.close()
+
+
+@case(modes=("loop",), table=[("plain", False, 5), ("corked", True, 4)])
+def messages(t, corked, want):
+    """What a connection costs AF_SOVIA: CONN, ACCEPT, two DATA, and a FIN that may ride on the second one."""
+    listener = t.listener()
+    talk(t, listener, corked)
+    before = lane_messages() if t.sovia else 0
+    for _ in range(50):
+        talk(t, listener, corked)
+    if t.sovia:
+        eq(round((lane_messages() - before) / 50, 1), want)
+
+
+@case()
+def peer_gone_with_data(t):
+    """What is written to a peer that has closed does not keep close() or shutdown() from ending, lingering or not."""
+    for linger in (None, 10):
+        near, far = t.pair()
+        far.close()
+        until(lambda: near.tcp_state() == 8, "CLOSE_WAIT")
+        if linger:
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, linger))
+        near.send(b"x" * 10000)
+        near.close()
+    near, far = t.pair()
+    far.close()
+    eq(near.recv(1), b"")
+    near.shutdown(socket.SHUT_WR)
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+    eq(near.recv(1), b"")
+
+
+@case()
+def half_closed_then_closed(t):
+    """SHUT_WR, then close: the peer may still write, and learns that nobody reads."""
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_WR)
+    eq(far.recv(1), b"")
+    near.close()
+    until(lambda: error_of(far) == "EPIPE", "EPIPE")
+
+
+def error_of(sock):
+    try:
+        sock.send(b"x", socket.MSG_NOSIGNAL)
+    except OSError as err:
+        return errno.errorcode[err.errno]
+    return None
