@@ -6,8 +6,7 @@
  * link.c); this is for programs that want to know sooner, or by their own
  * numbers.  Whatever comes over the lane proves that the peer's kernel lives,
  * which is all that TCP's keepalive proves.  A probe is a WAKEUP, which says
- * nothing new about the window: it has the lane acknowledge, and a peer that has
- * forgotten the connection answer with RESET.
+ * nothing new about the window: it has the lane acknowledge.
  *
  * One timer, sk_timer, from ESTABLISHED on until close() takes it for the orphan.
  */
@@ -119,6 +118,11 @@ static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 	unsigned long heard = READ_ONCE(ss->conn.key.link->lane.rx_time);
 	unsigned long now = jiffies, idle = now - heard;
 
+	/* Has closed, and would answer a probe with RST if it were TCP. */
+	if (ss->peer_gone) {
+		idle = now - ss->probe_time;
+		return idle < sovia_keepidle(sk) ? sovia_keepidle(sk) - idle : 0;
+	}
 	/* The last probe was answered, which the timer may see late. */
 	if (ss->probes && !time_before(heard, ss->probe_time))
 		ss->probes = 0;
@@ -158,5 +162,5 @@ void sovia_alive_timeout(struct sock *sk)
 	if (left)
 		sk_reset_timer(sk, &sk->sk_timer, jiffies + left);
 	else
-		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
+		sovia_abort(sk, sovia_sk(sk)->peer_gone ? EPIPE : ETIMEDOUT, SOVIA_CODE_ABORT);
 }

@@ -28,13 +28,16 @@ static void on_refuse(struct sock *sk, u32 code)
 
 static void on_fin(struct sock *sk, u32 gone)
 {
+	struct sovia_sock *ss = sovia_sk(sk);
 	u8 state = sk->sk_state;
 
 	if (!sovia_state_next(state, SOVIA_EV_FIN)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
 		return;
 	}
-	sovia_sk(sk)->peer_gone = gone;
+	ss->peer_gone = gone;
+	if (gone)
+		ss->probe_time = jiffies;
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
 	sock_set_flag(sk, SOCK_DONE);
 	/* The last reference may go with the last step. */

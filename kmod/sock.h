@@ -138,7 +138,8 @@ struct sovia_opts {
  * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
  * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
  * @probes: keepalive probes that nobody has answered.  Socket lock.
- * @probe_time: when the last one was sent, jiffies.  Socket lock.
+ * @probe_time: when the last one was sent, or when the peer has gone, jiffies.
+ *	Socket lock.
  * @inet6: IPv6's part
  *
  * From @rcv_nxt to @urg_drop_pos protected by sk_receive_queue.lock.

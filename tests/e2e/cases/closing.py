@@ -380,3 +380,18 @@ def error_of(sock):
     except OSError as err:
         return errno.errorcode[err.errno]
     return None
+
+
+@case()
+def keepalive_after_close(t):
+    """Who keeps a connection open that its peer has closed learns by keepalive that nobody is there: EPIPE."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    # As long as TCP answers probes for the closed socket.
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)
+    far.close()
+    until(lambda: near.tcp_state() == 8, "CLOSE_WAIT")
+    until(lambda: near.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE, "EPIPE")
+    eq(near.tcp_state(), 7, "CLOSE")
