@@ -69,6 +69,10 @@ static void on_reset(struct sock *sk, u32 code)
 	/* In SYN_SENT it speaks of an earlier connection: ours gets REFUSE. */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
+	/* Nobody has reset it, its peer has closed and uses the ports again. */
+	if (code == SOVIA_CODE_NONE && sovia_sk(sk)->peer_gone &&
+	    sovia_step(sk, SOVIA_EV_LEAVE))
+		return;
 	sovia_stat_inc(sovia_net(sock_net(sk)), reset_rx);
 	sovia_done(sk, sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET);
 }

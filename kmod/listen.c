@@ -90,14 +90,14 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 	return SOVIA_CODE_NONE;
 }
 
-/* A connection with these ports that the peer has forgotten makes way. */
+/* A connection with these ports that the peer has left or forgotten makes way. */
 static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *msg)
 {
 	struct sovia_conn *old = sovia_conn_lookup(link, msg->dport, msg->sport);
 
 	if (!old)
 		return;
-	sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NO_SOCKET);
+	sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
 	sock_put(old->sk);
 }
 

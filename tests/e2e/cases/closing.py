@@ -395,3 +395,32 @@ def keepalive_after_close(t):
     until(lambda: near.tcp_state() == 8, "CLOSE_WAIT")
     until(lambda: near.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE, "EPIPE")
     eq(near.tcp_state(), 7, "CLOSE")
+
+
+@case()
+def port_of_closed(t):
+    """A peer that has closed uses its port again while its old connection is not read: both have their bytes."""
+    listener = t.listener()
+    near = t.socket()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    near.connect((t.host(), listener.port()))
+    old, _ = listener.accept()
+    name = near.getsockname()
+    near.sendall(b"old")
+    near.close()
+    until(lambda: old.tcp_state() == 8, "CLOSE_WAIT")
+    near = t.socket()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    near.bind(name)
+    if not t.sovia:
+        # until the old connection is closed by both, and for a minute more
+        fails("EADDRNOTAVAIL", near.connect, (t.host(), listener.port()))
+        return
+    near.connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    near.sendall(b"new")
+    eq(old.recv_all(), b"old")
+    fails("EPIPE", old.send, b"x", socket.MSG_NOSIGNAL)
+    eq(far.recv_exact(3), b"new")
+    far.sendall(b"answer")
+    eq(near.recv_exact(6), b"answer")
