@@ -23,6 +23,7 @@
 #define _SOVIA_VERBS_H
 
 #include <linux/list.h>
+#include <linux/netdevice.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -42,7 +43,9 @@ struct verbs_vi;
 /**
  * struct verbs_cq - a completion queue that several VIs share
  * @entry: in verbs_dev::cqs
- * @cq: polled in softirq by the RDMA core
+ * @cq: the queue
+ * @napi: polls it, in softirq or for a program that spins (busy.c): one at a
+ *	time, whoever it is
  * @size: completions it can hold
  * @used: completions promised to VIs
  *
@@ -53,6 +56,7 @@ struct verbs_vi;
 struct verbs_cq {
 	struct list_head	entry;
 	struct ib_cq		*cq;
+	struct napi_struct	napi;
 	unsigned int		size;
 	unsigned int		used;
 };

@@ -2,6 +2,9 @@
 /*
  * Devices: one protection domain each, and the completion queues that VIs share.
  *
+ * A queue is polled by a NAPI instance of its own rather than by the RDMA core,
+ * because that is what recv(), poll() and epoll know how to spin on.
+ *
  * A device appears with the first of the RDMA core's add callbacks and goes with
  * its remove callback.  Our client is registered after rdma_cm's, which the
  * module depends on, and clients are removed last in, first out: our VIs and
@@ -35,6 +38,7 @@ MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them
  * @entry: in verbs_devs
  * @ibdev: the device
  * @pd: its protection domain; only the local key is used, nothing is registered
+ * @napi_dev: no network device, but NAPI wants one for its instances
  * @cqs: struct verbs_cq
  * @num_cqs: length of @cqs
  * @vis: struct verbs_vi attached to it
@@ -47,6 +51,7 @@ struct verbs_dev {
 	struct list_head	entry;
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
+	struct net_device	*napi_dev;
 	struct list_head	cqs;
 	unsigned int		num_cqs;
 	struct list_head	vis;
@@ -80,10 +85,33 @@ static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
 
 /* ---- completion queues ---- */
 
+static void verbs_cq_event(struct ib_cq *ibcq, void *context)
+{
+	struct verbs_cq *cq = context;
+
+	napi_schedule(&cq->napi);
+}
+
+static int verbs_cq_poll(struct napi_struct *napi, int budget)
+{
+	struct verbs_cq *cq = container_of(napi, struct verbs_cq, napi);
+	/* "Direct" is whoever calls: NAPI sees to it that it is only one. */
+	int done = ib_process_cq_direct(cq->cq, budget);
+
+	/* While a program spins there are no events; else look again for lost ones. */
+	if (done < budget && napi_complete_done(napi, done) &&
+	    ib_req_notify_cq(cq->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		napi_schedule(napi);
+	return done;
+}
+
 static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need)
 {
 	unsigned int limit = max(dev->ibdev->attrs.max_cqe, 0);
-	unsigned int size = min(max_t(unsigned int, need, VERBS_CQ_SIZE), limit);
+	const struct ib_cq_init_attr attr = {
+		.cqe = min(max_t(unsigned int, need, VERBS_CQ_SIZE), limit),
+		.comp_vector = dev->num_cqs % max(dev->ibdev->num_comp_vectors, 1),
+	};
 	struct verbs_cq *cq;
 
 	if (need > limit)
@@ -92,16 +120,17 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
-	cq->size = size;
-	cq->cq = ib_alloc_cq(dev->ibdev, dev, size,
-			     dev->num_cqs % max(dev->ibdev->num_comp_vectors, 1),
-			     IB_POLL_SOFTIRQ);
+	cq->size = attr.cqe;
+	cq->cq = ib_create_cq(dev->ibdev, verbs_cq_event, NULL, cq, &attr);
 	if (IS_ERR(cq->cq)) {
 		int err = PTR_ERR(cq->cq);
 
 		kfree(cq);
 		return ERR_PTR(err);
 	}
+	netif_napi_add(dev->napi_dev, &cq->napi, verbs_cq_poll);
+	napi_enable(&cq->napi);
+	ib_req_notify_cq(cq->cq, IB_CQ_NEXT_COMP);
 	list_add_tail(&cq->entry, &dev->cqs);
 	dev->num_cqs++;
 	return cq;
@@ -137,7 +166,10 @@ static void verbs_cqs_free(struct verbs_dev *dev)
 	struct verbs_cq *cq, *next;
 
 	list_for_each_entry_safe(cq, next, &dev->cqs, entry) {
-		ib_free_cq(cq->cq);
+		napi_disable(&cq->napi);
+		ib_destroy_cq(cq->cq);
+		/* Waits for whoever may still have found it by its number. */
+		netif_napi_del(&cq->napi);
 		kfree(cq);
 	}
 }
@@ -231,6 +263,14 @@ static bool verbs_dev_usable(struct ib_device *ibdev)
 	return false;
 }
 
+static void verbs_dev_free(struct verbs_dev *dev)
+{
+	if (!IS_ERR_OR_NULL(dev->pd))
+		ib_dealloc_pd(dev->pd);
+	kfree(dev->napi_dev);
+	kfree(dev);
+}
+
 static int verbs_dev_add(struct ib_device *ibdev)
 {
 	struct verbs_dev *dev;
@@ -240,12 +280,18 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
+	dev->napi_dev = kzalloc(sizeof(*dev->napi_dev), GFP_KERNEL);
+	if (!dev->napi_dev) {
+		verbs_dev_free(dev);
+		return -ENOMEM;
+	}
+	init_dummy_netdev(dev->napi_dev);
 	dev->pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(dev->pd)) {
 		int err = PTR_ERR(dev->pd);
 
 		pr_warn("%s: no protection domain: %d\n", dev_name(&ibdev->dev), err);
-		kfree(dev);
+		verbs_dev_free(dev);
 		return err;
 	}
 	dev->ibdev = ibdev;
@@ -284,8 +330,7 @@ static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 		while (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
 			pr_warn("%s: removal waits for links\n", dev_name(&ibdev->dev));
 	verbs_cqs_free(dev);
-	ib_dealloc_pd(dev->pd);
-	kfree(dev);
+	verbs_dev_free(dev);
 }
 
 static struct ib_client verbs_ib_client = {

@@ -19,6 +19,7 @@
 #define pr_fmt(fmt) "sovia: " fmt
 
 #include <linux/slab.h>
+#include <net/busy_poll.h>
 
 #include "verbs.h"
 
@@ -60,10 +61,12 @@ static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
 	int err;
 
 	gfp |= __GFP_NOWARN;
-	if (!rx->skb)
+	if (!rx->skb) {
 		rx->skb = alloc_skb(VERBS_HEAD, gfp);
-	if (!rx->skb)
-		return -ENOMEM;
+		if (!rx->skb)
+			return -ENOMEM;
+		skb_mark_napi_id(rx->skb, &rx->v->cq->napi);
+	}
 	for (i = 0; i < rx->v->rx_num_pages; i++) {
 		if (rx->pages[i])
 			continue;
