@@ -25,6 +25,8 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("link_up", SOVIA_STAT_link_up),
 	SNMP_MIB_ITEM("link_down", SOVIA_STAT_link_down),
 	SNMP_MIB_ITEM("link_fail", SOVIA_STAT_link_fail),
+	SNMP_MIB_ITEM("busy_hit", SOVIA_STAT_busy_hit),
+	SNMP_MIB_ITEM("busy_miss", SOVIA_STAT_busy_miss),
 	SNMP_MIB_ITEM("conn_active", SOVIA_STAT_conn_active),
 	SNMP_MIB_ITEM("conn_passive", SOVIA_STAT_conn_passive),
 	SNMP_MIB_ITEM("conn_refused", SOVIA_STAT_conn_refused),

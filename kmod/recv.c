@@ -15,6 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/poll.h>
 #include <linux/tcp.h>
+#include <net/busy_poll.h>
 #include <net/inet_common.h>
 #include "sock.h"
 
@@ -158,6 +159,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	if (!closed) {
 		bad = ss->rx_fin || sovia_before(conn->rx_adv, ss->rcv_nxt + msg->len);
 		if (!bad) {
+			sk_mark_napi_id(sk, skb);
 			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
@@ -394,6 +396,8 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 {
 	int ret = -ENOTCONN;
 
+	if (sk_can_busy_loop(sk) && sk->sk_state == TCP_ESTABLISHED)
+		sovia_busy_wait(sk, flags & MSG_DONTWAIT);
 	lock_sock(sk);
 	if (sk->sk_state != TCP_LISTEN)
 		ret = recv_locked(sk, sink, len, flags, target);

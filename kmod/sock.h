@@ -10,6 +10,7 @@
  *	listen.c	listen, accept, and the server's half of set-up
  *	send.c		from the program to the lane
  *	recv.c		from the lane to the program
+ *	busy.c		spinning for data instead of sleeping
  *	close.c		shutdown, close, FIN and RESET
  *	urgent.c	urgent data
  *	alive.c		keepalive and TCP_USER_TIMEOUT
@@ -140,6 +141,8 @@ struct sovia_opts {
  * @probes: keepalive probes that nobody has answered.  Socket lock.
  * @probe_time: when the last one was sent, or when the peer has gone, jiffies.
  *	Socket lock.
+ * @busy_gap: waits that do not spin after one that did in vain: see busy.c.  A hint.
+ * @busy_skip: how many of them are left.  A hint.
  * @inet6: IPv6's part
  *
  * From @rcv_nxt to @urg_drop_pos protected by sk_receive_queue.lock.
@@ -188,6 +191,8 @@ struct sovia_sock {
 	unsigned long		seen_time;
 	unsigned int		probes;
 	unsigned long		probe_time;
+	u8			busy_gap;
+	u8			busy_skip;
 	struct ipv6_pinfo	inet6;	/* must be last: see inet6_sk_generic() */
 };
 
@@ -285,6 +290,9 @@ void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
+
+/* busy.c */
+void sovia_busy_wait(struct sock *sk, bool nonblock);
 
 /* splice.c */
 ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,

@@ -28,6 +28,8 @@
  * @SOVIA_STAT_link_up: links set up
  * @SOVIA_STAT_link_down: links that went down
  * @SOVIA_STAT_link_fail: links that could not be set up
+ * @SOVIA_STAT_busy_hit: waits for data that spinning ended
+ * @SOVIA_STAT_busy_miss: waits for data that spun in vain
  * @SOVIA_STAT_conn_active: connections opened by connect()
  * @SOVIA_STAT_conn_passive: connections opened for a listener
  * @SOVIA_STAT_conn_refused: CONN messages answered with REFUSE
@@ -63,6 +65,8 @@ enum sovia_stat {
 	SOVIA_STAT_link_up,
 	SOVIA_STAT_link_down,
 	SOVIA_STAT_link_fail,
+	SOVIA_STAT_busy_hit,
+	SOVIA_STAT_busy_miss,
 	SOVIA_STAT_conn_active,
 	SOVIA_STAT_conn_passive,
 	SOVIA_STAT_conn_refused,

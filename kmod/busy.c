@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * SO_BUSY_POLL: recv() spins for data before it sleeps.
+ *
+ * A message says which NAPI instance brought it, as with TCP, so poll() and
+ * epoll_wait() need nothing from us to spin with net.core.busy_poll.  recv() does
+ * what TCP's does and adapts besides:
+ *
+ * - Spinning stops when another task wants the CPU; on a busy machine it would
+ *   only put off whoever is to send the answer.
+ * - A spin in vain has the waits that follow go without, 1, then 3, 7 and so on to
+ *   63; one that pays off starts over.  So who waits long spins for hardly any of
+ *   it, and who waits little again finds out.
+ */
+#include <linux/sched/stat.h>
+#include <net/busy_poll.h>
+#include "sock.h"
+
+#define SOVIA_BUSY_GAP_MAX	63
+
+#ifdef CONFIG_NET_RX_BUSY_POLL
+
+static bool arrived(const struct sock *sk)
+{
+	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
+	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(sk->sk_err) ||
+	       READ_ONCE(sk->sk_state) == TCP_CLOSE;
+}
+
+/* napi_busy_loop()'s question. */
+static bool enough(void *arg, unsigned long start)
+{
+	struct sock *sk = arg;
+
+	return arrived(sk) || signal_pending(current) || !single_task_running() ||
+	       sk_busy_loop_timeout(sk, start);
+}
+
+static void look(struct sock *sk, bool (*until)(void *arg, unsigned long start))
+{
+	unsigned int napi_id = READ_ONCE(sk->sk_napi_id);
+
+	napi_busy_loop(napi_id, until, sk, READ_ONCE(sk->sk_prefer_busy_poll),
+		       READ_ONCE(sk->sk_busy_poll_budget) ?: BUSY_POLL_BUDGET);
+}
+
+/**
+ * sovia_busy_wait() - spin for data, if that is worth it
+ * @sk: the socket; SO_BUSY_POLL is set
+ * @nonblock: look once
+ *
+ * Context: process; no locks.
+ */
+void sovia_busy_wait(struct sock *sk, bool nonblock)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u8 skip = READ_ONCE(ss->busy_skip);
+	bool hit;
+
+	/* Over the loop provider there is nothing to look at. */
+	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || arrived(sk))
+		return;
+	if (nonblock) {
+		look(sk, NULL);
+		return;
+	}
+	if (skip) {
+		WRITE_ONCE(ss->busy_skip, skip - 1);
+		return;
+	}
+	look(sk, enough);
+	hit = arrived(sk);
+	if (hit)
+		sovia_stat_inc(sovia_net(sock_net(sk)), busy_hit);
+	else
+		sovia_stat_inc(sovia_net(sock_net(sk)), busy_miss);
+	skip = hit ? 0 : min(READ_ONCE(ss->busy_gap) * 2 + 1, SOVIA_BUSY_GAP_MAX);
+	WRITE_ONCE(ss->busy_gap, skip);
+	WRITE_ONCE(ss->busy_skip, skip);
+}
+
+#else /* CONFIG_NET_RX_BUSY_POLL: sk_can_busy_loop() is false */
+
+void sovia_busy_wait(struct sock *sk, bool nonblock)
+{
+}
+
+#endif

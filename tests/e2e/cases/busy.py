@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Busy polling: who waits for data spins first. The data is the same, and the wait ends as it ever does."""
+import contextlib
+import select
+import signal
+import socket
+import threading
+import time
+
+from kit import libc, pattern
+from kit.case import case, eq, fails, ok, until
+from kit.sock import POLL_ALL
+
+SOL = socket.SOL_SOCKET
+SO_BUSY_POLL = 46
+LONG = 1 << 30      # microseconds: only what the case is about ends it
+
+
+@contextlib.contextmanager
+def sysctl(t, name, value):
+    """net.core.@name; guests only, others may use the machine that TCP's run is on."""
+    path = "/proc/sys/net/core/" + name
+    with open(path, encoding="ascii") as file:
+        before = file.read()
+
+    def write(text):
+        if t.sovia:
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+
+    write(str(value))
+    yield
+    write(before)
+
+
+def spun():
+    """How often recv() has spun, in vain or not."""
+    with open("/proc/net/sovia/stat", encoding="ascii") as file:
+        counts = dict(line.split() for line in file)
+    return int(counts["busy_hit"]) + int(counts["busy_miss"])
+
+
+def spinning_pair(t, budget=LONG):
+    """A connection whose near end spins: it knows what to poll since data has come."""
+    near, far = t.pair()
+    near.setsockopt(SOL, SO_BUSY_POLL, budget)
+    far.sendall(b"x")
+    eq(near.recv(1), b"x")
+    return near, far
+
+
+@case()
+def children(t):
+    """What accept() returns spins as its listener does."""
+    listener = t.listener(t.here)
+    listener.setsockopt(SOL, SO_BUSY_POLL, 30)
+    far = t.socket(node=t.there)
+    far.connect((t.host(t.here), listener.port()))
+    near, _ = listener.accept()
+    eq(near.getsockopt(SOL, SO_BUSY_POLL), 30)
+
+
+@case(families="4|6")
+def system_default(t):
+    """net.core.busy_read is what a fresh socket spins."""
+    if not t.sovia:
+        t.skip("other programs' sockets are the same")
+    eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "at first")
+    with sysctl(t, "busy_read", 40):
+        eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 40)
+    eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "afterwards")
+
+
+@case()
+def spins(t):
+    """recv() spins where a device can be polled, and only there; not at all without the option."""
+    if not t.sovia:
+        t.skip("it is AF_SOVIA that counts")
+    for budget in (0, 100):
+        near, far = spinning_pair(t, budget)
+        before = spun()
+        task = t.bg(far.echo)
+        for _ in range(100):
+            near.sendall(b"x")
+            eq(near.recv(1), b"x")
+        eq(spun() > before, budget > 0 and t.mode == "pair")
+        near.close()
+        task.result()
+
+
+def by_recv(s, size):
+    return s.recv(size)
+
+
+def by_trying(s, size):
+    """Without waiting in the kernel at all."""
+    while True:
+        try:
+            return s.recv(size, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+
+
+def by_poll(s, size):
+    poller = select.poll()
+    poller.register(s, select.POLLIN)
+    ok(poller.poll(20000), "not readable for 20 s")
+    return by_trying(s, size)
+
+
+def by_select(s, size):
+    ok(select.select([s], [], [], 20)[0], "not readable for 20 s")
+    return by_trying(s, size)
+
+
+def by_epoll(s, size):
+    with select.epoll() as ep:
+        ep.register(s, POLL_ALL & ~select.POLLOUT)
+        ok(ep.poll(20), "not readable for 20 s")
+    return by_trying(s, size)
+
+
+@case(table=[(f.__name__, f) for f in (by_recv, by_trying, by_poll, by_select, by_epoll)])
+def data(t, receive):
+    """Large and small pieces there and back, by each way to wait."""
+    with sysctl(t, "busy_poll", 100):
+        near, far = spinning_pair(t, 100)
+        task = t.bg(far.echo)
+        offset = 0
+        for size in (1, 2, 100, 3000, 40000) * 8:
+            near.sendall(pattern.view(5, offset, size))
+            end = offset + size
+            while offset < end:
+                got = receive(near, end - offset)
+                ok(got, "end of file")
+                pattern.check(got, 5, offset)
+                offset += len(got)
+        near.shutdown(socket.SHUT_WR)
+        eq(task.result(), offset)
+
+
+@case(families="4|6")
+def crowd(t):
+    """Several connections spin on the same queue at once, and none misses anything."""
+    def exchange(near, seed):
+        near.send_pattern(200000, seed)
+        near.recv_pattern(200000, seed, chunk=5000)
+        near.shutdown(socket.SHUT_WR)
+
+    pairs = [spinning_pair(t, 200) for _ in range(6)]
+    echoes = [t.bg(far.echo) for _, far in pairs]
+    tasks = [t.bg(exchange, near, seed) for seed, (near, _) in enumerate(pairs)]
+    for task in tasks + echoes:
+        task.result()
+
+
+@case(families="4|6")
+def interrupted(t):
+    """A signal ends the wait with EINTR."""
+    near, _ = spinning_pair(t)
+    old = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.siginterrupt(signal.SIGALRM, True)
+    signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+    try:
+        fails("EINTR", libc.recv, near.fileno(), 1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def far_shutdown(near, far):
+    far.shutdown(socket.SHUT_WR)
+
+
+def far_closes(near, far):
+    far.close()
+
+
+def near_shutdown(near, far):
+    near.shutdown(socket.SHUT_RD)
+
+
+@case(table=[(f.__name__, f) for f in (far_shutdown, far_closes, near_shutdown)])
+def ended(t, end):
+    """The end of the stream ends the wait of another thread."""
+    near, far = spinning_pair(t)
+    task = t.bg(near.recv, 1)
+    task.blocks(0.3)
+    end(near, far)
+    eq(task.result(), b"")
+
+
+@case()
+def reset(t):
+    """So does a reset."""
+    near, far = spinning_pair(t)
+    task = t.bg(near.recv, 1)
+    task.blocks(0.3)
+    far.reset()
+    fails("ECONNRESET", task.result)
+
+
+@case(families="4|6")
+def gives_up(t):
+    """When nothing comes, the spinning has an end: a thread that waits uses no processor time."""
+    near, far = spinning_pair(t, 50)
+    waiter = []
+
+    def wait():
+        waiter.append(threading.get_native_id())
+        return near.recv(1)
+
+    def used():
+        """Processor time, user's and kernel's, in ticks."""
+        with open(f"/proc/self/task/{waiter[0]}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[11:13]
+
+    def asleep():
+        before = used()
+        time.sleep(0.3)
+        return used() == before
+
+    task = t.bg(wait)
+    until(lambda: waiter and asleep(), "the thread sleeps")
+    far.sendall(b"y")
+    eq(task.result(), b"y")
