@@ -150,6 +150,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	sk->sk_err = 0;
 	sock_reset_flag(sk, SOCK_DONE);
 	WRITE_ONCE(sk->sk_shutdown, 0);
+	pair.lane = sovia_lane_choose(inet_sk(sk)->inet_num, port);
 	ss->link_retries = SOVIA_LINK_RETRIES;
 	ss->retry_delay = SOVIA_RETRY_MIN;
 	ss->connect_deadline = jiffies + connect_timeout(sk);

@@ -3,6 +3,7 @@
  * Lanes: one VI of a link, its credits and its queues, from beginning to end.
  * lane_tx.c and lane_rx.c are what happens in between.
  */
+#include <linux/jhash.h>
 #include <linux/moduleparam.h>
 #include "lane.h"
 
@@ -17,6 +18,28 @@ MODULE_PARM_DESC(ack_threshold, "unacknowledged messages that force an ACK, t (n
 static unsigned int payload = 16384;
 module_param(payload, uint, 0644);
 MODULE_PARM_DESC(payload, "largest payload of a message in bytes (new links)");
+
+/* Not to be changed: a pair of ports has one lane, so that it is one connection. */
+static unsigned int lanes = 1;
+module_param(lanes, uint, 0444);
+MODULE_PARM_DESC(lanes, "lanes between two nodes, connections are spread over them (1, at most 16)");
+
+/**
+ * sovia_lane_choose() - which lane a new connection takes
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * The same from both ends, if they have as many lanes.
+ *
+ * Context: any.
+ * Return: sovia_pair::lane.
+ */
+int sovia_lane_choose(u16 lport, u16 rport)
+{
+	u32 hash = jhash_2words(min(lport, rport), max(lport, rport), 0);
+
+	return reciprocal_scale(hash, clamp_t(u32, lanes, 1, SOVIA_LANES_MAX));
+}
 
 /**
  * sovia_lane_fail() - the lane is not to be used any more
@@ -61,6 +84,7 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 	const struct sovia_params params = {
 		.window = lane->credit.own_window,
 		.payload = lane->own_payload,
+		.lane = lane->link->pair.lane,
 	};
 
 	sovia_hello_build(hello, &params);

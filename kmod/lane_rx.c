@@ -235,6 +235,8 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 	int err;
 
 	err = sovia_hello_parse(hello, hello_len, &params);
+	if (!err && params.lane != lane->link->pair.lane)
+		err = -EPROTO;
 	spin_lock_bh(&lane->lock);
 	lane->vi = vi;
 	if (err) {

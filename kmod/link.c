@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Links: one for each pair of addresses, shared by all connections between them.
+ * Links: one for each pair of addresses, shared by all connections between them.  With
+ * the parameter lanes there are several, one for each lane, which have nothing to do
+ * with each other.
  *
  * A link is made by the first connection that wants it, or by a peer's request.
  * Everything that changes its state happens in the connection thread, driven by
@@ -131,14 +133,14 @@ static void link_arm_timer(struct sovia_link *link, unsigned long delay)
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
-	return jhash(pair, offsetofend(struct sovia_pair, answering), 0);
+	return jhash(pair, offsetofend(struct sovia_pair, lane), 0);
 }
 
 static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
 	       ipv6_addr_equal(&a->remote, &b->remote) &&
-	       a->scope == b->scope && a->answering == b->answering;
+	       a->scope == b->scope && a->answering == b->answering && a->lane == b->lane;
 }
 
 static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)
@@ -589,6 +591,7 @@ static void link_request_work(struct kthread_work *work)
 		req->prov->reject(req, -EPROTO);
 		return;
 	}
+	req->pair.lane = params.lane;
 	link = link_for_request(snet, req, &err);
 	if (!link) {
 		req->prov->reject(req, err);

@@ -190,7 +190,7 @@ struct sovia_lane {
 };
 
 /**
- * struct sovia_link - all connections between two addresses
+ * struct sovia_link - all connections between two addresses that use one lane
  * @kref: the table (until DOWN), each connection and each queued work
  * @rcu: readers of /proc may still look at it after the last reference
  * @snet: namespace; valid until the pernet exit has seen the link go
@@ -283,6 +283,7 @@ void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *att
 void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);
 void sovia_lane_probe(struct sovia_lane *lane);
+int sovia_lane_choose(u16 lport, u16 rport);
 
 /* lane_tx.c */
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);

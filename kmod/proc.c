@@ -127,9 +127,9 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 {
 	struct sovia_lane *lane = &link->lane;
 
-	seq_printf(seq, "%s %pI6c %pI6c %s conns=%u", sovia_link_state_name(link->state),
-		   &link->pair.local, &link->pair.remote, link->prov->name,
-		   READ_ONCE(link->conn_count));
+	seq_printf(seq, "%s %pI6c %pI6c %s lane=%d conns=%u",
+		   sovia_link_state_name(link->state), &link->pair.local, &link->pair.remote,
+		   link->prov->name, link->pair.lane, READ_ONCE(link->conn_count));
 	spin_lock_bh(&lane->lock);
 	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u\n",
 		   lane->credit.window, sovia_credit_flight(&lane->credit),

@@ -175,11 +175,12 @@ int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 		return -EPROTONOSUPPORT;
 	params->window = be16_to_cpu(hello->window);
 	params->payload = be32_to_cpu(hello->payload);
+	params->lane = hello->lane;
 	if (!params->window || params->window > SOVIA_WINDOW_MAX)
 		return -ERANGE;
 	if (params->payload < SOVIA_PAYLOAD_MIN || params->payload > SOVIA_PAYLOAD_MAX)
 		return -ERANGE;
-	return 0;
+	return params->lane < SOVIA_LANES_MAX ? 0 : -ERANGE;
 }
 
 /**
@@ -194,6 +195,7 @@ void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *par
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = cpu_to_be32(SOVIA_WIRE_MAGIC);
 	hello->version = SOVIA_WIRE_VERSION;
+	hello->lane = params->lane;
 	hello->window = cpu_to_be16(params->window);
 	hello->payload = cpu_to_be32(params->payload);
 }

@@ -47,10 +47,12 @@ struct sovia_slots {
  * struct sovia_params - what a hello says, in host order
  * @window: messages the peer takes unacknowledged
  * @payload: largest payload the peer takes
+ * @lane: which lane between the two nodes this is
  */
 struct sovia_params {
 	u16	window;
 	u32	payload;
+	u8	lane;
 };
 
 int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);

@@ -4,8 +4,9 @@
  *
  * Link set-up
  *	Each side sends struct sovia_hello as private data of the connection
- *	manager's request and reply.  A version that differs, a window of 0 or
- *	a payload limit out of range ends the attempt.  A rejection carries
+ *	manager's request and reply.  A version that differs, a window of 0, a
+ *	payload limit or lane out of range, or a reply for another lane than
+ *	was asked for ends the attempt.  A rejection carries
  *	struct sovia_reject.
  *
  * Messages
@@ -70,6 +71,7 @@
 #define SOVIA_WINDOW_MAX	1024
 #define SOVIA_PAYLOAD_MIN	2048
 #define SOVIA_PAYLOAD_MAX	65536
+#define SOVIA_LANES_MAX		16
 
 /* Slots of compact DATA, in each direction of a lane. */
 #define SOVIA_SLOTS		256
@@ -142,14 +144,14 @@ struct sovia_hdr {
  * struct sovia_hello - link set-up, both directions
  * @magic: SOVIA_WIRE_MAGIC
  * @version: SOVIA_WIRE_VERSION
- * @flags: 0
+ * @lane: which of the lanes between the two nodes, from 0
  * @window: messages that the sender of this hello takes unacknowledged
  * @payload: largest payload that it takes, in bytes
  */
 struct sovia_hello {
 	__be32	magic;
 	__u8	version;
-	__u8	flags;
+	__u8	lane;
 	__be16	window;
 	__be32	payload;
 };

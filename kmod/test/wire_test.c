@@ -141,23 +141,27 @@ static void wire_hello(struct kunit *test)
 	static const struct {
 		u16 window;
 		u32 payload;
+		u8 lane;
 		int err;
 	} cases[] = {
-		{ 1, SOVIA_PAYLOAD_MIN, 0 },
-		{ 32, 16384, 0 },
-		{ SOVIA_WINDOW_MAX, SOVIA_PAYLOAD_MAX, 0 },
-		{ 0, 16384, -ERANGE },
-		{ SOVIA_WINDOW_MAX + 1, 16384, -ERANGE },
-		{ 32, SOVIA_PAYLOAD_MIN - 1, -ERANGE },
-		{ 32, SOVIA_PAYLOAD_MAX + 1, -ERANGE },
+		{ 1, SOVIA_PAYLOAD_MIN, 0, 0 },
+		{ 32, 16384, 3, 0 },
+		{ SOVIA_WINDOW_MAX, SOVIA_PAYLOAD_MAX, SOVIA_LANES_MAX - 1, 0 },
+		{ 0, 16384, 0, -ERANGE },
+		{ SOVIA_WINDOW_MAX + 1, 16384, 0, -ERANGE },
+		{ 32, SOVIA_PAYLOAD_MIN - 1, 0, -ERANGE },
+		{ 32, SOVIA_PAYLOAD_MAX + 1, 0, -ERANGE },
+		{ 32, 16384, SOVIA_LANES_MAX, -ERANGE },
+		{ 32, 16384, 255, -ERANGE },
 	};
-	struct sovia_params in, out;
+	struct sovia_params in = {}, out;
 	struct sovia_hello hello;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		in.window = cases[i].window;
 		in.payload = cases[i].payload;
+		in.lane = cases[i].lane;
 		sovia_hello_build(&hello, &in);
 		KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello), &out),
 				cases[i].err);
@@ -165,11 +169,13 @@ static void wire_hello(struct kunit *test)
 			continue;
 		KUNIT_EXPECT_EQ(test, out.window, in.window);
 		KUNIT_EXPECT_EQ(test, out.payload, in.payload);
+		KUNIT_EXPECT_EQ(test, out.lane, in.lane);
 	}
 	/* Private data comes padded, never shorter. */
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello) - 1, &out), -EMSGSIZE);
 	in.window = 32;
 	in.payload = 16384;
+	in.lane = 0;
 	sovia_hello_build(&hello, &in);
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, 56, &out), 0);
 	hello.version++;
