@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Several lanes between two nodes: connections are spread over them, whatever the other node's number is.
+#
+# vm: --pair --timeout 400
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+# So many that no lane goes without, except by a chance of one in a million.
+CONNECTIONS=64
+FOR_MOST=320
+
+crowd_of() { sovia-run crowd "$1" 5004 "${2:-$CONNECTIONS}"; }
+
+crowd_there() { there "sovia-run crowd node-a 5004 $CONNECTIONS"; }
+
+lanes_are() { # WANT COMMAND...
+	local want=$1 got
+	shift
+	got=$("$@") || { echo "$got"; cat /proc/net/sovia/link; return 1; }
+	equal "$got" "$want"
+}
+
+# How many lanes each node asks for; links and sockets of before are gone then.
+load() { # HERE THERE
+	stop_servers || return
+	modprobe -r sovia && modprobe sovia "lanes=$1" || return
+	there "modprobe -r sovia && modprobe sovia lanes=$2" || return
+	start_server || return
+	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo"
+}
+
+no_echo() { ! pgrep -f "sov echo" >/dev/null; }
+
+stop_servers() {
+	rm -f "$WORK/echo"
+	eventually no_echo && stop_server
+}
+
+# Nobody has a link yet, and both nodes begin: of each lane one attempt counts.
+both_at_once() {
+	local status
+	crowd_there >"$WORK/there" 2>&1 &
+	lanes_are '0 1 2 3' crowd_of node-b
+	status=$?
+	wait $! || { cat "$WORK/there"; return 1; }
+	[ $status = 0 ] && equal "$(cat "$WORK/there")" '0 1 2 3'
+}
+
+unloads() {
+	stop_servers && modprobe -r sovia && there modprobe -r sovia
+}
+
+limit 120
+check '4 lanes on both nodes'			load 4 4
+check 'both connect at once, over all lanes'	both_at_once
+check 'and again over what is there'		both_at_once
+check '1 lane here, 4 there'			load 1 4
+check 'we use 1'				lanes_are 0 crowd_of node-b
+check 'the peer uses 4'				lanes_are '0 1 2 3' crowd_there
+check '3 lanes here, 2 there'			load 3 2
+check 'we use 3'				lanes_are '0 1 2' crowd_of node-b
+check 'more lanes than there may be'		load 100 1
+check 'are as many as there may be'		lanes_are '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15' crowd_of node-b $FOR_MOST
+check 'the module goes'				unloads
+check 'and comes back for whoever stops the guests'	modprobe sovia
+finish
