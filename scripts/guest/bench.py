@@ -8,7 +8,7 @@ Writes all samples to FILE (JSON) and shows progress; scripts/bench makes a
 table of it.  A repetition measures every system at every figure, one system
 right after the other, so that what disturbs the machine disturbs all of them.
 
-The same program, tests/bench/pp.c, measures both kinds of sockets: under
+The same program, tests/bench/pp, measures both kinds of sockets: under
 sovia-run or not.  Raw verbs are perftest's, waiting for events or polling, and
 kvipl's, between two kernel threads.
 
