@@ -6,6 +6,9 @@
 
 #include "pp.h"
 
+#define WARM_UP_MAX	200
+#define COUNT_MIN	100	/* round trips, however long they take */
+
 static int compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -28,23 +31,31 @@ void print_times(const char *before, uint64_t *ns, size_t count, double ns_of_us
 	       ns[count * 999 / 1000] / ns_of_us);
 }
 
+static uint64_t round_trip(int fd, char *buffer)
+{
+	uint64_t begin = now_ns();
+
+	must_send(fd, buffer, opt.size);
+	must_recv(fd, buffer, opt.size);
+	return now_ns() - begin;
+}
+
 int latency(void)
 {
-	uint32_t i, skip = opt.count * WARM_UP / 100, total = opt.count + skip;
-	uint64_t *ns = calloc(total, sizeof(*ns)), begin;
+	uint64_t *ns = calloc(opt.count, sizeof(*ns)), end;
 	char *buffer = calloc(1, opt.size), about[64];
 	int fd = open_connection(OP_LATENCY);
+	uint32_t n;
 
 	if (!ns || !buffer)
 		die("calloc");
-	for (i = 0; i < total; i++) {
-		begin = now_ns();
-		must_send(fd, buffer, opt.size);
-		must_recv(fd, buffer, opt.size);
-		ns[i] = now_ns() - begin;
-	}
+	for (n = 0; n < opt.count * WARM_UP / 100 && n < WARM_UP_MAX; n++)
+		round_trip(fd, buffer);
+	end = now_ns() + opt.seconds * 1e9;
+	for (n = 0; n < opt.count && (n < COUNT_MIN || now_ns() < end); n++)
+		ns[n] = round_trip(fd, buffer);
 	close(fd);
-	snprintf(about, sizeof(about), "\"size\": %u, \"count\": %u", opt.size, opt.count);
-	print_times(about, ns + skip, opt.count, 2000);
+	snprintf(about, sizeof(about), "\"size\": %u, \"count\": %u", opt.size, n);
+	print_times(about, ns, n, 2000);
 	return 0;
 }

@@ -4,6 +4,7 @@
  *
  *	pp serve
  *	pp latency HOST		half round trips of --size bytes, --count of them
+ *				at most, and for --seconds at most
  *	pp bandwidth HOST	in writes of --size bytes, for --seconds, over
  *				--connections: one way, each with a thread there;
  *				--kind duplex: both ways; fanin, fanout: to and
@@ -30,7 +31,7 @@
 #include "pp.h"
 
 struct options opt = {
-	.port = "7701", .size = 4, .count = 2000, .connections = 1, .seconds = 2, .rate = 1000,
+	.port = "7701", .size = 4, .count = 20000, .connections = 1, .seconds = 2, .rate = 1000,
 };
 
 static int usage(void)
@@ -43,7 +44,7 @@ static int usage(void)
 	      "  --kind K            of bandwidth: duplex, fanin, fanout\n"
 	      "                      of connect: open, exchange, http, first\n"
 	      "  --size N            bytes of a message or a write (4)\n"
-	      "  --count N           round trips (2000)\n"
+	      "  --count N           round trips at most (20000)\n"
 	      "  --connections N     (1)\n"
 	      "  --rate R            messages per second (1000)\n"
 	      "  --seconds S         (2)\n"
