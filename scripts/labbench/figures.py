@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is measured of each system, by groups."""
+
+# Each: what a default run measures, and what all of it is.
+SIZES = {
+    "latency": ((4, 1024, 32768), (4, 16, 64, 256, 1024, 4096, 16384, 32768)),
+    "bandwidth": ((64, 1024, 16384, 65536), (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)),
+    "duplex": ((16384,), (64, 1024, 16384, 65536, 262144, 1048576)),
+}
+COUNTS = {
+    "scaling": ((1, 100), (1, 10, 100, 300, 1000)),
+    "streams": ((4,), (1, 2, 4, 8, 16)),
+    "fanin": ((8,), (1, 2, 4, 8, 16)),
+    "fanout": ((8,), (1, 2, 4, 8, 16)),
+    "hotspot": ((0, 50), (0, 1, 10, 50, 100)),
+}
+# of the round trips that TCP has time for
+LOADS = ((0.25, 0.5, 1.0), (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25))
+LOAD_CONNECTIONS = 16
+
+GROUPS = {
+    "latency": "half round trip of a message",
+    "bandwidth": "one way",
+    "duplex": "both ways at once",
+    "connect": "connections one after the other",
+    "cpu": "processors' time of both ends together for a write, one way",
+    "memory": "of a connection, both ends together",
+    "scaling": "round trips of 64 B on many connections",
+    "streams": "connections beside each other, 16 KB writes",
+    "fanin": "many senders, one receiving thread, 16 KB writes",
+    "fanout": "one sending thread, many receivers, 16 KB writes",
+    "hotspot": "64 B half round trip beside connections that hammer another server",
+    "load": "64 B messages at a given rate, to be answered",
+}
+
+
+class Figure:
+    """A row: what one function of a system returns, or one number of that."""
+
+    def __init__(self, group, path, series, name, unit, measure, axis=None, better="more", key="value"):
+        self.group, self.path, self.series, self.name = group, path, series, name
+        self.unit, self.better, self.axis = unit, better, axis
+        self.measure = measure      # a system's sample
+        self.key = key              # of the sample
+        self.derived = []           # more rows of the same samples
+
+    def describe(self, systems):
+        return {"group": self.group, "series": self.series, "path": self.path, "name": self.name,
+                "unit": self.unit, "better": self.better,
+                "axis": self.axis and {"name": self.axis[0], "value": self.axis[1]},
+                "samples": {system.name: [] for system in systems}}
+
+    def sample(self, found):
+        if self.key == "value":
+            return found
+        return {"value": found[self.key]} if self.key in found else None
+
+
+def size_name(size):
+    if size >= 1048576:
+        return f"{size >> 20} MB"
+    return f"{size} B" if size < 1024 else f"{size >> 10} KB"
+
+
+def latency(path, size):
+    return Figure("latency", path, "half round trip", f"half round trip, {size_name(size)}", "us",
+                  lambda system: system.latency(size), ("bytes", size), "less")
+
+
+def bandwidth(path, size):
+    return Figure("bandwidth", path, "bandwidth", f"bandwidth, {size_name(size)}", "MB/s",
+                  lambda system: system.bandwidth(size), ("bytes", size))
+
+
+def duplex(path, size):
+    return Figure("duplex", path, "both ways", f"both ways, {size_name(size)}", "MB/s",
+                  lambda system: system.duplex(size), ("bytes", size))
+
+
+def cpu(path, size):
+    return Figure("cpu", path, "write", f"a write of {size_name(size)}", "us",
+                  lambda system: system.bandwidth(size), ("bytes", size), "less", "cpu")
+
+
+def scaling(path, count):
+    return Figure("scaling", path, "exchanges", f"round trips, {count} connections", "1/s",
+                  lambda system: system.exchanges(count), ("connections", count))
+
+
+def streams(path, count):
+    return Figure("streams", path, "streams", f"{count} streams", "MB/s",
+                  lambda system: system.streams(count), ("streams", count))
+
+
+def fan(path, kind, count):
+    series = {"fanin": "fan-in", "fanout": "fan-out"}[kind]
+    return Figure(kind, path, series, f"{series}, {count} connections", "MB/s",
+                  lambda system: system.fan(kind, count), ("connections", count))
+
+
+def hotspot(path, count):
+    return Figure("hotspot", path, "beside", f"half round trip beside {count}", "us",
+                  lambda system: system.hotspot(count), ("connections", count), "less")
+
+
+def load(path, rate):
+    response = Figure("load", path, "response", f"response at {rate}/s", "us",
+                      lambda system: system.load(rate), ("offered/s", rate), "less")
+    response.derived = [Figure("load", path, "throughput", f"throughput at {rate}/s", "1/s", None,
+                               ("offered/s", rate), key="per_s")]
+    return response
+
+
+def connects(path):
+    kinds = {"open": "warm link", "exchange": "and a byte each way", "http": "as HTTP/1.0 does, 8 KB"}
+    found = [Figure("connect", path, kind, text, "1/s", lambda system, kind=kind: system.connects(kind))
+             for kind, text in kinds.items()]
+    if path == "wire":
+        found.append(Figure("connect", path, "first", "first connect() of two nodes", "us",
+                            lambda system: system.connects("first"), better="less"))
+    return found
+
+
+def memory(path):
+    idle = Figure("memory", path, "idle", "idle", "B", lambda system: system.memory(), better="less")
+    idle.derived = [Figure("memory", path, "active", "active", "B", None, better="less", key="active")]
+    return [idle]
+
+
+# What a default run leaves out: it is to be over in a quarter of an hour.
+NOT_DEFAULT = {"wire": ("fanin", "fanout", "load"),
+               "host": ("duplex", "connect", "memory", "scaling", "streams", "fanin", "fanout", "hotspot", "load")}
+
+
+def usual(path, everything):
+    return [group for group in GROUPS if everything or group not in NOT_DEFAULT[path]]
+
+
+def choose(groups, everything, path, rate):
+    """The figures of one path.  rate: of TCP's round trips."""
+    extent = 1 if everything else 0
+    makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "streams": streams,
+              "hotspot": hotspot}
+    found = []
+    for group in groups:
+        if group in ("fanin", "fanout"):
+            found += [fan(path, group, count) for count in COUNTS[group][extent]]
+        elif group == "connect":
+            found += connects(path)
+        elif group == "memory":
+            found += memory(path)
+        elif group == "load":
+            found += [load(path, max(1, round_number(part * rate))) for part in LOADS[extent]]
+        elif group == "cpu":
+            found += processors(path, extent, [figure for figure in found if figure.group == "bandwidth"])
+        else:
+            values = (SIZES.get(group) or COUNTS[group])[extent]
+            found += [makers[group](path, value) for value in values]
+    return found
+
+
+def processors(path, extent, measured):
+    """Of the same samples as bandwidths, if those are measured."""
+    for figure in measured:
+        figure.derived = [cpu(path, figure.axis[1])]
+    return [] if measured else [cpu(path, size) for size in SIZES["bandwidth"][extent]]
+
+
+def round_number(value):
+    """Two digits are enough of a rate."""
+    return int(float(f"{value:.2g}"))
+
+
+# ---- in instructions -------------------------------------------------------
+
+def cost(figure, name, scale):
+    """From a rate to what one of it takes.  A nanosecond is an instruction."""
+    def measure(system):
+        sample = figure.measure(system)
+        return sample and {"value": scale / sample["value"]}
+    return Figure(figure.group, figure.path, figure.series, name, "k insns", measure, figure.axis, "less")
+
+
+def quick(path):
+    """A microsecond is a thousand instructions."""
+    sizes = (4, 64, 1024, 32768) if path == "wire" else (4, 32768)
+    found = [latency(path, size) for size in sizes]
+    for figure in found:
+        figure.unit = "k insns"
+    if path == "wire":
+        found.append(cost(bandwidth(path, 64), "64 B, one of many writes", 64))
+        found.append(cost(bandwidth(path, 1024), "1 KB in writes of 1 KB", 1024))
+    found.append(cost(bandwidth(path, 65536), "1 KB in writes of 64 KB", 1024))
+    if path == "wire":
+        found += [cost(figure, name, 1e6) for figure, name in
+                  zip(connects(path), ("connection", "connection, a byte each way", "connection, HTTP/1.0, 8 KB"))]
+        found.append(cost(scaling(path, 100), "64 B round trip, one of 100", 1e6))
+    return found

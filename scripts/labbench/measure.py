@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Measures: runs where one end of everything is.
+
+A repetition measures every system at every figure, one system right after the
+other, so that what disturbs the machine disturbs all of them.  What fails is
+noted and costs its own figure only.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+
+from . import figures, systems
+from .nodes import Failed, Node, Peer
+
+FIRST_PORT = 7701
+
+
+class Bench:
+    """What all systems know of the measurement."""
+
+    def __init__(self, mode, here, there, tools, their_tools=None, seconds=1):
+        self.mode, self.here, self.there = mode, here, there
+        self.tools, self.their_tools = tools, their_tools or tools
+        self.seconds = seconds
+        self.ports = FIRST_PORT
+        self.systems, self.notes = [], []
+
+    def new_port(self):
+        self.ports += 10
+        return self.ports
+
+    @staticmethod
+    def hot_port(port):
+        return port + 2
+
+    def note(self, system, figure, error):
+        text = str(error)
+        note = {"system": system, "figure": figure, "text": text}
+        if note not in self.notes:
+            self.notes.append(note)
+            say(f"{system}, {figure}: {text}")
+
+    def set_up(self, wanted):
+        for system in wanted:
+            try:
+                self.systems.append(system(self))
+            except Failed as error:
+                self.note(system.name, "all", error)
+
+    def rest(self):
+        for system in self.systems:
+            system.rest()
+
+    def stop(self):
+        for system in self.systems:
+            try:
+                system.stop()
+            except Failed as error:
+                self.note(system.name, "end", error)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(bench, wanted, reps):
+    rows = {figure: figure.describe([system for system in bench.systems if system.path == figure.path])
+            for first in wanted for figure in (first, *first.derived)}
+    begin = time.monotonic()
+    for rep in range(reps):
+        for figure in wanted:
+            shown = []
+            for system in bench.systems:
+                if system.path != figure.path or (bench.mode == "quick" and rep and system.steady):
+                    continue
+                try:
+                    found = figure.measure(system)
+                except Failed as error:
+                    bench.note(system.name, figure.name, error)
+                    continue
+                if found:
+                    for row in (figure, *figure.derived):
+                        sample = row.sample(found)
+                        if sample:
+                            rows[row]["samples"][system.name].append(sample)
+                    if figure.key in found:
+                        shown.append(f"{system.name} {found[figure.key]:.1f}")
+            say(f"{time.monotonic() - begin:4.0f} s  {rep + 1}/{reps}  {figure.name}, {figure.unit}: {', '.join(shown)}")
+    return list(rows.values())
+
+
+def tcp_rate(bench, path):
+    """How many round trips TCP makes in a second when all connections have one under way."""
+    tcp = {"wire": systems.Tcp, "host": systems.TcpLoop}[path](bench)
+    try:
+        return tcp.exchanges(figures.LOAD_CONNECTIONS)["value"]
+    finally:
+        tcp.stop()
+
+
+def choose(bench, settings):
+    found = []
+    for path in settings["paths"]:
+        if settings["mode"] == "quick":
+            found += figures.quick(path)
+            continue
+        groups = settings["figures"] or figures.usual(path, settings["all"])
+        rate = tcp_rate(bench, path) if "load" in groups else 0
+        found += figures.choose(groups, settings["all"], path, rate)
+    return found
+
+
+def read(path):
+    with open(path) as file:
+        return file.read().strip()
+
+
+def netdev(address):
+    shown = subprocess.run(["ip", "-o", "addr", "show", "to", address], stdout=subprocess.PIPE, text=True).stdout
+    return shown.split()[1] if shown else "lo"
+
+
+def circumstances(bench):
+    about = {"mode": bench.mode, "kernel": platform.release(), "cpus": os.cpu_count(),
+             "mtu": int(read(f"/sys/class/net/{netdev(bench.here.address)}/mtu")), "rdma_mtu": None,
+             "parameters": {name: read(f"/sys/module/sovia/parameters/{name}")
+                            for name in sorted(os.listdir("/sys/module/sovia/parameters"))}}
+    device = bench.here.rdma_device()
+    if device:
+        about["rdma_mtu"] = int(re.search(r"active_mtu:\s*(\d+)", bench.here.run(["ibv_devinfo", "-d", device[0]]))[1])
+    return about
+
+
+def run(settings, here, there, their_tools=None):
+    """Everything, as scripts/bench wants it; the result is what --json writes."""
+    quick = settings["mode"] == "quick"
+    bench = Bench(settings["mode"], here, there, settings["tools"], their_tools,
+                  seconds=0.3 if quick else 1)
+    wanted = [system for system in systems.ALL if system.path in settings["paths"]]
+    if settings["systems"]:
+        wanted = [system for system in wanted if system.name in settings["systems"]]
+    elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # who polls takes it from the device
+        wanted = [system for system in wanted if system is not systems.VerbsPolling]
+    try:
+        bench.set_up(wanted)
+        for system in bench.systems:
+            if isinstance(system, systems.Sovia):
+                system.connects("open")     # the link is set up here
+        rows = measure(bench, choose(bench, settings), settings["reps"])
+        return {"circumstances": circumstances(bench), "systems": [system.name for system in bench.systems],
+                "figures": rows, "notes": bench.notes}
+    finally:
+        bench.stop()
+
+
+def guests(mode):
+    return Node("node-a"), (Peer if mode == "pair" else Node)("node-b")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The two ends of a measurement: this machine and, mostly, another one."""
+
+import ipaddress
+import os
+import re
+import select
+import shlex
+import socket
+import subprocess
+import time
+
+PATIENCE = 30       # seconds with one measurement, which takes one or two
+
+
+class Failed(Exception):
+    """Something that was to be measured could not be."""
+
+
+class Node:
+    """This machine, with the address that it is measured by."""
+
+    def __init__(self, address):
+        found = socket.getaddrinfo(address, None, socket.AF_INET)
+        self.address = found[0][4][0]
+
+    def argv(self, argv, ends=False):
+        return list(argv)
+
+    def start(self, argv, **streams):
+        """A process that runs until it is stopped, with lines for us on its standard output."""
+        return subprocess.Popen(self.argv(argv, ends=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                text=True, **streams)
+
+    def run(self, argv, patience=PATIENCE):
+        try:
+            done = subprocess.run(self.argv(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=patience)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{os.path.basename(argv[0])}: nothing in {patience} s") from None
+        if done.returncode:
+            lines = done.stdout.strip().splitlines() or [f"status {done.returncode}"]
+            raise Failed(f"{os.path.basename(argv[0])}: {lines[-1]}")
+        return done.stdout
+
+    def shell(self, text):
+        return self.run(["sh", "-c", text])
+
+    def memory(self):
+        """Bytes in use but for the page cache, and those of them in slabs."""
+        found = self.run(["cat", "/proc/meminfo", "/proc/zoneinfo"])
+        kib = {name: int(value) for name, value in re.findall(r"^(\w+): +(\d+) kB", found, re.MULTILINE)}
+        # free pages that a processor keeps for itself are not in MemFree
+        kept = sum(map(int, re.findall(r"^ +count: (\d+)", found, re.MULTILINE))) * (os.sysconf("SC_PAGE_SIZE") // 1024)
+        return {"all": 1024 * (kib["MemTotal"] - kib["MemFree"] - kept - kib["Buffers"] - kib["Cached"]),
+                "slab": 1024 * kib["Slab"]}
+
+    def settle(self):
+        """Until what has been closed is freed."""
+        last = self.memory()["all"]
+        for _ in range(20):
+            time.sleep(1)
+            now = self.memory()["all"]
+            if abs(now - last) < 65536:
+                return
+            last = now
+
+    def busy_us(self):
+        """What the processors have been busy with."""
+        ticks = [int(word) for word in self.run(["head", "-n1", "/proc/stat"]).split()[1:]]
+        return (sum(ticks[:3]) + sum(ticks[5:7])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+    def rdma_device(self):
+        """The device with our address and the index of its GID, which RoCE's second version prefers."""
+        gid = ipaddress.ip_address(f"::ffff:{self.address}").exploded
+        listed = self.shell(f"""cd /sys/class/infiniband 2>/dev/null || exit 0
+            for gid in $(grep -sil {gid} */ports/*/gids/*); do
+                echo "$gid $(cat ${{gid%/gids/*}}/gid_attrs/types/${{gid##*/}})"
+            done""")
+        found = [line.split(None, 1) for line in listed.splitlines()]
+        if not found:
+            return None
+        path, _ = max(found, key=lambda gid: "v2" in gid[1])
+        return path.split("/")[0], path.split("/")[-1]
+
+
+class Peer(Node):
+    """The other guest of a pair."""
+
+    def argv(self, argv, ends=False):
+        return ["on-peer", shlex.join(argv)]
+
+
+class Remote(Node):
+    """A machine that ssh reaches.  One connection to it serves all."""
+
+    # What is started there ends with ssh, which closes its input; ssh alone does not see to that.
+    UNTIL_EOF = "exec 3<&0; {} </dev/null & pid=$!; {{ cat <&3; kill $pid; }} >/dev/null 2>&1 & wait $pid"
+
+    def __init__(self, address, ssh, folder):
+        super().__init__(address)
+        self.ssh = ["ssh", "-oBatchMode=yes", "-oControlMaster=auto", "-oControlPersist=60",
+                    f"-oControlPath={folder}/ssh-%C", ssh]
+
+    def argv(self, argv, ends=False):
+        command = shlex.join(argv)
+        return [*self.ssh, self.UNTIL_EOF.format(command) if ends else command]
+
+    def copy(self, paths):
+        """Puts files into a new folder there, whose name is the answer."""
+        folder = self.shell("mktemp -d").strip()
+        tar = subprocess.Popen(["tar", "-c", *(word for path in paths for word in ("-C", *os.path.split(path)))],
+                               stdout=subprocess.PIPE)
+        subprocess.run(self.argv(["tar", "-x", "-C", folder]), stdin=tar.stdout, check=True)
+        if tar.wait():
+            raise Failed("tar")
+        return folder
+
+    def remove(self, folder):
+        self.run(["rm", "-rf", folder])
+
+
+def line(process):
+    """What a process that was started says next; nothing if it has ended, or takes too long."""
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+        return ""
+    return process.stdout.readline().strip()
+
+
+def stop(process):
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream:
+            stream.close()

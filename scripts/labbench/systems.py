@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is measured: each system is a class that knows how to measure itself.
+
+A method returns a sample, {"value": ..., and more numbers of the same
+measurement}, None if it cannot do that, or raises Failed.
+"""
+
+import glob
+import json
+import os
+import re
+import subprocess
+import time
+
+from .nodes import Failed, line, stop
+
+MIB = 1048576 / 1e6             # perftest's MB are MiB
+MESSAGE = 64                    # bytes, where it is not the size that matters
+WRITE = 16384
+MOST = 1 << 20                  # messages of a program that counts them
+HELD = 1000                     # connections whose memory is measured
+
+
+class System:
+    """One that can do nothing."""
+
+    name = ""
+    path = "wire"               # or "host", when both ends are in one
+    steady = False              # its instructions have been counted when they have been once
+
+    def __init__(self, bench):
+        self.bench = bench      # .here, .there (nodes), .tools, .their_tools, .seconds
+        self.here = bench.here
+        self.there = bench.there
+
+    def latency(self, size): return None                # us, half round trip
+    def bandwidth(self, size): return None              # MB/s; cpu: us of processors per write
+    def duplex(self, size): return None                 # MB/s, both ways
+    def connects(self, kind): return None               # 1/s; first: us
+    def memory(self): return None                       # bytes per idle connection; active: per such a one
+    def exchanges(self, connections): return None       # 1/s
+    def streams(self, connections): return None         # MB/s, a thread for each at both ends
+    def fan(self, kind, connections): return None       # MB/s, one thread there
+    def hotspot(self, connections): return None         # us, half round trip beside so many
+    def load(self, rate): return None                   # us, per_s
+
+    def one_host(self):
+        """Do both ends have the same processors and memory?"""
+        return self.there is self.here or self.bench.mode in ("wire", "quick")
+
+    def rest(self):
+        """Leaves nothing running."""
+
+    stop = rest
+
+
+# ---- stream sockets --------------------------------------------------------
+
+class Sockets(System):
+    """tests/bench/pp.  Its server is there from the first measurement on."""
+
+    prefix = ()                 # in front of both ends' command
+    options = ("-4",)           # of both ends
+    target = None               # what to connect to, if that is not the other end's address
+    epoll = True
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.port = bench.new_port()
+        self.servers = {}
+
+    def program(self, tools, port):
+        return [*self.prefix, os.path.join(tools, "pp"), *self.options, "--port", str(port)]
+
+    def serve(self, port):
+        server = self.servers.get(port)
+        if server and server.poll() is None:
+            return
+        tools = self.bench.tools if self.there is self.here else self.bench.their_tools
+        server = self.there.start([*self.program(tools, port), "serve"], stderr=subprocess.DEVNULL)
+        self.servers[port] = server
+        if line(server) != "ready":
+            self.rest()
+            raise Failed("the server does not start")
+
+    def client(self, port, *arguments):
+        self.serve(port)
+        return [*self.program(self.bench.tools, port), "--seconds", str(self.bench.seconds),
+                *map(str, arguments), self.target or self.there.address]
+
+    def pp(self, *arguments):
+        try:
+            return json.loads(self.here.run(self.client(self.port, *arguments)))
+        except Failed:
+            self.rest()         # the next one begins with a new server
+            raise
+
+    def rest(self):
+        for server in self.servers.values():
+            stop(server)
+        self.servers = {}
+
+    stop = rest
+
+    @staticmethod
+    def times(found):
+        sample = {"value": found["median_us"]}
+        sample.update({key: found[f"{key}_us"] for key in ("min", "mean", "p90", "p99", "p999")})
+        return sample
+
+    def latency(self, size):
+        return self.times(self.pp("--nodelay", "--size", size, "latency"))
+
+    def bandwidth(self, size):
+        found = self.pp("--size", size, "bandwidth")
+        # in one host the client's figure has both
+        busy = found["busy_us"] + (0 if self.one_host() else found["their_busy_us"])
+        return {"value": found["mb_per_s"], "cpu": busy / (found["bytes"] / size)}
+
+    def duplex(self, size):
+        found = self.pp("--size", size, "--kind", "duplex", "bandwidth")
+        return {"value": found["mb_per_s"], "out": found["out_mb_per_s"], "in": found["in_mb_per_s"]}
+
+    def connects(self, kind):
+        if kind == "first":
+            self.cool()
+        found = self.pp("--kind", kind, "connect")
+        return {"value": found["us"] if kind == "first" else found["per_s"]}
+
+    def cool(self):
+        """As if the nodes had not met yet."""
+        for node in {self.here, self.there}:
+            node.run(["ip", "neigh", "flush", "all"])
+
+    def memory(self):
+        nodes = [self.here] if self.one_host() else [self.here, self.there]
+        self.rest()
+        self.serve(self.port)
+        # what the first ones need, later ones find
+        self.pp("--connections", 20, "many")
+        for node in nodes:
+            node.shell("sync; echo 3 >/proc/sys/vm/drop_caches")
+            node.settle()
+        before = [node.memory() for node in nodes]
+        with Held(self, HELD) as held:
+            idle = per_connection(nodes, before)
+            held.activate()
+            active = per_connection(nodes, before)
+        return {**idle, "active": active["value"], "active_slab": active["slab"]}
+
+    def exchanges(self, connections):
+        found = self.pp("--nodelay", "--size", MESSAGE, "--connections", connections, "many")
+        return {**self.times(found), "median": found["median_us"], "value": found["per_s"]}
+
+    def streams(self, connections):
+        return {"value": self.pp("--size", WRITE, "--connections", connections, "bandwidth")["mb_per_s"]}
+
+    def fan(self, kind, connections):
+        return {"value": self.pp("--size", WRITE, "--connections", connections, "--kind", kind,
+                                 "bandwidth")["mb_per_s"]}
+
+    def hotspot(self, connections):
+        if not connections:
+            return self.latency(MESSAGE)
+        self.serve(self.port)
+        with Held(self, connections, port=self.bench.hot_port(self.port)) as held:
+            held.activate()
+            return self.latency(MESSAGE)
+
+    def load(self, rate):
+        found = self.pp("--nodelay", "--size", MESSAGE, "--connections", 16, "--rate", rate, "load")
+        return {**self.times(found), "per_s": found["per_s"]}
+
+
+def per_connection(nodes, before):
+    grown = [{key: (value - then[key]) / HELD for key, value in node.memory().items()}
+             for node, then in zip(nodes, before)]
+    sample = {"value": sum(node["all"] for node in grown), "slab": sum(node["slab"] for node in grown)}
+    if len(nodes) > 1:
+        sample.update(client=grown[0]["all"], server=grown[1]["all"])
+    return sample
+
+
+class Held:
+    """Connections that are there while this object is."""
+
+    def __init__(self, system, connections, port=None):
+        argv = system.client(port or system.port, "--nodelay", "--size", MESSAGE, "--connections", connections, "hold")
+        self.process = system.here.start(argv)
+        self.system = system
+
+    def __enter__(self):
+        self.expect("held")
+        return self
+
+    def activate(self):
+        """A message on each goes there and back, again and again."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.expect("active")
+
+    def expect(self, word):
+        if line(self.process) != word:
+            self.__exit__()
+            self.system.rest()
+            raise Failed(f"connections are not {word}")
+
+    def __exit__(self, *_):
+        stop(self.process)
+
+
+class Sovia(Sockets):
+    name = "AF_SOVIA"
+    prefix = ("sovia-run",)
+
+    def cool(self):
+        """A link ends with the module."""
+        if self.bench.mode == "hosts":
+            raise Failed("the module of a real machine is not unloaded for this")
+        self.bench.rest()
+        for node in [self.here] if self.one_host() else [self.here, self.there]:
+            # a socket that has been closed may have something to wait for
+            node.shell("tries=20; until modprobe -r sovia; do sleep 0.5; tries=$((tries - 1)); "
+                       "[ $tries != 0 ] || exit 1; done 2>/dev/null; modprobe sovia")
+
+
+class Tcp(Sockets):
+    name = "TCP"
+
+
+class Rsockets(Sockets):
+    """librdmacm's stream sockets in user space."""
+
+    name = "rsockets"
+    steady = True
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        found = glob.glob("/usr/lib/*/rsocket/librspreload.so")
+        if not found:
+            raise Failed("librspreload.so is not installed")
+        self.prefix = ("env", f"LD_PRELOAD={found[0]}")
+
+    # Its server does not notice that a client has gone, so that each has its own,
+    # and its own port, for the last one's may not be free yet.
+    def pp(self, *arguments):
+        self.port = self.bench.new_port()
+        try:
+            return super().pp(*arguments)
+        finally:
+            self.rest()
+
+    # One thread with many connections needs epoll, which the library does not have.
+    def memory(self): return None
+    def exchanges(self, connections): return None
+    def fan(self, kind, connections): return None
+    def hotspot(self, connections): return None
+    def load(self, rate): return None
+
+
+# ---- within one host -------------------------------------------------------
+
+class Local:
+    """Both ends of it are here."""
+
+    path = "host"
+    target = "127.0.0.1"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.there = self.here
+
+
+class SoviaLoop(Local, Sovia):
+    name = "AF_SOVIA, loop"
+
+
+class TcpLoop(Local, Tcp):
+    name = "TCP, loopback"
+
+
+class Unix(Local, Sockets):
+    name = "AF_UNIX"
+    options = ("--family", "unix")
+
+
+# ---- raw verbs -------------------------------------------------------------
+
+class Counted(System):
+    """Programs that send so many messages, not for so long."""
+
+    steady = True
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.rates = {}
+
+    def iterations(self, what, size, guess=256):
+        """As many as the time has room for, which a short run tells before the first one."""
+        if (what, size) not in self.rates:
+            self.rates[what, size] = self.per_s(what, size, guess)
+        return max(guess, min(MOST, int(self.rates[what, size] * self.bench.seconds)))
+
+    def bandwidth(self, size):
+        count = self.iterations("bandwidth", size)
+        return {"value": self.per_s("bandwidth", size, count) * size / 1e6}
+
+
+class Perftest(Counted):
+    """ib_send_lat and ib_send_bw.  A server serves one client and ends."""
+
+    options = ()
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.devices = [self.choice(node) for node in (self.here, self.there)]
+
+    @staticmethod
+    def choice(node):
+        found = node.rdma_device()
+        if not found:
+            raise Failed(f"no RDMA device has the address {node.address}")
+        return ["-d", found[0], "-x", found[1]]
+
+    def perftest(self, program, *arguments):
+        argv = [program, "-F", *self.options, *map(str, arguments)]
+        server = self.there.start([*argv, *self.devices[1]], stderr=subprocess.DEVNULL)
+        try:
+            for tries in range(20):
+                time.sleep(0.5)
+                try:
+                    output = self.here.run([*argv, *self.devices[0], self.there.address])
+                    break
+                except Failed:      # the server is not there yet
+                    if tries == 19 or server.poll() is not None:
+                        raise
+        finally:
+            stop(server)
+        # the line after the one that names the columns
+        rows = re.search(r"^ *#bytes .*\n(.*)$", output, re.MULTILINE)
+        if not rows:
+            raise Failed(f"{program} has no figures")
+        return [float(cell) for cell in rows[1].split()]
+
+    def latency(self, size):
+        row = self.row("latency", size, self.iterations("latency", size))
+        # bytes, iterations, min, max, typical (median), average, deviation, 99 %, 99.9 %
+        return {"value": row[4], "min": row[2], "mean": row[5], "p99": row[7], "p999": row[8]}
+
+    def row(self, what, size, count):
+        if what == "latency":
+            return self.perftest("ib_send_lat", "-s", size, "-n", count)
+        return self.perftest("ib_send_bw", "-s", size, "-n", count, *(["-b"] if what == "duplex" else []))
+
+    def per_s(self, what, size, count):
+        row = self.row(what, size, count)
+        # bytes, iterations, peak, average
+        return 5e5 / row[5] if what == "latency" else row[3] * MIB * 1e6 / size
+
+    def duplex(self, size):
+        count = self.iterations("duplex", size)
+        return {"value": self.per_s("duplex", size, count) * size / 1e6}
+
+    def streams(self, connections):
+        count = max(256, self.iterations("bandwidth", WRITE) // connections)
+        return {"value": self.perftest("ib_send_bw", "-s", WRITE, "-n", count, "-q", connections)[3] * MIB}
+
+
+class VerbsEvents(Perftest):
+    name = "verbs, events"
+    options = ("-e",)
+
+
+class VerbsPolling(Perftest):
+    name = "verbs, polling"
+
+
+class VerbsKernel(Counted):
+    """tests/bench/kvipl, a module that serves wherever it is loaded."""
+
+    name = "verbs, kernel"
+    RUN = "/sys/kernel/debug/kvipl/run"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.loaded = []
+        nodes = [(self.here, bench.tools)] + ([] if self.one_host() else [(self.there, bench.their_tools)])
+        for node, tools in nodes:
+            node.run(["insmod", os.path.join(tools, "kvipl/kvipl.ko")])
+            self.loaded.append(node)
+
+    def result(self, what, size, count):
+        try:
+            with open(self.RUN, "w") as file:
+                file.write(f"{self.there.address} {what} {size} {count}")
+            with open(self.RUN) as file:
+                return json.load(file)
+        except OSError as error:
+            raise Failed(f"kvipl: {error.strerror}") from None
+
+    def latency(self, size):
+        found = self.result("latency", size, self.iterations("latency", size))
+        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
+
+    def per_s(self, what, size, count):
+        found = self.result(what, size, count)
+        return 5e8 / found["median_ns"] if what == "latency" else found["bytes"] * 1e9 / found["ns"] / size
+
+    def bandwidth(self, size):
+        count = self.iterations("bandwidth", size)
+        nodes = [self.here] if self.one_host() else [self.there, self.here]
+        before = sum(node.busy_us() for node in nodes)
+        found = {"value": self.per_s("bandwidth", size, count) * size / 1e6}
+        return {**found, "cpu": (sum(node.busy_us() for node in nodes[::-1]) - before) / count}
+
+    def stop(self):
+        for node in self.loaded:
+            node.run(["rmmod", "kvipl"])
+
+
+ALL = (Sovia, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, SoviaLoop, TcpLoop, Unix)
