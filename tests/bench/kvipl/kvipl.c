@@ -25,7 +25,8 @@
 #include <rdma/rdma_cm.h>
 
 #define KVIPL_PORT	7705
-#define KVIPL_DEPTH	64
+#define KVIPL_DEPTH	64		/* sends under way */
+#define KVIPL_RECEIVES	512		/* messages that may wait for the bottom half */
 #define KVIPL_SIGNAL	16		/* one of so many sends */
 #define KVIPL_SIZE_MAX	SZ_1M
 #define KVIPL_COUNT_MAX	SZ_1M
@@ -155,7 +156,7 @@ static int create_qp(struct kvipl_end *end)
 	struct ib_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr	= KVIPL_DEPTH + 1,
-			.max_recv_wr	= KVIPL_DEPTH + 1,
+			.max_recv_wr	= KVIPL_RECEIVES + 1,
 			.max_send_sge	= 1,
 			.max_recv_sge	= 1,
 		},
@@ -180,7 +181,7 @@ static int create_qp(struct kvipl_end *end)
 		end->pd = NULL;
 		return err;
 	}
-	end->cq = ib_alloc_cq(device, end, 2 * KVIPL_DEPTH + 2, 0, IB_POLL_SOFTIRQ);
+	end->cq = ib_alloc_cq(device, end, KVIPL_DEPTH + KVIPL_RECEIVES + 2, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(end->cq)) {
 		err = PTR_ERR(end->cq);
 		end->cq = NULL;
@@ -189,7 +190,7 @@ static int create_qp(struct kvipl_end *end)
 	attr.send_cq = end->cq;
 	attr.recv_cq = end->cq;
 	err = rdma_create_qp(end->id, end->pd, &attr);
-	for (i = 0; i < KVIPL_DEPTH && !err; i++)
+	for (i = 0; i < KVIPL_RECEIVES && !err; i++)
 		err = post_receive(end);
 	return err;
 }
