@@ -24,6 +24,7 @@
  * What is measured is what arrived: every byte that was sent must be in it.
  */
 #include <getopt.h>
+#include <linux/sovia.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static int usage(void)
 {
 	fputs("Usage: pp serve | latency HOST | bandwidth HOST | connect HOST | many HOST | hold HOST | load HOST\n"
 	      "  -4, -6              IPv4 or IPv6 alone\n"
-	      "  --family inet|sovia|unix\n"
+	      "  --family inet|sovia|smc|unix\n"
 	      "                      what to open sockets of\n"
 	      "  --port P            (7701; the one after it is used, too)\n"
 	      "  --kind K            of bandwidth: duplex, fanin, fanout\n"
@@ -54,8 +55,11 @@ static int usage(void)
 
 static void set_family(const char *name)
 {
-	opt.sovia = strcmp(name, "sovia") == 0;
-	if (strcmp(name, "unix") == 0)
+	if (strcmp(name, "sovia") == 0)
+		opt.family = AF_SOVIA;
+	else if (strcmp(name, "smc") == 0)
+		opt.family = AF_SMC;
+	else if (strcmp(name, "unix") == 0)
 		opt.ip = AF_UNIX;
 }
 

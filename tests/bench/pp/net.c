@@ -47,9 +47,10 @@ uint64_t busy_us(void)
 
 static int open_socket(int family)
 {
+	/* AF_SMC numbers its protocols as AF_SOVIA does */
 	int protocol = family == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4;
-	int fd = opt.sovia ? socket(AF_SOVIA, SOCK_STREAM, protocol) :
-			     socket(family, SOCK_STREAM, 0);
+	int fd = opt.family ? socket(opt.family, SOCK_STREAM, protocol) :
+			      socket(family, SOCK_STREAM, 0);
 
 	if (fd < 0)
 		die("socket");

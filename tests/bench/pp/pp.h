@@ -48,7 +48,8 @@ struct arrived {
 struct options {
 	const char *host, *port, *kind;
 	int ip;			/* AF_INET, AF_INET6, AF_UNSPEC, or AF_UNIX */
-	bool sovia, nodelay;
+	int family;		/* of sockets, if not that of their addresses */
+	bool nodelay;
 	uint32_t size, count, connections;
 	double seconds, rate;
 };
