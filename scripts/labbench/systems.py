@@ -258,6 +258,32 @@ class Rsockets(Sockets):
     def load(self, rate): return None
 
 
+class Smc(Sockets):
+    """SMC-R, which two nodes speak over soft RoCE when they have an ID in common."""
+
+    name = "SMC-R"
+    options = ("-4", "--family", "smc")
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        nodes = [(self.here, bench.tools)] + ([] if self.one_host() else [(self.there, bench.their_tools)])
+        for node, tools in nodes:
+            node.run(["modprobe", "-a", "smc", "smc_diag"])
+            try:
+                node.run([f"{tools}/smc.py", "ueid", "add", "SOVIA-BENCH"])
+            except Failed as error:     # it may have it
+                bench.note(self.name, "set up", error)
+        try:
+            with Held(self, 1):
+                # LOCAL PEER MODE WHY
+                shown = [line.split() for line in self.here.run([f"{bench.tools}/smc.py", "sockets"]).splitlines()]
+        finally:
+            self.rest()
+        modes = {words[2] for words in shown if words[1].endswith(f":{self.port}")}
+        if modes != {"SMCR"}:
+            raise Failed(f"connections go over {', '.join(modes) or 'nothing'}")
+
+
 # ---- within one host -------------------------------------------------------
 
 class Local:
@@ -418,4 +444,40 @@ class VerbsKernel(Counted):
             node.run(["rmmod", "kvipl"])
 
 
-ALL = (Sovia, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, SoviaLoop, TcpLoop, Unix)
+class Rds(Counted):
+    """tests/bench/rdspp: reliable datagrams."""
+
+    name = "RDS"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        for node in {self.here, self.there}:
+            node.run(["modprobe", "-a", "rds", "rds_rdma"])
+        self.port = bench.new_port()
+        self.server = self.there.start([f"{bench.their_tools}/rdspp", "-4", "--port", str(self.port), "serve",
+                                        self.there.address], stderr=subprocess.DEVNULL)
+        if line(self.server) != "ready":
+            stop(self.server)
+            raise Failed("the server does not start")
+
+    def rdspp(self, *arguments):
+        return json.loads(self.here.run([f"{self.bench.tools}/rdspp", "-4", "--port", str(self.port),
+                                         "--seconds", str(self.bench.seconds), *map(str, arguments), self.there.address]))
+
+    def round_trips(self, size, count):
+        return Sockets.times(self.rdspp("--size", size, "--count", count, "latency"))
+
+    def per_s(self, what, size, count):
+        return 5e5 / self.round_trips(size, count)["value"]
+
+    def latency(self, size):
+        return self.round_trips(size, self.iterations("latency", size))
+
+    def bandwidth(self, size):
+        return {"value": self.rdspp("--size", size, "bandwidth")["mb_per_s"]}
+
+    def stop(self):
+        stop(self.server)
+
+
+ALL = (Sovia, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
