@@ -67,11 +67,16 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def measure(bench, wanted, reps):
+def measure(bench, wanted, reps, minutes):
+    """The figures' samples, and of how many repetitions: none begins that would not be over in time."""
     rows = {figure: figure.describe([system for system in bench.systems if system.path == figure.path])
             for first in wanted for figure in (first, *first.derived)}
-    begin = time.monotonic()
+    begin = last = time.monotonic()
     for rep in range(reps):
+        now = time.monotonic()
+        if rep and now + (now - last) > begin + 60 * minutes:
+            return list(rows.values()), rep
+        last = now
         for figure in wanted:
             shown = []
             for system in bench.systems:
@@ -90,7 +95,7 @@ def measure(bench, wanted, reps):
                     if figure.key in found:
                         shown.append(f"{system.name} {found[figure.key]:.1f}")
             say(f"{time.monotonic() - begin:4.0f} s  {rep + 1}/{reps}  {figure.name}, {figure.unit}: {', '.join(shown)}")
-    return list(rows.values())
+    return list(rows.values()), reps
 
 
 def tcp_rate(bench, path):
@@ -124,11 +129,16 @@ def netdev(address):
     return shown.split()[1] if shown else "lo"
 
 
+def parameters():
+    folder = "/sys/module/sovia/parameters"
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return {name: read(f"{folder}/{name}") for name in names}
+
+
 def circumstances(bench):
     about = {"mode": bench.mode, "kernel": platform.release(), "cpus": os.cpu_count(),
              "mtu": int(read(f"/sys/class/net/{netdev(bench.here.address)}/mtu")), "rdma_mtu": None,
-             "parameters": {name: read(f"/sys/module/sovia/parameters/{name}")
-                            for name in sorted(os.listdir("/sys/module/sovia/parameters"))}}
+             "parameters": parameters()}
     device = bench.here.rdma_device()
     if device:
         about["rdma_mtu"] = int(re.search(r"active_mtu:\s*(\d+)", bench.here.run(["ibv_devinfo", "-d", device[0]]))[1])
@@ -149,9 +159,12 @@ def run(settings, here, there, their_tools=None):
         bench.set_up(wanted)
         for system in bench.systems:
             if isinstance(system, systems.Sovia):
-                system.connects("open")     # the link is set up here
-        rows = measure(bench, choose(bench, settings), settings["reps"])
-        return {"circumstances": circumstances(bench), "systems": [system.name for system in bench.systems],
+                try:
+                    system.connects("open")     # the link is set up here
+                except Failed as error:
+                    bench.note(system.name, "the first connection", error)
+        rows, reps = measure(bench, choose(bench, settings), settings["reps"], settings["minutes"])
+        return {"circumstances": {**circumstances(bench), "reps": reps}, "systems": [system.name for system in bench.systems],
                 "figures": rows, "notes": bench.notes}
     finally:
         bench.stop()

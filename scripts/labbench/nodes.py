@@ -29,8 +29,11 @@ class Node:
 
     def start(self, argv, **streams):
         """A process that runs until it is stopped, with lines for us on its standard output."""
-        return subprocess.Popen(self.argv(argv, ends=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                text=True, **streams)
+        try:
+            return subprocess.Popen(self.argv(argv, ends=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    text=True, **streams)
+        except OSError as error:
+            raise Failed(f"{argv[0]}: {error.strerror}") from None
 
     def run(self, argv, patience=PATIENCE):
         try:
@@ -38,6 +41,8 @@ class Node:
                                   stderr=subprocess.STDOUT, text=True, timeout=patience)
         except subprocess.TimeoutExpired:
             raise Failed(f"{os.path.basename(argv[0])}: nothing in {patience} s") from None
+        except OSError as error:
+            raise Failed(f"{argv[0]}: {error.strerror}") from None
         if done.returncode:
             lines = done.stdout.strip().splitlines() or [f"status {done.returncode}"]
             raise Failed(f"{os.path.basename(argv[0])}: {lines[-1]}")
