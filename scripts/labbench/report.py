@@ -68,7 +68,8 @@ class Table:
         cells = [f"{figure['name']}, {figure['unit']}"]
         for system in self.systems:
             median = figure["median"].get(system)
-            cells.append("-" if median is None else f"{digits(median)} ({figure['spread_percent'][system]:.0f} %)")
+            spread = f" ({figure['spread_percent'][system]:.0f} %)" if len(figure["samples"].get(system, ())) > 1 else ""
+            cells.append("-" if median is None else digits(median) + spread)
         cells += [digits(figure["ratio"][other]) if figure["ratio"][other] else "-" for other in self.others]
         return cells + ([self.change(figure)] if self.before else [])
 
