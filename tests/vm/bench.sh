@@ -92,8 +92,10 @@ check 'round trips on 200'			measure 25600 count per_s p99_us -- --size 64 --con
 check '200 that are held'			held
 check 'messages at a given rate'		measure 6400 count per_s p99_us -- --size 64 --connections 4 --rate 300 load
 deny 'without a server there is no figure'	sovia-run "$PP" -4 --port 7799 latency node-b
+# it holds the module, which is to be unloaded
+kill $server
+wait $server
 limit 200
 check 'all together, over the wire'		bench wire AF_SOVIA TCP rsockets
 check '... and in one host'			bench host 'AF_SOVIA, loop' AF_UNIX
-kill $server
 finish
