@@ -41,3 +41,4 @@ set linetype 7 linecolor rgb "#cc79a7" pointtype 11 linewidth 2
 set linetype 8 linecolor rgb "#000000" pointtype 4 linewidth 2
 set linetype 9 linecolor rgb "#999999" pointtype 6 linewidth 2 dashtype 2
 set linetype 10 linecolor rgb "#f0e442" pointtype 12 linewidth 2
+set linetype 11 linecolor rgb "#dddddd" pointtype 3 linewidth 2

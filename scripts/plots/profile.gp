@@ -13,4 +13,4 @@ set grid noxtics
 set ylabel ylabel
 set yrange [0:*]
 set key outside right top invert
-plot for [i=1:columns] base.".dat" using i+1:xticlabel(1) linetype type_of(i) title columnheader(i+1)
+plot for [i=1:columns] base.".dat" using i+1:xticlabel(1) linetype type_of(i) dashtype solid title columnheader(i+1)
