@@ -145,7 +145,10 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 		.code = cb->code,
 		.compact = lane_may_be_compact(lane, cb),
 	};
-	struct sovia_post how = { .quiet = lane_may_be_quiet(lane, cb, skb), .has_imm = msg.compact };
+	struct sovia_post how = {
+		.quiet = lane_may_be_quiet(lane, cb, skb),
+		.has_imm = msg.compact,
+	};
 	int ret;
 
 	lockdep_assert_held(&lane->lock);

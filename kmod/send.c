@@ -399,7 +399,10 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 	return sk_stream_wait_memory(sk, timeo);
 }
 
-/* Copy some of the data, or the @first of it.  Returns bytes, 0 to try again, or a negative errno. */
+/*
+ * Copy some of the data, or the @first of it.  Returns bytes, 0 to try again, or a
+ * negative errno.
+ */
 static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, long *timeo)
 {
 	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);

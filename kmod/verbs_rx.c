@@ -326,9 +326,8 @@ static bool verbs_rx_keep(struct verbs_rx *rx)
 
 	spin_lock_bh(&v->lock);
 	state = v->state;
-	if (state == VERBS_CONNECTING || state == VERBS_OPENING) {
+	if (state == VERBS_CONNECTING || state == VERBS_OPENING)
 		list_add_tail(&rx->entry, &v->early);
-	}
 	spin_unlock_bh(&v->lock);
 
 	if (state == VERBS_CONNECTING && v->passive)

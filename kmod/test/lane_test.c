@@ -22,6 +22,7 @@ enum hostile_harm { NOTHING, CONNECTION, LANE };
  * @version: instead of ours, if not 0
  * @no_ports: leave the ports at 0
  * @no_credit: the peer has used up its credit
+ * @compact: DATA without a header: @payload, and immediate data from @msg
  * @no_window: the program has no room for more
  * @counter: what must count it
  * @harm: what must end, and no more
@@ -36,6 +37,7 @@ struct hostile_case {
 	bool			no_ports;
 	bool			no_credit;
 	bool			no_window;
+	bool			compact;
 	enum sovia_stat		counter;
 	enum hostile_harm	harm;
 };
@@ -67,6 +69,18 @@ static const struct hostile_case hostile_cases[] = {
 	{ .name = "FIN for a port nobody has",
 	  .msg = { .type = SOVIA_FIN, .sport = 9, .dport = 9 },
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
+	{ .name = "compact data of a connection unknown", .compact = true, .payload = 5,
+	  .msg = { .sport = 1, .dport = 2 }, .counter = SOVIA_STAT_bad_message, .harm = LANE },
+	{ .name = "compact data of nothing", .compact = true,
+	  .counter = SOVIA_STAT_bad_message, .harm = LANE },
+	{ .name = "compact data too long", .compact = true, .payload = SOVIA_PAYLOAD_MAX + 1,
+	  .counter = SOVIA_STAT_bad_message, .harm = LANE },
+	{ .name = "compact data acknowledges the future", .compact = true, .payload = 5,
+	  .ack_off = 1, .counter = SOVIA_STAT_bad_ack, .harm = LANE },
+	{ .name = "compact data beyond the window", .compact = true, .payload = 5,
+	  .no_window = true, .counter = SOVIA_STAT_bad_window, .harm = CONNECTION },
+	{ .name = "compact data beyond the credit", .compact = true, .payload = 5,
+	  .no_credit = true, .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
 	{ .name = "data for a port nobody has",
 	  .msg = { .type = SOVIA_DATA, .len = 5, .sport = 9, .dport = 9 }, .payload = 5,
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
@@ -94,17 +108,19 @@ static void hostile_case_name(const struct hostile_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(hostile, hostile_cases, hostile_case_name);
 
-/* The message of @c, as the peer of @conn would send it. */
+/* The message of @c, and what comes beside it, as the peer of @conn would send it. */
 static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_case *c,
-				       struct sovia_conn *conn)
+				       struct sovia_conn *conn, u32 *imm)
 {
-	struct sovia_credit *credit = &conn->key.link->lane.credit;
+	struct sovia_lane *lane = &conn->key.link->lane;
+	struct sovia_credit *credit = &lane->credit;
 	struct sovia_msg msg = c->msg;
 	struct sk_buff *skb;
 
 	if (!msg.sport && !c->no_ports) {
 		msg.sport = conn->key.rport;
 		msg.dport = conn->key.lport;
+		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
 		conn->rx_adv = conn_sovia(conn)->rcv_nxt;
@@ -117,7 +133,9 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 		credit->tx_next++;
 	skb = alloc_skb(sizeof(struct sovia_hdr) + c->payload, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+	*imm = sovia_imm_build(&msg);
+	if (!c->compact)
+		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
 	skb_put_zero(skb, c->payload);
 	if (c->version)
 		skb->data[0] = c->version;
@@ -133,6 +151,7 @@ static void hostile_peer(struct kunit *test)
 	struct sovia_conn *conn;
 	struct sk_buff *skb;
 	unsigned long before;
+	u32 imm;
 
 	test_connected(test, &a, &b);
 	conn = &sovia_sk(b->sk)->conn;
@@ -142,9 +161,9 @@ static void hostile_peer(struct kunit *test)
 		msleep(20);
 
 	before = snmp_fold_field(snet->mib, c->counter);
-	skb = hostile_message(test, c, conn);
+	skb = hostile_message(test, c, conn, &imm);
 	local_bh_disable();
-	if (!lane_receive(lane->vi, skb, NULL))
+	if (!lane_receive(lane->vi, skb, c->compact ? &imm : NULL))
 		kfree_skb(skb);
 	local_bh_enable();
 	/* What it asks of the connection thread is done after this. */

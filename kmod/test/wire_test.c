@@ -108,6 +108,40 @@ static void wire_version(struct kunit *test)
 	kfree_skb(skb);
 }
 
+/* What the peer knows already comes out of 32 bits again. */
+static void wire_compact(struct kunit *test)
+{
+	const struct sovia_msg in = {
+		.type = SOVIA_DATA, .flags = SOVIA_F_ACKREQ | SOVIA_F_FIN, .len = 5,
+		.ack = 0x10002, .sport = 40000, .dport = 80, .compact = true,
+	};
+	struct sovia_slots *slots = kunit_kzalloc(test, sizeof(*slots), GFP_KERNEL);
+	u32 imm = sovia_imm_build(&in);
+	struct sovia_msg out = { .seq = 7, .ack = 0xfff0 };
+
+	KUNIT_ASSERT_NOT_NULL(test, slots);
+	KUNIT_EXPECT_FALSE(test, sovia_slots_has(slots, in.sport, in.dport));
+	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 5, 4096, &out), -EINVAL);
+	sovia_slots_set(slots, in.sport, in.dport);
+	KUNIT_EXPECT_TRUE(test, sovia_slots_has(slots, in.sport, in.dport));
+	KUNIT_EXPECT_FALSE(test, sovia_slots_has(slots, in.dport, in.sport));
+	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 5, 4096, &out), 0);
+	KUNIT_EXPECT_EQ(test, out.type, SOVIA_DATA);
+	KUNIT_EXPECT_EQ(test, out.flags, in.flags);
+	KUNIT_EXPECT_EQ(test, out.len, 5);
+	KUNIT_EXPECT_EQ(test, out.seq, 7);
+	/* The lower half says how far it is from the one known. */
+	KUNIT_EXPECT_EQ(test, out.ack, 0x10002);
+	KUNIT_EXPECT_EQ(test, out.sport, in.sport);
+	KUNIT_EXPECT_EQ(test, out.dport, in.dport);
+	KUNIT_EXPECT_TRUE(test, out.compact);
+	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 0, 4096, &out), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 4097, 4096, &out), -EMSGSIZE);
+	/* Another connection of the same slot takes it. */
+	sovia_slots_set(slots, in.sport + SOVIA_SLOTS, in.dport);
+	KUNIT_EXPECT_FALSE(test, sovia_slots_has(slots, in.sport, in.dport));
+}
+
 static void wire_truncated(struct kunit *test)
 {
 	const struct sovia_msg msg = { .type = SOVIA_ACK };
@@ -197,6 +231,7 @@ static struct kunit_case wire_test_cases[] = {
 	KUNIT_CASE(wire_round_trip),
 	KUNIT_CASE_PARAM(wire_check, wire_gen_params),
 	KUNIT_CASE(wire_version),
+	KUNIT_CASE(wire_compact),
 	KUNIT_CASE(wire_truncated),
 	KUNIT_CASE(wire_code_bounded),
 	KUNIT_CASE(wire_hello),
