@@ -286,7 +286,7 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 		.qp_type	= IB_QPT_RC,
 		/* one each to drain it */
 		.cap.max_send_wr	= v->vi.attr.send_depth + 1,
-		.cap.max_recv_wr	= v->vi.attr.recv_depth + 1,
+		.cap.max_recv_wr	= verbs_rx_depth(v) + 1,
 		.cap.max_send_sge	= v->max_sge,
 		.cap.max_recv_sge	= v->rx_num_pages + 1,
 		.cap.max_inline_data	= max_inline,

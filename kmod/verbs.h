@@ -37,6 +37,9 @@ struct verbs_vi;
 /* Bytes of a message that land in the descriptor's head, not in pages. */
 #define VERBS_HEAD	256
 
+/* Receive descriptors that are posted with one call. */
+#define VERBS_RX_BATCH	4
+
 /* How long one step of setting a VI up may take. */
 #define VERBS_STEP_MS	5000
 
@@ -82,6 +85,7 @@ struct verbs_tx {
 /**
  * struct verbs_rx - receive descriptor
  * @cqe: completion
+ * @wr: what is posted
  * @v: its VI
  * @entry: in verbs_vi::early or verbs_vi::starved
  * @skb: the sk_buff that the next message will be handed up in; NULL when it
@@ -103,6 +107,7 @@ struct verbs_tx {
  */
 struct verbs_rx {
 	struct ib_cqe		cqe;
+	struct ib_recv_wr	wr;
 	struct verbs_vi		*v;
 	struct list_head	entry;
 	struct sk_buff		*skb;
@@ -167,7 +172,10 @@ enum verbs_state {
  * @max_inline: largest message that goes inline, 0 if none
  * @max_sge: pieces a message may have
  *
- * @rx: @vi.attr.recv_depth descriptors
+ * @rx: verbs_rx_depth() descriptors
+ * @rx_first: of the descriptors that wait to be posted together
+ * @rx_last: the last one of them
+ * @rx_waiting: how many there are; these three are protected by @lock
  * @rx_pages: their pages
  * @rx_sge: their scatter lists
  * @rx_num_pages: pages of one
@@ -213,6 +221,9 @@ struct verbs_vi {
 	unsigned int		tx_tail ____cacheline_aligned_in_smp;
 
 	struct verbs_rx		*rx;
+	struct verbs_rx		*rx_first;
+	struct verbs_rx		*rx_last;
+	unsigned int		rx_waiting;
 	struct page		**rx_pages;
 	struct ib_sge		*rx_sge;
 	unsigned int		rx_num_pages;
@@ -227,6 +238,12 @@ static inline struct verbs_vi *verbs_vi(struct sovia_vi *vi)
 static inline struct ib_device *verbs_ibdev(const struct verbs_vi *v)
 {
 	return v->qp->device;
+}
+
+/* Receive descriptors that a VI has: some may wait to be posted. */
+static inline unsigned int verbs_rx_depth(const struct verbs_vi *v)
+{
+	return v->vi.attr.recv_depth + VERBS_RX_BATCH - 1;
 }
 
 /* Is the VI's end not known yet?  Without the lock: a hint. */

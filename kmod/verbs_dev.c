@@ -187,7 +187,7 @@ static void verbs_cqs_free(struct verbs_dev *dev)
  */
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev)
 {
-	unsigned int need = v->vi.attr.send_depth + v->vi.attr.recv_depth + VERBS_CQ_SPARE;
+	unsigned int need = v->vi.attr.send_depth + verbs_rx_depth(v) + VERBS_CQ_SPARE;
 	struct verbs_dev *dev;
 	struct verbs_cq *cq;
 	int err = -ENODEV;

@@ -12,6 +12,9 @@
  * client sees the message.  Without memory it waits in verbs_vi::starved until
  * verbs_rx_refill_work() has found some.
  *
+ * Descriptors are posted VERBS_RX_BATCH at a time.  There are so many more of them
+ * that those that wait for company are not missed.
+ *
  * Messages that come before the client knows that the VI is open wait in
  * verbs_vi::early.
  */
@@ -106,6 +109,9 @@ static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i
 	}
 	rx->sge[0].length = VERBS_HEAD;
 	rx->sge[0].lkey = v->qp->pd->local_dma_lkey;
+	rx->wr.wr_cqe = &rx->cqe;
+	rx->wr.sg_list = rx->sge;
+	rx->wr.num_sge = v->rx_num_pages + 1;
 	return verbs_rx_fill(rx, GFP_KERNEL);
 }
 
@@ -136,22 +142,32 @@ static void verbs_rx_sync_for_device(struct verbs_rx *rx)
 					      verbs_page_size(rx->v), DMA_FROM_DEVICE);
 }
 
-/* Posts a complete descriptor, unless the VI is dead. */
+/* Adds a complete descriptor to the chain, and posts that if it is long enough. */
+static int verbs_rx_chain(struct verbs_vi *v, struct verbs_rx *rx)
+{
+	rx->wr.next = NULL;
+	if (v->rx_waiting)
+		v->rx_last->wr.next = &rx->wr;
+	else
+		v->rx_first = rx;
+	v->rx_last = rx;
+	if (++v->rx_waiting < VERBS_RX_BATCH)
+		return 0;
+	v->rx_waiting = 0;
+	return ib_post_recv(v->qp, &v->rx_first->wr, NULL);
+}
+
+/* Posts a complete descriptor sooner or later, unless the VI is dead. */
 static void verbs_rx_post(struct verbs_rx *rx)
 {
 	struct verbs_vi *v = rx->v;
-	struct ib_recv_wr wr = {
-		.wr_cqe		= &rx->cqe,
-		.sg_list	= rx->sge,
-		.num_sge	= v->rx_num_pages + 1,
-	};
 	int err = 0;
 
 	verbs_rx_sync_for_device(rx);
 	/* Under the lock: draining relies on nothing being posted after death. */
 	spin_lock_bh(&v->lock);
 	if (v->state != VERBS_DEAD)
-		err = ib_post_recv(v->qp, &wr, NULL);
+		err = verbs_rx_chain(v, rx);
 	spin_unlock_bh(&v->lock);
 	if (err)
 		verbs_vi_fail(v, 0);
@@ -390,7 +406,7 @@ void verbs_rx_replay(struct verbs_vi *v)
  */
 int verbs_rx_alloc(struct verbs_vi *v)
 {
-	unsigned int depth = v->vi.attr.recv_depth;
+	unsigned int depth = verbs_rx_depth(v);
 	unsigned int i;
 	int err = 0;
 
@@ -418,15 +434,8 @@ int verbs_rx_post_all(struct verbs_vi *v)
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < v->vi.attr.recv_depth && !err; i++) {
-		struct ib_recv_wr wr = {
-			.wr_cqe		= &v->rx[i].cqe,
-			.sg_list	= v->rx[i].sge,
-			.num_sge	= v->rx_num_pages + 1,
-		};
-
-		err = ib_post_recv(v->qp, &wr, NULL);
-	}
+	for (i = 0; i < verbs_rx_depth(v) && !err; i++)
+		err = ib_post_recv(v->qp, &v->rx[i].wr, NULL);
 	return err;
 }
 
@@ -440,7 +449,7 @@ void verbs_rx_free(struct verbs_vi *v)
 {
 	unsigned int i;
 
-	for (i = 0; v->rx && v->rx_pages && v->rx_sge && i < v->vi.attr.recv_depth; i++)
+	for (i = 0; v->rx && v->rx_pages && v->rx_sge && i < verbs_rx_depth(v); i++)
 		verbs_rx_release(&v->rx[i]);
 	kvfree(v->rx);
 	kvfree(v->rx_pages);
