@@ -212,6 +212,12 @@ secure_shell() {
 	check 'ssh -D'				over_verbs 0 $SSH_SIZE forwarded -D 7053 use_socks
 }
 
+# Of megabytes, most messages say nothing new in their headers.
+compact() {
+	awk '$1 == "compact_tx" { compact = $2 } $1 == "verbs_tx_msgs" { all = $2 }
+		END { print compact, "of", all; exit !(compact > all / 4) }' /proc/net/sovia/stat
+}
+
 data out $SIZE
 there data in $SIZE
 netcats
@@ -219,4 +225,6 @@ socats
 http
 rsyncs
 secure_shell
+check 'headers are left out, there'	compact
+check 'and back'			there compact
 finish
