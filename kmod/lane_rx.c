@@ -176,9 +176,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 
 	taken = lane_dispatch(lane, skb, &msg);
 
-	/* Whatever the dispatch sent has acknowledged already, and the timer the rest. */
-	if (!data_race(sovia_credit_ack_due(&lane->credit)) && timer_pending(&lane->ack_timer))
-		return taken;
+	/* Whatever the dispatch sent has acknowledged already. */
 	spin_lock(&lane->lock);
 	if (sovia_credit_ack_due(&lane->credit))
 		sovia_lane_ack(lane);
