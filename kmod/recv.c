@@ -214,7 +214,7 @@ int sovia_inq(struct sock *sk)
 	return all;
 }
 
-/* The buffer is for others to fill: what it is limited by, half of it is the window. */
+/* Set the size of the receive buffer, and the window with it, which is half of that. */
 static void set_rcvbuf(struct sock *sk, int size)
 {
 	spin_lock_bh(&sk->sk_receive_queue.lock);
@@ -224,7 +224,7 @@ static void set_rcvbuf(struct sock *sk, int size)
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
-/* The reader has taken half of the window.  Was it waiting for the peer, who waits for us? */
+/* The reader has taken half of the window; if that was quick, give it a larger one. */
 static void grow_window(struct sock *sk)
 {
 	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
