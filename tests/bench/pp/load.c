@@ -55,17 +55,7 @@ static void *send_all_due(void *unused)
 /* True when an answer is complete. */
 static bool receive(struct conn *conn)
 {
-	ssize_t n = recv(conn->fd, conn->buffer + conn->got, opt.size - conn->got, MSG_DONTWAIT);
-
-	if (n < 0 && errno == EAGAIN)
-		return false;
-	if (n <= 0) {
-		if (!n)
-			errno = EPIPE;
-		die("recv");
-	}
-	conn->got += n;
-	if (conn->got < opt.size)
+	if (!recv_more(conn->fd, conn->buffer, &conn->got, opt.size))
 		return false;
 	conn->got = 0;
 	return true;

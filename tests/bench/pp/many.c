@@ -62,17 +62,8 @@ static void open_all(void)
 static void answer(struct conn *conn)
 {
 	uint64_t now;
-	ssize_t n = recv(conn->fd, buffer, opt.size - conn->got, MSG_DONTWAIT);
 
-	if (n < 0 && errno == EAGAIN)
-		return;
-	if (n <= 0) {
-		if (!n)
-			errno = EPIPE;
-		die("recv");
-	}
-	conn->got += n;
-	if (conn->got < opt.size)
+	if (!recv_more(conn->fd, buffer, &conn->got, opt.size))
 		return;
 	now = now_ns();
 	seen += !conn->seen;

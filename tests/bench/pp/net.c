@@ -105,6 +105,22 @@ void must_send(int fd, const void *data, size_t len)
 		die("send");
 }
 
+/* Receives what is there.  True when *got of @len bytes have become all of them. */
+bool recv_more(int fd, char *data, uint32_t *got, uint32_t len)
+{
+	ssize_t n = recv(fd, data + *got, len - *got, MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (n <= 0) {
+		if (!n)
+			errno = EPIPE;
+		die("recv");
+	}
+	*got += n;
+	return *got == len;
+}
+
 void must_recv(int fd, void *data, size_t len)
 {
 	if (!recv_all(fd, data, len)) {

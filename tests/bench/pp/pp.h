@@ -64,6 +64,7 @@ void set_option(int fd, int level, int name, int value);
 bool send_all(int fd, const void *data, size_t len);
 bool recv_all(int fd, void *data, size_t len);
 void must_send(int fd, const void *data, size_t len);
+bool recv_more(int fd, char *data, uint32_t *got, uint32_t len);
 void must_recv(int fd, void *data, size_t len);
 struct addrinfo *resolve(const char *host, int port_offset);
 int listen_at(const struct addrinfo *ai);
