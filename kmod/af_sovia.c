@@ -23,6 +23,7 @@
 #include "compat/proto.h"
 #include "compat/splice.h"
 #include "connd.h"
+#include "debugfs.h"
 #include "sock.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
@@ -393,6 +394,7 @@ static int __init sovia_init(void)
 	err = proto_register(&sovia_prot, 1);
 	if (err)
 		return err;
+	sovia_debugfs_init();
 	err = sovia_verbs_init();
 	if (err)
 		goto undo_proto;
@@ -416,6 +418,7 @@ undo_net:
 undo_verbs:
 	sovia_verbs_exit();
 undo_proto:
+	sovia_debugfs_exit();
 	proto_unregister(&sovia_prot);
 	return err;
 }
@@ -427,6 +430,7 @@ static void __exit sovia_exit(void)
 	sovia_net_unregister();
 	sovia_connd_stop();
 	sovia_verbs_exit();
+	sovia_debugfs_exit();
 	/* Sockets are freed after a grace period. */
 	rcu_barrier();
 	proto_unregister(&sovia_prot);
