@@ -69,6 +69,17 @@ static bool conn_has_room(const struct sovia_conn *conn, bool small)
 	       !(small && atomic_read(&conn->inflight));
 }
 
+/* A message for a lane that is no more: its bytes count as little as those that were. */
+static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
+{
+	struct sk_buff_head list;
+
+	SOVIA_TX_CB(skb)->conn = conn;
+	__skb_queue_head_init(&list);
+	__skb_queue_tail(&list, skb);
+	sovia_tx_free(&list, false);
+}
+
 /**
  * sovia_conn_send() - queue a stream message, DATA or FIN, if there is room
  * @conn: established connection
@@ -105,8 +116,8 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	}
 	spin_unlock_bh(&lane->lock);
 	/* The connection is about to be told. */
-	if (dead)
-		kfree_skb(skb);
+	if (unlikely(dead))
+		conn_drop(conn, skb);
 	return room;
 }
 
