@@ -146,6 +146,15 @@ static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *i
 	return 0;
 }
 
+/* Acknowledge what there is, now or soon. */
+static void lane_acknowledge(struct sovia_lane *lane)
+{
+	if (sovia_credit_ack_due(&lane->credit))
+		sovia_lane_ack(lane);
+	else if (sovia_credit_ack_pending(&lane->credit))
+		sovia_lane_arm(lane);
+}
+
 static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm)
 {
 	struct sovia_lane *lane = vi->context;
@@ -178,10 +187,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 
 	/* Whatever the dispatch sent has acknowledged already. */
 	spin_lock(&lane->lock);
-	if (sovia_credit_ack_due(&lane->credit))
-		sovia_lane_ack(lane);
-	else if (sovia_credit_ack_pending(&lane->credit))
-		sovia_lane_arm(lane);
+	lane_acknowledge(lane);
 	spin_unlock(&lane->lock);
 	return taken;
 }
@@ -220,8 +226,8 @@ static void lane_starved(struct sovia_vi *vi, int delta)
 		sovia_stat_inc(lane->link->snet, nomem);
 	spin_lock_bh(&lane->lock);
 	lane->credit.starved += delta;
-	if (delta < 0 && sovia_credit_ack_due(&lane->credit))
-		sovia_lane_ack(lane);
+	if (delta < 0)
+		lane_acknowledge(lane);
 	spin_unlock_bh(&lane->lock);
 }
 
