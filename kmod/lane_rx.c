@@ -54,6 +54,8 @@ static void lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
 		if (!sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una))
 			break;
 		__skb_unlink(skb, &lane->unacked);
+		/* The lane may die before its completion comes. */
+		sovia_tx_settled(skb);
 		__skb_queue_tail(acked, skb);
 	}
 }
@@ -200,7 +202,7 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
 
 	spin_lock(&lane->lock);
 	if (conn) {
-		atomic_dec(&conn->inflight);
+		sovia_tx_settled(skb);
 		fin = skb == conn->fin;
 		if (fin)
 			conn->fin = NULL;
