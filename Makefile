@@ -5,6 +5,7 @@
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
 #   make check          the tests; STAGES='lint build' for some of them
 #   make check-all      all of them: the long ones take turns otherwise
+#   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
 #   make lint           the checkers alone
@@ -31,6 +32,9 @@ check:
 check-all:
 	scripts/check --all $(STAGES)
 
+fuzz:
+	tests/fuzz/run.py --coverage $(if $(RUNS),--runs $(RUNS))
+
 bench:
 	scripts/bench
 
@@ -46,4 +50,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-all bench bench-quick install-deps lint clean
+.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean

@@ -1,0 +1,705 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Fuzzer of the lanes: kmod/lane*.c, conn.c, credit.h and wire.c between a
+ * provider and a peer that do what the input says, and a socket layer that only
+ * looks.  The peer may break any rule; the lane may not.
+ *
+ * The peer keeps its own account of what include/sovia/wire.h and
+ * Documentation/protocol.rst allow: whether a message had to be accepted, which
+ * number the lane's next one must have, how far its credit goes, what it may
+ * acknowledge, and that the bytes of a connection leave in order.
+ *
+ * The input begins with the size and numbers of the lane and the peer's hello;
+ * operations follow, see operations[].
+ */
+#include "input.h"
+#include "../../kmod/lane.h"
+
+#define CONNS		3
+#define POSTED_MAX	4096
+#define PORT(i)		(1000 + (i))
+
+/* A connection, and what is known of it. */
+struct end {
+	struct sovia_conn	conn;
+	struct sock		sk;
+	bool			hashed;
+	bool			over;		/* nothing of its stream goes any more */
+	bool			fin;		/* it has ended its stream */
+	u8			tx_byte;	/* the next one it gives to the lane */
+	u8			rx_byte;	/* the next one that may leave */
+	u32			told;		/* the window that went last */
+	int			waited;		/* messages of others that went meanwhile */
+};
+
+/* The peer, and the provider. */
+struct peer {
+	u32			window;		/* what the lane may have under way */
+	u32			payload;
+	u32			next;		/* the lane's next number */
+	u32			una;		/* all of the lane's before are acknowledged */
+	u32			accepted;	/* our next number */
+	u32			acked;		/* what the lane has acknowledged */
+	struct sovia_slots	lane_slots;	/* DATA of the lane */
+	struct sovia_slots	own_slots;	/* ours */
+	struct sk_buff		*posted[POSTED_MAX];	/* no completion yet */
+	unsigned int		first, last;
+	u8			posts;		/* what becomes of the next ones, bit by bit */
+	u8			fate;		/* ... */
+	u32			starved;
+	int			down;		/* times the lane has said that it is dead */
+	/* of the message that is being received */
+	const u8		*bytes;
+	const struct sovia_msg	*expected;
+	int			upcalls;
+	bool			take;
+};
+
+static struct sovia_net snet;
+static struct sovia_mib mib;
+static struct sovia_link link_;
+static struct sovia_vi vi;
+static struct end ends[CONNS];
+static struct peer peer;
+static u8 memory_left;	/* allocations that succeed, if memory_short */
+static bool memory_short;
+
+#define lane (&link_.lane)
+
+int fuzz_skbs;
+
+bool fuzz_no_memory(void)
+{
+	return memory_short && !(memory_left && memory_left--);
+}
+
+static struct end *end_of(const struct sovia_conn *conn)
+{
+	return container_of(conn, struct end, conn);
+}
+
+/* ---- what is above the lane ---- */
+
+static void expect_upcall(const struct sovia_msg *msg)
+{
+	MUST(!lane->lock.held);
+	MUST(peer.expected && !peer.upcalls++);
+	MUST(msg->type == peer.expected->type && msg->flags == peer.expected->flags);
+	MUST(msg->sport == peer.expected->sport && msg->dport == peer.expected->dport);
+	MUST(msg->compact == peer.expected->compact);
+	if (!msg->compact)
+		MUST(msg->window == peer.expected->window && msg->ref == peer.expected->ref);
+}
+
+static void expect_payload(const struct sk_buff *skb, const struct sovia_msg *msg)
+{
+	MUST(skb->len == msg->len && !memcmp(skb->data, peer.bytes, msg->len));
+}
+
+static void client_request(struct sovia_link *link, struct sk_buff *skb,
+			   const struct sovia_msg *msg)
+{
+	MUST(link == &link_ && msg->type == SOVIA_CONN);
+	expect_upcall(msg);
+	expect_payload(skb, msg);
+	if (peer.take)
+		sovia_link_refuse(link, msg, SOVIA_CODE_NO_LISTENER);
+}
+
+static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
+			const struct sovia_msg *msg)
+{
+	MUST(msg->type == SOVIA_DATA);
+	MUST(conn->key.lport == msg->dport && conn->key.rport == msg->sport);
+	expect_upcall(msg);
+	expect_payload(skb, msg);
+	if (peer.take)
+		kfree_skb(skb);
+	return peer.take;
+}
+
+static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	MUST(msg->type != SOVIA_DATA && msg->type != SOVIA_CONN && msg->type != SOVIA_ACK);
+	MUST(conn->key.lport == msg->dport && conn->key.rport == msg->sport);
+	expect_upcall(msg);
+}
+
+static void client_tx_ready(struct sovia_conn *conn)
+{
+	MUST(!lane->lock.held);
+	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
+}
+
+static void client_delivered(struct sovia_conn *conn)
+{
+	MUST(!lane->lock.held);
+	MUST(end_of(conn)->fin && !conn->fin);
+}
+
+const struct sovia_client sovia_sock_client = {
+	.request = client_request, .data = client_data, .control = client_control,
+	.tx_ready = client_tx_ready, .delivered = client_delivered,
+};
+
+void sovia_link_event(struct sovia_link *link, unsigned int event)
+{
+	MUST(link == &link_);
+	if (event == SOVIA_LINK_EV_DOWN)
+		MUST(lane->dead && !lane->up && lane->err < 0 && !peer.down++);
+	else
+		MUST(event == SOVIA_LINK_EV_UP && lane->up && !lane->dead);
+}
+
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+{
+	int i;
+
+	for (i = 0; i < CONNS; i++) {
+		struct sovia_conn *conn = &ends[i].conn;
+
+		if (ends[i].hashed && conn->key.lport == lport && conn->key.rport == rport) {
+			sock_hold(conn->sk);
+			return conn;
+		}
+	}
+	return NULL;
+}
+
+/* ---- what is below it ---- */
+
+/* The bytes of each connection's stream are numbered, as far as that goes. */
+static void check_stream(struct end *end, const struct sk_buff *skb)
+{
+	u32 i;
+
+	for (i = 0; i < skb->len; i++)
+		MUST(skb->data[i] == (u8)(end->rx_byte + i));
+	end->rx_byte += skb->len;
+}
+
+static void read_posted(const struct sk_buff *skb, const struct sovia_post *how,
+			struct sovia_msg *msg)
+{
+	if (how->has_imm) {
+		msg->seq = peer.next;
+		msg->ack = peer.acked;
+		MUST(vi.imm);
+		MUST(!sovia_imm_parse(how->imm, &peer.lane_slots, skb->len, peer.payload, msg));
+		return;
+	}
+	MUST(!sovia_msg_parse(skb, peer.payload, msg));
+	MUST(!(msg->flags & ~(SOVIA_F_ACKREQ | SOVIA_F_FIN | SOVIA_F_GONE)));
+}
+
+static void check_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
+{
+	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	struct end *end = cb->conn ? end_of(cb->conn) : NULL;
+
+	MUST(lane->lock.held && lane->up && !lane->dead && !peer.down);
+	MUST(msg->seq == peer.next);
+	/* Never less than was said before, never what has not come or has no descriptor. */
+	MUST(msg->ack - peer.acked <= peer.accepted - peer.acked);
+	MUST(msg->ack == peer.acked || peer.accepted - msg->ack >= peer.starved);
+	if (msg->type == SOVIA_ACK)
+		MUST(msg->ack != peer.acked);
+	else
+		MUST(msg->seq - peer.una < peer.window);
+	if (msg->type != SOVIA_ACK && msg->seq - peer.una == peer.window - 1)
+		MUST(msg->flags & SOVIA_F_ACKREQ);
+	if (!end)
+		return;
+	MUST(msg->type == SOVIA_DATA || msg->type == SOVIA_FIN);
+	MUST(msg->sport == end->conn.key.lport && msg->dport == end->conn.key.rport);
+}
+
+/* A message of @conn goes; nobody waits longer than it takes to serve each one once. */
+static void take_turns(const struct sovia_conn *conn)
+{
+	int i;
+
+	for (i = 0; i < CONNS; i++) {
+		struct end *end = &ends[i];
+
+		if (&end->conn == conn || skb_queue_empty(&end->conn.txq))
+			end->waited = 0;
+		else
+			MUST(++end->waited <= CONNS);
+	}
+}
+
+/* The peer has it now. */
+static void note_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
+{
+	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+	struct sk_buff payload = *skb;
+
+	peer.next += sovia_sequenced(msg->type);
+	peer.acked = msg->ack;
+	if (conn)
+		take_turns(conn);
+	if (!conn || msg->type != SOVIA_DATA)
+		return;
+	if (!msg->compact) {
+		__skb_pull(&payload, sizeof(struct sovia_hdr));
+		sovia_slots_set(&peer.lane_slots, msg->sport, msg->dport);
+		MUST(!sovia_before(msg->window, end_of(conn)->told));
+		end_of(conn)->told = msg->window;
+	}
+	check_stream(end_of(conn), &payload);
+}
+
+static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
+			      const struct sovia_post *how)
+{
+	struct sovia_msg msg;
+	bool odd = peer.posts & 1;
+
+	MUST(to == &vi);
+	read_posted(skb, how, &msg);
+	check_posted(skb, &msg);
+	peer.posts >>= 1;
+	if (odd && peer.fate % 4 == 0)
+		return -EAGAIN;
+	if (odd && peer.fate % 4 == 1)
+		return -EIO;
+	note_posted(skb, &msg);
+	if (odd && how->quiet && peer.fate % 4 == 2) {
+		kfree_skb(skb);
+		return SOVIA_POSTED_TAKEN;
+	}
+	if ((odd && how->quiet) || peer.last - peer.first == POSTED_MAX)
+		return SOVIA_POSTED_QUIET;
+	peer.posted[peer.last++ % POSTED_MAX] = skb_get(skb);
+	return SOVIA_POSTED;
+}
+
+const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
+const struct sovia_provider sovia_loop_provider = { .post_send = provider_post_send };
+
+/* ---- the peer speaks ---- */
+
+/* What comes from the provider is there, however short memory is. */
+static struct sk_buff *peer_skb(size_t size)
+{
+	bool was = memory_short;
+	struct sk_buff *skb;
+
+	memory_short = false;
+	skb = alloc_skb(size, GFP_KERNEL);
+	memory_short = was;
+	return skb;
+}
+
+/* Must the lane take this?  Decided from the text of the protocol alone. */
+static bool acceptable(const struct sovia_msg *msg, size_t size)
+{
+	bool lane_own = msg->type == SOVIA_ACK || msg->type == SOVIA_PROBE;
+	u32 most = msg->type == SOVIA_DATA ? lane->own_payload :
+		   msg->type == SOVIA_CONN ? sizeof(struct sovia_conn_body) : 0;
+
+	if (lane->dead || !msg->type || msg->type == 5 || msg->type >= SOVIA_TYPE_COUNT)
+		return false;
+	if (msg->len != size || size > most || (most && !size) ||
+	    (msg->type == SOVIA_CONN && size != most))
+		return false;
+	if (lane_own ? msg->sport || msg->dport : !msg->sport || !msg->dport)
+		return false;
+	/* Not of what the lane has never sent; an older one than known is fine. */
+	if (sovia_before(peer.next, msg->ack) || msg->seq != peer.accepted)
+		return false;
+	return !sovia_sequenced(msg->type) ||
+	       peer.accepted - peer.acked < lane->credit.own_window;
+}
+
+/* Gives a message to the lane; @expected, if it must be accepted. */
+static void deliver(struct sk_buff *skb, const u32 *imm, const struct sovia_msg *expected)
+{
+	bool alive = !lane->dead, took;
+	u32 rx_next = lane->credit.rx_next;
+
+	peer.expected = expected;
+	peer.upcalls = 0;
+	if (expected) {
+		peer.accepted += sovia_sequenced(expected->type);
+		if (sovia_before(peer.una, expected->ack))
+			peer.una = expected->ack;
+		if (expected->type == SOVIA_DATA && !imm)
+			sovia_slots_set(&peer.own_slots, expected->sport, expected->dport);
+	}
+	took = vi.client->receive(&vi, skb, imm);
+	if (!took)
+		kfree_skb(skb);
+	MUST(!lane->lock.held);
+	if (expected) {
+		/* It may have died meanwhile, but only of the provider. */
+		MUST(!lane->dead || lane->err == -EIO);
+		MUST(lane->credit.rx_next == peer.accepted);
+		MUST(lane->credit.tx_una == peer.una);
+	} else {
+		MUST(lane->dead && !took && !peer.upcalls);
+		MUST(lane->credit.rx_next == rx_next || alive);
+	}
+	peer.expected = NULL;
+}
+
+static const u8 all_types[] = {
+	SOVIA_DATA, SOVIA_ACK, SOVIA_WAKEUP, SOVIA_FIN, SOVIA_CONN, SOVIA_ACCEPT,
+	SOVIA_REFUSE, SOVIA_RESET, SOVIA_PROBE, SOVIA_URGENT, 0, 5, SOVIA_TYPE_COUNT, 255,
+};
+
+/* Numbers that are right, and those beside them. */
+static u32 nearly(struct input *in, u32 right)
+{
+	u8 how = take8(in);
+
+	if (how < 224)
+		return right;
+	return how < 250 ? right + (how - 237) : take32(in);
+}
+
+static void peer_numbers(struct input *in, struct sovia_msg *msg)
+{
+	u8 how = take8(in);
+
+	msg->seq = nearly(in, peer.accepted);
+	/* Everything, nothing, or a part. */
+	msg->ack = how < 96 ? peer.next : how < 128 ? peer.una :
+		   peer.una + (peer.next - peer.una) * (how - 128) / 128;
+	msg->ack = nearly(in, msg->ack);
+}
+
+static void peer_ports(struct input *in, struct sovia_msg *msg)
+{
+	u8 which = take8(in);
+
+	msg->sport = PORT(which % (CONNS + 1));
+	msg->dport = PORT(which % (CONNS + 1));
+	if (which > 250) {
+		msg->sport = take16(in);
+		msg->dport = take16(in);
+	}
+}
+
+static void op_message(struct input *in)
+{
+	u8 type = all_types[take8(in) % ARRAY_SIZE(all_types)], wrong;
+	struct sovia_msg msg = { .type = type, .flags = take8(in) };
+	struct sk_buff *skb;
+	u32 size;
+
+	peer_numbers(in, &msg);
+	if (type != SOVIA_ACK && type != SOVIA_PROBE)
+		peer_ports(in, &msg);
+	size = type == SOVIA_CONN ? sizeof(struct sovia_conn_body) :
+	       type == SOVIA_DATA ? 1 + take16(in) % (lane->own_payload + 1) : 0;
+	wrong = take8(in);
+	if (wrong > 250)
+		size = take8(in);
+	msg.len = nearly(in, size);
+	msg.window = take16(in);
+	msg.ref = take8(in);
+	msg.code = take8(in);
+	peer.take = wrong & 1;
+
+	skb = peer_skb(sizeof(struct sovia_hdr) + size);
+	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+	memset(skb_put(skb, size), wrong, size);
+	if (wrong == 200)
+		*skb->data ^= 1;	/* the version */
+	peer.bytes = skb->data + sizeof(struct sovia_hdr);
+	deliver(skb, NULL, acceptable(&msg, size) && wrong != 200 ? &msg : NULL);
+}
+
+static void op_compact(struct input *in)
+{
+	struct sovia_msg msg = { .type = SOVIA_DATA, .compact = true };
+	struct sk_buff *skb;
+	u32 size, imm, ports;
+
+	peer_numbers(in, &msg);
+	peer_ports(in, &msg);
+	msg.flags = take8(in);
+	size = take16(in) % (lane->own_payload + 2);
+	imm = sovia_imm_build(&msg);
+	if (take8(in) > 240)
+		imm = take32(in);
+	peer.take = imm & 1;
+
+	/* What it means is what the slots say. */
+	ports = peer.own_slots.ports[imm >> 24];
+	msg.sport = ports >> 16;
+	msg.dport = ports;
+	msg.flags = imm >> 16 & 0xff;
+	msg.seq = peer.accepted;
+	msg.ack = peer.una + (u16)(imm - peer.una);
+	msg.len = size;
+	skb = peer_skb(size);
+	memset(skb_put(skb, size), imm, size);
+	peer.bytes = skb->data;
+	deliver(skb, &imm, acceptable(&msg, size) ? &msg : NULL);
+}
+
+/* Bytes as they are: nothing is known of them but that a lane must survive them. */
+static void op_raw(struct input *in)
+{
+	u8 bytes[64];
+	size_t size = take_bytes(in, bytes, min((size_t)take8(in), sizeof(bytes)));
+	struct sk_buff *skb = peer_skb(size);
+	struct sovia_msg msg;
+
+	memcpy(skb_put(skb, size), bytes, size);
+	peer.take = size & 1;
+	if (sovia_msg_parse(skb, lane->own_payload, &msg) ||
+	    !acceptable(&msg, size - sizeof(struct sovia_hdr))) {
+		deliver(skb, NULL, NULL);
+		return;
+	}
+	peer.bytes = skb->data + sizeof(struct sovia_hdr);
+	deliver(skb, NULL, &msg);
+}
+
+/* ---- and so do the others ---- */
+
+static void complete_one(void)
+{
+	struct sk_buff *skb;
+
+	if (peer.first == peer.last)
+		return;
+	skb = peer.posted[peer.first++ % POSTED_MAX];
+	vi.client->sent(&vi, skb);
+	kfree_skb(skb);
+}
+
+static void op_sent(struct input *in)
+{
+	u8 count = take8(in) % 16 + 1;
+
+	while (count--)
+		complete_one();
+}
+
+/* A message of the stream, or its end. */
+static void op_send(struct input *in)
+{
+	struct end *end = &ends[take8(in) % CONNS];
+	u8 how = take8(in);
+	u32 len = how & 1 ? 0 : 1 + take16(in) % min(lane->payload, 300u), i;
+	struct sk_buff *skb;
+	u8 *to;
+
+	if (end->over || end->fin || !(lane->up || lane->dead))
+		return;
+	skb = sovia_msg_alloc(len, GFP_KERNEL);
+	if (!skb)
+		return;
+	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
+		.type = len ? SOVIA_DATA : SOVIA_FIN, .len = len, .prompt = how & 2,
+		.flags = len && (how & 12) == 12 ? SOVIA_F_FIN : 0,
+	};
+	to = skb_put(skb, len);
+	for (i = 0; i < len; i++)
+		to[i] = end->tx_byte + i;
+	atomic_add(len, &end->conn.outq);
+	/* delivered() may be called before this returns */
+	end->fin = sovia_tx_is_fin(skb);
+	if (sovia_conn_send(&end->conn, skb, how & 16)) {
+		end->tx_byte += len;
+		return;
+	}
+	end->fin = false;
+	atomic_sub(len, &end->conn.outq);
+	kfree_skb(skb);
+}
+
+static void op_control(struct input *in)
+{
+	static const u8 types[] = { SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_RESET };
+	struct sovia_conn *conn = &ends[take8(in) % CONNS].conn;
+	u8 what = take8(in);
+
+	conn->rx_adv += take8(in);
+	if (what & 4)
+		sovia_conn_urgent(conn, take8(in));
+	else
+		sovia_conn_control(conn, types[what % 4], what);
+}
+
+static void op_starve(struct input *in)
+{
+	if (take8(in) & 1) {
+		/* The provider has no more descriptors than these. */
+		if (peer.starved > 2 * lane->credit.own_window)
+			return;
+		/* Out of the bottom half, after the message that used it. */
+		peer.starved++;
+		vi.client->starved(&vi, 1);
+	} else if (peer.starved) {
+		peer.starved--;
+		vi.client->starved(&vi, -1);
+	}
+}
+
+static void op_timer(struct input *in)
+{
+	struct timer_list *timer = &lane->ack_timer;
+
+	if (!timer_pending(timer))
+		return;
+	timer->pending = false;
+	timer->function(timer);
+}
+
+static void op_provider(struct input *in)
+{
+	peer.fate = take8(in);
+	peer.posts = take8(in);
+}
+
+static void op_memory(struct input *in)
+{
+	memory_left = take8(in);
+	memory_short = memory_left < 16;
+}
+
+/* The end of a connection, and another one of its socket. */
+static void op_end(struct input *in)
+{
+	struct end *end = &ends[take8(in) % CONNS];
+	u8 what = take8(in) % 4;
+
+	if (what == 0) {
+		end->hashed = !end->hashed;
+	} else if (what == 1) {
+		sovia_conn_purge(&end->conn);
+		end->over = true;
+	} else if (what == 2) {
+		sovia_conn_leave(&end->conn);
+		end->over = true;
+	} else {
+		sovia_lane_probe(lane);
+	}
+}
+
+static void op_fail(struct input *in)
+{
+	vi.client->closed(&vi, -ECONNRESET);
+}
+
+static void (* const operations[])(struct input *in) = {
+	op_message, op_compact, op_send, op_sent, op_message, op_timer, op_send, op_control,
+	op_provider, op_end, op_starve, op_memory, op_raw, op_message, op_compact, op_fail,
+};
+
+/* ---- a life ---- */
+
+static void begin(struct input *in)
+{
+	u8 how = take8(in);
+	int i;
+
+	memset(&mib, 0, sizeof(mib));
+	memset(&link_, 0, sizeof(link_));
+	memset(&vi, 0, sizeof(vi));
+	memset(&peer, 0, offsetof(struct peer, posted));
+	memset(&peer.first, 0, sizeof(peer) - offsetof(struct peer, first));
+	memory_short = false;
+	snet.mib = &mib;
+	link_.snet = &snet;
+	link_.prov = how & 1 ? &sovia_loop_provider : &sovia_verbs_provider;
+	sovia_lane_init(lane, &link_);
+	vi.prov = link_.prov;
+	vi.client = &sovia_lane_vi_client;
+	vi.context = lane;
+	vi.max_frags = 1;
+	vi.imm = how & 2;
+	for (i = 0; i < CONNS; i++) {
+		struct end *end = &ends[i];
+
+		memset(end, 0, sizeof(*end));
+		end->sk.sk_refcnt = 1;
+		end->hashed = true;
+		sovia_conn_init(&end->conn, &end->sk);
+		end->conn.key = (struct sovia_conn_key) { &link_, PORT(i), PORT(i) };
+		end->conn.rx_news = 16;
+	}
+}
+
+/* Sizes and numbers.  False if the peer's hello was refused. */
+static bool establish(struct input *in)
+{
+	struct sovia_params params = { 0 };
+	struct sovia_hello hello;
+	u32 window = 1 + take8(in) % 40, threshold = take8(in) % 48;
+	u8 where = take8(in);
+
+	sovia_credit_init(&lane->credit, window, threshold);
+	lane->credit.tx_next = lane->credit.tx_una = (s32)(s16)take16(in);
+	lane->credit.rx_next = lane->credit.rx_acked = (s32)(s16)take16(in);
+	lane->own_payload = SOVIA_PAYLOAD_MIN;
+	params.window = 1 + take8(in) % 64;
+	params.payload = SOVIA_PAYLOAD_MIN + take8(in);
+	sovia_hello_build(&hello, &params);
+	if (where < sizeof(hello))
+		((u8 *)&hello)[where] ^= take8(in);
+
+	peer.payload = SOVIA_PAYLOAD_MIN;
+	peer.window = min(window, be16_to_cpu(hello.window));
+	peer.next = peer.una = lane->credit.tx_next;
+	peer.accepted = peer.acked = lane->credit.rx_next;
+	vi.client->established(&vi, &hello, sizeof(hello));
+	MUST(lane->up != lane->dead);
+	if (lane->up)
+		MUST(lane->credit.window == peer.window && lane->payload == SOVIA_PAYLOAD_MIN);
+	return lane->up;
+}
+
+static void check_lane(void)
+{
+	int i;
+
+	MUST(!lane->lock.held);
+	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
+	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
+	/* However much it is asked to send. */
+	MUST(skb_queue_len(&lane->loose) <= 256);
+	for (i = 0; i < CONNS; i++)
+		MUST(skb_queue_len(&ends[i].conn.txq) <= SOVIA_TXQ_MAX);
+}
+
+/* After the provider has let go of everything, so must the lane. */
+static void end_all(void)
+{
+	int i;
+
+	while (peer.first != peer.last)
+		kfree_skb(peer.posted[peer.first++ % POSTED_MAX]);
+	sovia_lane_reset(lane);
+	MUST(!fuzz_skbs);
+	MUST(!timer_pending(&lane->ack_timer));
+	for (i = 0; i < CONNS; i++) {
+		struct end *end = &ends[i];
+
+		MUST(end->sk.sk_refcnt == 1);
+		MUST(!atomic_read(&end->conn.outq));
+		MUST(!atomic_read(&end->conn.inflight));
+		MUST(!end->conn.ctl && skb_queue_empty(&end->conn.txq));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct input in = { data, size };
+
+	begin(&in);
+	if (establish(&in)) {
+		while (in.left) {
+			operations[take8(&in) % ARRAY_SIZE(operations)](&in);
+			check_lane();
+		}
+	}
+	end_all();
+	return 0;
+}

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Fuzzer of two lanes that speak with each other: kmod/lane*.c, conn.c, credit.h
+ * and wire.c on both ends of a wire.  Both keep the rules, so neither may ever
+ * complain; the input decides what is sent, when messages arrive, when completions
+ * and timers come, what memory fails and when the provider has no room.
+ *
+ * Streams arrive whole and in order, receive descriptors suffice (Documentation/
+ * protocol.rst: 2w + 1), windows are told as promised, and in the end, when all has
+ * arrived that is on its way, nothing waits for anything any more.
+ *
+ * The input begins with the sizes and numbers of both; operations follow, see
+ * operations[].
+ */
+#include "input.h"
+#include "../../kmod/lane.h"
+
+#define CONNS		3
+#define RING		8192
+/* Whatever waits is done after so many rounds of everything. */
+#define ROUNDS_MAX	4096
+
+/* One end of a connection. */
+struct end {
+	struct sovia_conn	conn;
+	struct sock		sk;
+	bool			fin;		/* it has ended its stream */
+	bool			fin_came;	/* the other end has */
+	bool			delivered;
+	u8			tx_byte;	/* the next one it sends */
+	u8			rx_byte;	/* the next one it gets */
+	u32			known;		/* how far it knows that it may send */
+	u32			promised;	/* how far the other end must know in the end */
+	u32			marked, mark;	/* the urgent byte it spoke of, and heard of */
+};
+
+/* A message on the wire. */
+struct flying {
+	struct sk_buff	*skb;
+	bool		has_imm;
+	u32		imm;
+	u32		window;
+};
+
+struct node {
+	struct sovia_link	link;
+	struct sovia_vi		vi;
+	struct sovia_mib	mib;
+	struct node		*peer;
+	struct end		ends[CONNS];
+	struct flying		wire[RING];	/* to this node */
+	unsigned int		arrived, sent_to;
+	struct sk_buff		*posted[RING];	/* by this node */
+	unsigned int		completed, posts;
+	u32			starved;
+	u8			room;		/* bit by bit: the provider has none */
+	u8			quiet;		/* ... or tells nothing of a message */
+	u32			window;		/* of the message that is received */
+};
+
+static struct node nodes[2];
+static struct sovia_net snet[2];
+static u8 memory_left;
+static bool memory_short;
+
+int fuzz_skbs;
+
+bool fuzz_no_memory(void)
+{
+	return memory_short && !(memory_left && memory_left--);
+}
+
+static struct node *node_of_link(const struct sovia_link *link)
+{
+	return container_of(link, struct node, link);
+}
+
+static struct end *end_of(const struct sovia_conn *conn)
+{
+	return container_of(conn, struct end, conn);
+}
+
+/* The other end of a connection. */
+static struct end *other(const struct end *end)
+{
+	struct node *node = node_of_link(end->conn.key.link);
+
+	return &node->peer->ends[end - node->ends];
+}
+
+/* ---- above ---- */
+
+static void client_request(struct sovia_link *link, struct sk_buff *skb,
+			   const struct sovia_msg *msg)
+{
+	MUST(skb->len == sizeof(struct sovia_conn_body));
+}
+
+/* A window never moves back, nor beyond what the other end has opened. */
+static void check_window(struct end *end, const struct sovia_msg *msg)
+{
+	if (msg->compact) {
+		MUST(node_of_link(end->conn.key.link)->window - end->known <
+		     other(end)->conn.rx_news);
+		return;
+	}
+	MUST(!sovia_before(msg->window, end->known));
+	MUST(!sovia_before(other(end)->conn.rx_adv, msg->window));
+	end->known = msg->window;
+}
+
+static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
+			const struct sovia_msg *msg)
+{
+	struct end *end = end_of(conn);
+	u32 i;
+
+	check_window(end, msg);
+	MUST(skb->len == msg->len && !end->fin_came);
+	for (i = 0; i < skb->len; i++)
+		MUST(skb->data[i] == (u8)(end->rx_byte + i));
+	end->rx_byte += skb->len;
+	end->fin_came = msg->flags & SOVIA_F_FIN;
+	return false;
+}
+
+static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	struct end *end = end_of(conn);
+
+	check_window(end, msg);
+	if (msg->type == SOVIA_URGENT)
+		end->mark = msg->ref;
+	if (msg->type == SOVIA_FIN) {
+		MUST(!end->fin_came);
+		end->fin_came = true;
+	}
+}
+
+static void client_tx_ready(struct sovia_conn *conn)
+{
+	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
+}
+
+static void client_delivered(struct sovia_conn *conn)
+{
+	struct end *end = end_of(conn);
+
+	MUST(end->fin && !end->delivered);
+	end->delivered = true;
+}
+
+const struct sovia_client sovia_sock_client = {
+	.request = client_request, .data = client_data, .control = client_control,
+	.tx_ready = client_tx_ready, .delivered = client_delivered,
+};
+
+void sovia_link_event(struct sovia_link *link, unsigned int event)
+{
+	MUST(event == SOVIA_LINK_EV_UP);
+}
+
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+{
+	struct node *node = node_of_link(link);
+	int i;
+
+	for (i = 0; i < CONNS; i++) {
+		struct sovia_conn *conn = &node->ends[i].conn;
+
+		if (conn->key.lport == lport && conn->key.rport == rport) {
+			sock_hold(conn->sk);
+			return conn;
+		}
+	}
+	MUST(!"a message for nobody");
+	return NULL;
+}
+
+/* ---- below ---- */
+
+static struct sk_buff *copy_of(const struct sk_buff *skb)
+{
+	bool was = memory_short;
+	struct sk_buff *copy;
+
+	memory_short = false;
+	copy = alloc_skb(skb->len, GFP_KERNEL);
+	memcpy(skb_put(copy, skb->len), skb->data, skb->len);
+	memory_short = was;
+	return copy;
+}
+
+static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
+			      const struct sovia_post *how)
+{
+	struct node *node = container_of(vi, struct node, vi), *peer = node->peer;
+	bool full = node->room & 1, tell = !(node->quiet & 1) || !how->quiet;
+	struct sovia_lane *lane = &node->link.lane;
+
+	MUST(lane->lock.held);
+	node->room >>= 1;
+	node->quiet >>= 1;
+	if (full || node->posts - node->completed >= RING)
+		return -EAGAIN;
+	/* It will find a descriptor, even if nobody looks at the queue until then. */
+	if (!peer->starved)
+		MUST(peer->sent_to - peer->arrived < 2 * peer->link.lane.credit.own_window + 1);
+	MUST(peer->sent_to - peer->arrived < RING);
+	peer->wire[peer->sent_to++ % RING] = (struct flying) {
+		copy_of(skb), how->has_imm, how->imm, SOVIA_TX_CB(skb)->window,
+	};
+	if (!tell)
+		return SOVIA_POSTED_QUIET;
+	node->posted[node->posts++ % RING] = skb_get(skb);
+	return SOVIA_POSTED;
+}
+
+const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
+const struct sovia_provider sovia_loop_provider;
+
+static bool complete_one(struct node *node)
+{
+	struct sk_buff *skb;
+
+	if (node->completed == node->posts)
+		return false;
+	skb = node->posted[node->completed++ % RING];
+	node->vi.client->sent(&node->vi, skb);
+	kfree_skb(skb);
+	return true;
+}
+
+static void starve(struct node *node, int delta)
+{
+	node->starved += delta;
+	node->vi.client->starved(&node->vi, delta);
+}
+
+static bool arrive_one(struct node *node, bool starving)
+{
+	struct flying *f;
+
+	if (node->arrived == node->sent_to)
+		return false;
+	f = &node->wire[node->arrived++ % RING];
+	/* The memory of its descriptor cannot be replaced; half of them are always there. */
+	if (starving && node->starved < node->link.lane.credit.own_window)
+		starve(node, 1);
+	node->window = f->window;
+	MUST(!node->vi.client->receive(&node->vi, f->skb, f->has_imm ? &f->imm : NULL));
+	kfree_skb(f->skb);
+	return true;
+}
+
+static bool fire(struct node *node)
+{
+	struct timer_list *timer = &node->link.lane.ack_timer;
+
+	if (!timer_pending(timer))
+		return false;
+	timer->pending = false;
+	timer->function(timer);
+	return true;
+}
+
+/* ---- operations ---- */
+
+static struct node *which(struct input *in)
+{
+	return &nodes[take8(in) & 1];
+}
+
+static void op_arrive(struct input *in)
+{
+	u8 how = take8(in), count = how / 4 % 32 + 1;
+
+	while (count--)
+		arrive_one(&nodes[how & 1], (how & 2) && !count);
+}
+
+static void op_sent(struct input *in)
+{
+	u8 how = take8(in), count = how / 2 % 32 + 1;
+
+	while (count--)
+		complete_one(&nodes[how & 1]);
+}
+
+static void op_send(struct input *in)
+{
+	u8 where = take8(in), how = take8(in);
+	struct end *end = &nodes[where & 1].ends[where / 2 % CONNS];
+	u32 len = how & 1 ? 0 : 1 + (how & 32 ? take16(in) % SOVIA_PAYLOAD_MIN : take8(in)), i;
+	struct sk_buff *skb;
+	u8 *to;
+
+	if (end->fin)
+		return;
+	skb = sovia_msg_alloc(len, GFP_KERNEL);
+	if (!skb)
+		return;
+	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
+		.type = len ? SOVIA_DATA : SOVIA_FIN, .len = len, .prompt = how & 2,
+		.flags = len && (how & 12) == 12 ? SOVIA_F_FIN : 0,
+	};
+	to = skb_put(skb, len);
+	for (i = 0; i < len; i++)
+		to[i] = end->tx_byte + i;
+	atomic_add(len, &end->conn.outq);
+	end->fin = sovia_tx_is_fin(skb);
+	if (sovia_conn_send(&end->conn, skb, how & 16)) {
+		end->tx_byte += len;
+		return;
+	}
+	end->fin = false;
+	atomic_sub(len, &end->conn.outq);
+	kfree_skb(skb);
+}
+
+/* RESET and CONN are left out: a connection that is there has no use for them. */
+static void op_control(struct input *in)
+{
+	u8 where = take8(in), what = take8(in);
+	struct end *end = &nodes[where & 1].ends[where / 2 % CONNS];
+
+	/* Not everything that opens a window is told at once. */
+	end->conn.rx_adv += what / 4;
+	if (what % 4)
+		end->promised = end->conn.rx_adv;
+	if (what % 4 == 1)
+		sovia_conn_urgent(&end->conn, end->marked = what);
+	else if (what % 4)
+		sovia_conn_control(&end->conn, what % 4 == 2 ? SOVIA_WAKEUP : SOVIA_ACCEPT, 0);
+}
+
+static void op_timer(struct input *in)
+{
+	fire(which(in));
+}
+
+static void op_refill(struct input *in)
+{
+	struct node *node = which(in);
+
+	if (node->starved)
+		starve(node, -1);
+}
+
+static void op_provider(struct input *in)
+{
+	struct node *node = which(in);
+
+	node->room = take8(in);
+	node->quiet = take8(in);
+}
+
+static void op_memory(struct input *in)
+{
+	memory_left = take8(in);
+	memory_short = memory_left < 16;
+}
+
+static void op_probe(struct input *in)
+{
+	sovia_lane_probe(&which(in)->link.lane);
+}
+
+static void (* const operations[])(struct input *in) = {
+	op_arrive, op_send, op_sent, op_send, op_control, op_arrive, op_timer, op_refill,
+	op_send, op_provider, op_arrive, op_memory, op_sent, op_send, op_control, op_probe,
+};
+
+/* ---- a life ---- */
+
+static void begin(struct input *in, struct node *node)
+{
+	struct sovia_lane *lane = &node->link.lane;
+	int i, own = node - nodes;
+
+	memset(&node->link, 0, offsetof(struct node, wire));
+	node->arrived = node->sent_to = node->completed = node->posts = 0;
+	node->starved = node->room = node->quiet = 0;
+	node->peer = &nodes[!own];
+	snet[own].mib = &node->mib;
+	node->link.snet = &snet[own];
+	node->link.prov = &sovia_verbs_provider;
+	sovia_lane_init(lane, &node->link);
+	sovia_credit_init(&lane->credit, 1 + take8(in) % 20, take8(in) % 24);
+	lane->own_payload = SOVIA_PAYLOAD_MIN;
+	node->vi = (struct sovia_vi) {
+		.prov = node->link.prov, .client = &sovia_lane_vi_client, .context = lane,
+		.max_frags = 1, .imm = true,
+	};
+	for (i = 0; i < CONNS; i++) {
+		struct end *end = &node->ends[i];
+
+		end->sk.sk_refcnt = 1;
+		sovia_conn_init(&end->conn, &end->sk);
+		end->conn.key.link = &node->link;
+		/* Two of them have the same slot. */
+		end->conn.key.lport = 1 + own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
+		end->conn.key.rport = 1 + !own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
+		end->conn.rx_news = 16;
+	}
+}
+
+/* Both agree about the numbers, which may be about to wrap. */
+static void number(u32 start, struct node *from)
+{
+	struct sovia_credit *tx = &from->link.lane.credit, *rx = &from->peer->link.lane.credit;
+
+	tx->tx_next = tx->tx_una = start;
+	rx->rx_next = rx->rx_acked = start;
+}
+
+static void establish(struct node *node, bool imm)
+{
+	struct sovia_hello hello;
+
+	node->vi.imm = imm;
+	sovia_lane_hello(&node->peer->link.lane, &hello);
+	node->vi.client->established(&node->vi, &hello, sizeof(hello));
+	MUST(node->link.lane.up);
+}
+
+static bool round_of_everything(struct node *node)
+{
+	bool did = false;
+
+	node->room = 0;
+	while (node->starved) {
+		starve(node, -1);
+		did = true;
+	}
+	while (arrive_one(node, false))
+		did = true;
+	while (complete_one(node))
+		did = true;
+	return fire(node) || did;
+}
+
+static void settle(void)
+{
+	int rounds = 0, i;
+	bool did = true;
+
+	memory_short = false;
+	while (did) {
+		did = false;
+		for (i = 0; i < 2; i++)
+			did |= round_of_everything(&nodes[i]);
+		MUST(rounds++ < ROUNDS_MAX);
+	}
+}
+
+static void check_settled(struct node *node)
+{
+	struct sovia_lane *lane = &node->link.lane;
+	int i;
+
+	MUST(!sovia_lane_has_work(lane) && skb_queue_empty(&lane->unacked));
+	MUST(!sovia_credit_flight(&lane->credit));
+	MUST(!sovia_credit_ack_pending(&lane->credit));
+	for (i = 0; i < CONNS; i++) {
+		struct end *end = &node->ends[i];
+
+		MUST(end->sk.sk_refcnt == 1);
+		MUST(!atomic_read(&end->conn.outq) && !atomic_read(&end->conn.inflight));
+		MUST(end->tx_byte == other(end)->rx_byte);
+		MUST(end->fin == other(end)->fin_came && end->fin == end->delivered);
+		MUST(!sovia_before(other(end)->known, end->promised));
+		MUST(other(end)->mark == end->marked);
+		/* Woken whenever it had to wait. */
+		MUST(!end->conn.tx_wanted);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct input in = { data, size };
+	u8 how = take8(&in);
+	int i;
+
+	memory_short = false;
+	for (i = 0; i < 2; i++)
+		begin(&in, &nodes[i]);
+	for (i = 0; i < 2; i++)
+		number((s32)(signed char)take8(&in), &nodes[i]);
+	for (i = 0; i < 2; i++)
+		establish(&nodes[i], how & 1);
+	while (in.left)
+		operations[take8(&in) % ARRAY_SIZE(operations)](&in);
+	settle();
+	for (i = 0; i < 2; i++)
+		check_settled(&nodes[i]);
+	for (i = 0; i < 2; i++)
+		sovia_lane_reset(&nodes[i].link.lane);
+	MUST(!fuzz_skbs);
+	return 0;
+}

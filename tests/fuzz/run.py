@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Builds the fuzzers, gives them what has been found before, and lets them look on.
+
+    tests/fuzz/run.py [--runs N] [--seed N] [--coverage] [FUZZER...]
+    tests/fuzz/run.py --minimize [FUZZER...]
+
+N runs in all are shared out among the fuzzers, each of which uses all processors.
+What they find new stays in .build/fuzz/found, and the next run goes on from there;
+--minimize makes the smallest corpus/FUZZER that reaches as much.  With --coverage
+(Debian's llvm) the lines of kmod/ that all inputs together have reached are counted.
+
+Prints TAP.  The input that broke something is kept, and named.
+"""
+
+import argparse
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, ".build", "fuzz")
+
+# Which part of all runs is whose, in percent, and the longest input.
+FUZZERS = {"wire": (60, 256), "state": (30, 48), "lane": (8, 512), "pair": (2, 512)}
+
+STATUS = re.compile(r"^#(\d+)\s+(?:DONE|INITED|NEW|REDUCE|pulse|RELOAD)\s+cov: (\d+) ft: (\d+)", re.M)
+
+
+class Tap:
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def result(self, passed, name):
+        self.count += 1
+        self.failed += not passed
+        print(f"{'ok' if passed else 'not ok'} {self.count} - {name}", flush=True)
+
+    def say(self, text):
+        for line in text.splitlines():
+            print(f"# {line}", flush=True)
+
+    def end(self):
+        print(f"1..{self.count}")
+        return 1 if self.failed or not self.count else 0
+
+
+def make(*arguments):
+    """None, or what the compiler said."""
+    done = subprocess.run(["make", "-j2", "-C", HERE, f"O={BUILD}", *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    return done.stdout if done.returncode else None
+
+
+def corpus(name):
+    return os.path.join(HERE, "corpus", name)
+
+
+def found(name):
+    path = os.path.join(BUILD, "found", name)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def start(name, arguments):
+    longest = FUZZERS[name][1]
+    return subprocess.Popen([os.path.join(BUILD, name), f"-max_len={longest}", f"-artifact_prefix={BUILD}/{name}-",
+                             *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            cwd=BUILD, text=True, errors="replace")
+
+
+def finish(tap, processes):
+    """Their outputs, and whether all ended well; what went wrong is shown."""
+    outputs, passed = [], True
+    for process in processes:
+        output = process.communicate()[0]
+        outputs.append(output)
+        if process.returncode:
+            passed = False
+            tap.say(f"status {process.returncode}\n" + output[-6000:])
+    return outputs, passed
+
+
+def replay(tap, name):
+    """Each input of the corpus is read and run once; none at all is an error of ours."""
+    files = sorted(glob.glob(os.path.join(corpus(name), "*")))
+    _, passed = finish(tap, [start(name, files)])
+    tap.result(bool(files) and passed, f"{name}: {len(files)} inputs of the corpus")
+    return bool(files) and passed
+
+
+def fuzz(tap, name, runs, seed):
+    begin = time.monotonic()
+    jobs = os.cpu_count() or 1
+    each = -(-runs // jobs)
+    outputs, passed = finish(tap, [
+        start(name, [f"-runs={each}", f"-seed={seed + i}", "-reload=1", found(name), corpus(name)]) for i in range(jobs)])
+    # The last line of each says how far it came.
+    last = [max(STATUS.findall(output), key=lambda m: int(m[0]), default=("0", "0", "0")) for output in outputs]
+    done = sum(int(m[0]) for m in last)
+    seconds = time.monotonic() - begin
+    tap.result(passed and done >= runs, f"{name}: {runs} runs")
+    tap.say(f"{name}: {done} runs in {seconds:.0f} s, {done / seconds:.0f} a second, "
+            f"edges {max(int(m[1]) for m in last)}, features {max(int(m[2]) for m in last)}")
+    return done
+
+
+def minimize(tap, name):
+    """Edges count, not how often they were passed, or there would be hundreds of files."""
+    fresh = corpus(name) + ".new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    os.makedirs(fresh)
+    _, passed = finish(tap, [start(name, ["-set_cover_merge=1", "-use_counters=0", fresh, corpus(name), found(name)])])
+    if passed:
+        # Named inputs are there for what they once broke.
+        for path in glob.glob(os.path.join(corpus(name), "*")):
+            if not re.fullmatch(r"[0-9a-f]{40}", os.path.basename(path)):
+                shutil.copy(path, fresh)
+        shutil.rmtree(corpus(name), ignore_errors=True)
+        os.rename(fresh, corpus(name))
+    sizes = [os.path.getsize(path) for path in glob.glob(os.path.join(corpus(name), "*"))]
+    tap.result(passed, f"{name}: {len(sizes)} inputs, {sum(sizes)} bytes")
+
+
+def coverage(tap, names):
+    """Lines of kmod/ that some input has reached."""
+    where = os.path.join(BUILD, "coverage")
+    errors = make("coverage")
+    if errors:
+        tap.say(errors)
+        tap.result(False, "builds with counters")
+        return
+    profiles = []
+    for name in names:
+        profiles.append(os.path.join(where, name + ".profraw"))
+        inputs = [path for folder in (corpus(name), found(name)) for path in glob.glob(folder + "/*")]
+        listed = os.path.join(where, name + ".inputs")
+        os.makedirs(listed, exist_ok=True)
+        for path in inputs:
+            shutil.copy(path, listed)
+        subprocess.run([os.path.join(where, name), "-runs=0", listed], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, env=dict(os.environ, LLVM_PROFILE_FILE=profiles[-1]))
+    merged = os.path.join(where, "all.profdata")
+    # standin.h is in all of them, compiled for different ends: let that be.
+    subprocess.run(["llvm-profdata", "merge", "-o", merged, *profiles], check=True)
+    objects = [argument for name in names[1:] for argument in ("-object", os.path.join(where, name))]
+    report = subprocess.run(["llvm-cov", "export", "-summary-only", "-format=lcov", "-instr-profile", merged,
+                             os.path.join(where, names[0]), *objects], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    for record in report.split("end_of_record"):
+        source = re.search(r"^SF:.*/(kmod/\S+)$", record, re.M)
+        if source:
+            lines, hit = (int(re.search(rf"^{key}:(\d+)$", record, re.M)[1]) for key in ("LF", "LH"))
+            tap.say(f"{source[1]}: {hit} of {lines} lines")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2000000, metavar="N", help="in all, two million unless given")
+    parser.add_argument("--seed", type=int, default=int(time.time()), metavar="N", help="where chance begins")
+    parser.add_argument("--coverage", action="store_true", help="count the lines reached")
+    parser.add_argument("--minimize", action="store_true", help="renew the corpus")
+    parser.add_argument("names", nargs="*", metavar="FUZZER", help=", ".join(FUZZERS))
+    options = parser.parse_args()
+    names = options.names or list(FUZZERS)
+    if set(names) - set(FUZZERS):
+        parser.error(f"no such fuzzer: {', '.join(sorted(set(names) - set(FUZZERS)))}")
+
+    tap = Tap()
+    errors = make()
+    if errors:
+        tap.say(errors)
+    tap.result(not errors, "the fuzzers build")
+    if errors:
+        return tap.end()
+    if options.minimize:
+        for name in names:
+            minimize(tap, name)
+        return tap.end()
+
+    tap.say(f"--seed {options.seed}")
+    parts = sum(FUZZERS[name][0] for name in names)
+    begin, done = time.monotonic(), 0
+    for name in names:
+        if replay(tap, name):
+            done += fuzz(tap, name, options.runs * FUZZERS[name][0] // parts, options.seed)
+    seconds = time.monotonic() - begin
+    tap.say(f"{done} runs in {seconds:.0f} s, {done / seconds:.0f} a second")
+    if options.coverage:
+        coverage(tap, names)
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

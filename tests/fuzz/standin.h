@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * As much of the kernel as the lanes and the wire format ask for, so that they run
+ * as a program.  Every <linux/...> and <net/...> that kmod/ includes is this file
+ * (see Makefile), but for those of the C library.
+ *
+ * One thread, so locks do nothing but check: taking one twice, or being without
+ * one where the code says it must be held, ends the program.  Memory is malloc's,
+ * each sk_buff and its data for themselves, so that ASan sees every byte.
+ */
+#ifndef FUZZ_STANDIN_H
+#define FUZZ_STANDIN_H
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/in6.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What must be true of the code under test. */
+#define MUST(what) do {								\
+	if (!(what)) {								\
+		fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+		abort();							\
+	}									\
+} while (0)
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+typedef int16_t s16;
+typedef unsigned int gfp_t;
+
+#define GFP_ATOMIC		0
+#define GFP_KERNEL		0
+#define __GFP_NOWARN		0
+
+#define IS_ENABLED(option)	0
+#define BUILD_BUG_ON(what)	_Static_assert(!(what), #what)
+#define EXPORT_SYMBOL_GPL(name)
+#define module_param(...)
+#define MODULE_PARM_DESC(...)
+
+#define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, value)	(*(volatile __typeof__(x) *)&(x) = (value))
+#define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
+#define smp_load_acquire(p)	READ_ONCE(*(p))
+#define likely(x)		(x)
+#define unlikely(x)		(x)
+
+#define min_t(type, a, b) ({ type a_ = (a), b_ = (b); a_ < b_ ? a_ : b_; })
+#define max_t(type, a, b) ({ type a_ = (a), b_ = (b); a_ > b_ ? a_ : b_; })
+#define min(a, b)		min_t(__typeof__(a), a, b)
+#define max(a, b)		max_t(__typeof__(a), a, b)
+#define clamp_t(type, x, lo, hi) min_t(type, max_t(type, x, lo), hi)
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define BIT(n)			(1UL << (n))
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+#define from_timer(var, p, member) container_of(p, __typeof__(*(var)), member)
+
+#define cpu_to_be16(x)		htobe16(x)
+#define cpu_to_be32(x)		htobe32(x)
+#define cpu_to_be64(x)		htobe64(x)
+#define be16_to_cpu(x)		be16toh(x)
+#define be32_to_cpu(x)		be32toh(x)
+#define be64_to_cpu(x)		be64toh(x)
+
+/* Formats are the kernel's own, so nothing is printed; arguments are looked at. */
+static inline void fuzz_print(const char *format, ...)
+{
+	(void)format;
+}
+
+#define pr_warn_ratelimited	fuzz_print
+#define pr_notice_ratelimited	fuzz_print
+#define pr_info_ratelimited	fuzz_print
+
+/* Any mixture does; nothing here depends on which one. */
+static inline u32 jhash_2words(u32 a, u32 b, u32 c)
+{
+	return (a * 0x9e3779b1u ^ b) * 0x85ebca6bu ^ c;
+}
+
+static inline u32 reciprocal_scale(u32 value, u32 end)
+{
+	return (u64)value * end >> 32;
+}
+
+/* ---- atomics and references ---- */
+
+typedef struct { int counter; } atomic_t;
+typedef struct { s64 counter; } atomic64_t;
+typedef struct { int refs; } refcount_t;
+
+static inline int atomic_read(const atomic_t *v) { return v->counter; }
+static inline void atomic_set(atomic_t *v, int n) { v->counter = n; }
+static inline void atomic_add(int n, atomic_t *v) { v->counter += n; }
+static inline void atomic_sub(int n, atomic_t *v) { v->counter -= n; }
+static inline void atomic_inc(atomic_t *v) { v->counter++; }
+static inline void atomic_dec(atomic_t *v) { v->counter--; }
+static inline void atomic64_add(s64 n, atomic64_t *v) { v->counter += n; }
+
+struct kref { refcount_t refcount; };
+struct rcu_head { char none; };
+
+/* ---- locks ---- */
+
+typedef struct { bool held; } spinlock_t;
+struct mutex { bool held; };
+
+static inline void spin_lock_init(spinlock_t *lock) { lock->held = false; }
+
+static inline void spin_lock(spinlock_t *lock)
+{
+	MUST(!lock->held);
+	lock->held = true;
+}
+
+static inline void spin_unlock(spinlock_t *lock)
+{
+	MUST(lock->held);
+	lock->held = false;
+}
+
+#define spin_lock_bh		spin_lock
+#define spin_unlock_bh		spin_unlock
+#define lockdep_assert_held(l)	MUST((l)->held)
+
+/* ---- time ---- */
+
+struct timer_list {
+	bool	pending;
+	void	(*function)(struct timer_list *timer);
+};
+
+static unsigned long jiffies __attribute__((unused));
+
+#define msecs_to_jiffies(ms)	((unsigned long)(ms) / 4)
+
+static inline void timer_setup(struct timer_list *timer, void (*function)(struct timer_list *),
+			       unsigned int flags)
+{
+	(void)flags;
+	timer->pending = false;
+	timer->function = function;
+}
+
+static inline bool timer_pending(const struct timer_list *timer) { return timer->pending; }
+
+static inline void mod_timer(struct timer_list *timer, unsigned long when)
+{
+	(void)when;
+	timer->pending = true;
+}
+
+static inline void del_timer_sync(struct timer_list *timer) { timer->pending = false; }
+
+/* ---- lists ---- */
+
+struct list_head { struct list_head *next, *prev; };
+struct hlist_node { struct hlist_node *next, **pprev; };
+struct hlist_head { struct hlist_node *first; };
+struct rhash_head { char none; };
+struct rhashtable { char none; };
+
+#define DECLARE_HASHTABLE(name, bits)	struct hlist_head name[1 << (bits)]
+#define LIST_HEAD(name)			struct list_head name = { &name, &name }
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list) { return list->next == list; }
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	entry->next = list;
+	entry->prev = list->prev;
+	entry->prev->next = entry;
+	list->prev = entry;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	INIT_LIST_HEAD(entry);
+}
+
+static inline void list_move_tail(struct list_head *entry, struct list_head *list)
+{
+	list_del_init(entry);
+	list_add_tail(entry, list);
+}
+
+/* Puts all of @from in front of @to, or behind it. */
+static inline void list_splice_init(struct list_head *from, struct list_head *to)
+{
+	struct list_head *first = from->next, *last = from->prev;
+
+	if (list_empty(from))
+		return;
+	last->next = to->next;
+	to->next->prev = last;
+	first->prev = to;
+	to->next = first;
+	INIT_LIST_HEAD(from);
+}
+
+static inline void list_splice_tail_init(struct list_head *from, struct list_head *to)
+{
+	list_splice_init(from, to->prev);
+}
+
+#define list_entry(p, type, member)	container_of(p, type, member)
+#define list_first_entry_or_null(list, type, member) \
+	(list_empty(list) ? NULL : list_entry((list)->next, type, member))
+#define list_for_each_entry(p, list, member)					\
+	for (p = list_entry((list)->next, __typeof__(*p), member);		\
+	     &p->member != (list); p = list_entry(p->member.next, __typeof__(*p), member))
+#define list_for_each_entry_safe(p, n, list, member)				\
+	for (p = list_entry((list)->next, __typeof__(*p), member),		\
+	     n = list_entry(p->member.next, __typeof__(*p), member);		\
+	     &p->member != (list);						\
+	     p = n, n = list_entry(n->member.next, __typeof__(*n), member))
+
+/* ---- sockets: nothing but what a lane sees of them ---- */
+
+struct sock {
+	int		sk_refcnt;
+	volatile u8	sk_state;
+	bool		owned;
+};
+
+static inline void sock_hold(struct sock *sk)
+{
+	MUST(sk->sk_refcnt > 0);
+	sk->sk_refcnt++;
+}
+
+static inline void sock_put(struct sock *sk)
+{
+	MUST(sk->sk_refcnt > 1);	/* the harness has one itself */
+	sk->sk_refcnt--;
+}
+
+static inline void sock_owned_by_me(const struct sock *sk) { MUST(sk->owned); }
+
+/* include/net/tcp_states.h */
+enum {
+	TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2,
+	TCP_TIME_WAIT, TCP_CLOSE, TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN, TCP_CLOSING,
+	TCP_NEW_SYN_RECV, TCP_MAX_STATES
+};
+
+/* ---- sk_buffs: linear ones ---- */
+
+struct sk_buff {
+	struct list_head	list;
+	int			users;
+	unsigned int		len;
+	u8			*head, *data, *end;
+	char			cb[48] __attribute__((aligned(8)));
+};
+
+struct sk_buff_head {
+	struct list_head	list;
+	u32			qlen;
+};
+
+#define MAX_SKB_FRAGS		17
+
+extern int fuzz_skbs;		/* that live */
+bool fuzz_no_memory(void);	/* the harness decides */
+
+static inline struct sk_buff *alloc_skb(unsigned int size, gfp_t gfp)
+{
+	struct sk_buff *skb;
+
+	(void)gfp;
+	if (fuzz_no_memory())
+		return NULL;
+	skb = malloc(sizeof(*skb));
+	MUST(skb);
+	/* What nobody has written is not zero. */
+	memset(skb->cb, 0xa5, sizeof(skb->cb));
+	INIT_LIST_HEAD(&skb->list);
+	skb->users = 1;
+	skb->len = 0;
+	skb->head = malloc(size);
+	skb->data = skb->head;
+	skb->end = skb->head + size;
+	fuzz_skbs++;
+	return skb;
+}
+
+static inline struct sk_buff *skb_get(struct sk_buff *skb)
+{
+	MUST(skb->users > 0);
+	skb->users++;
+	return skb;
+}
+
+static inline void kfree_skb(struct sk_buff *skb)
+{
+	if (!skb)
+		return;
+	MUST(skb->users > 0);
+	if (--skb->users)
+		return;
+	MUST(list_empty(&skb->list));
+	free(skb->head);
+	free(skb);
+	fuzz_skbs--;
+}
+
+static inline void skb_reserve(struct sk_buff *skb, unsigned int len)
+{
+	MUST(!skb->len && skb->data + len <= skb->end);
+	skb->data += len;
+}
+
+static inline void *skb_put(struct sk_buff *skb, unsigned int len)
+{
+	u8 *tail = skb->data + skb->len;
+
+	MUST(len <= (size_t)(skb->end - tail));
+	skb->len += len;
+	return tail;
+}
+
+static inline void *skb_push(struct sk_buff *skb, unsigned int len)
+{
+	MUST(len <= (size_t)(skb->data - skb->head));
+	skb->len += len;
+	return skb->data -= len;
+}
+
+static inline void *__skb_pull(struct sk_buff *skb, unsigned int len)
+{
+	MUST(len <= skb->len);
+	skb->len -= len;
+	return skb->data += len;
+}
+
+static inline void *skb_header_pointer(const struct sk_buff *skb, int off, int len, void *buffer)
+{
+	(void)buffer;
+	return off + len <= (int)skb->len ? skb->data + off : NULL;
+}
+
+static inline void __skb_queue_head_init(struct sk_buff_head *queue)
+{
+	INIT_LIST_HEAD(&queue->list);
+	queue->qlen = 0;
+}
+
+static inline u32 skb_queue_len(const struct sk_buff_head *queue) { return queue->qlen; }
+static inline bool skb_queue_empty(const struct sk_buff_head *queue) { return !queue->qlen; }
+
+static inline struct sk_buff *skb_peek(const struct sk_buff_head *queue)
+{
+	return list_first_entry_or_null(&queue->list, struct sk_buff, list);
+}
+
+static inline void __skb_queue_tail(struct sk_buff_head *queue, struct sk_buff *skb)
+{
+	MUST(list_empty(&skb->list));
+	list_add_tail(&skb->list, &queue->list);
+	queue->qlen++;
+}
+
+static inline void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *queue)
+{
+	MUST(queue->qlen && !list_empty(&skb->list));
+	list_del_init(&skb->list);
+	queue->qlen--;
+}
+
+static inline struct sk_buff *__skb_dequeue(struct sk_buff_head *queue)
+{
+	struct sk_buff *skb = skb_peek(queue);
+
+	if (skb)
+		__skb_unlink(skb, queue);
+	return skb;
+}
+
+#define skb_queue_walk(queue, skb)	list_for_each_entry(skb, &(queue)->list, list)
+
+static inline void skb_queue_splice_init(struct sk_buff_head *from, struct sk_buff_head *to)
+{
+	to->qlen += from->qlen;
+	list_splice_init(&from->list, &to->list);
+	from->qlen = 0;
+}
+
+static inline void skb_queue_splice_tail_init(struct sk_buff_head *from, struct sk_buff_head *to)
+{
+	to->qlen += from->qlen;
+	list_splice_tail_init(&from->list, &to->list);
+	from->qlen = 0;
+}
+
+/* ---- the rest has a name and no more ---- */
+
+struct kthread_work { char none; };
+struct kthread_delayed_work { char none; };
+struct net;
+struct net_device;
+
+#define DEFINE_SNMP_STAT(type, name)	type *name
+#define SNMP_ADD_STATS(mib, field, n)	((mib)->mibs[field] += (n))
+#define SNMP_INC_STATS(mib, field)	SNMP_ADD_STATS(mib, field, 1)
+
+#endif /* FUZZ_STANDIN_H */
