@@ -3,6 +3,7 @@
  * KUnit suite of a hostile peer: what may not arrive, given to the bottom half of
  * a live connection of the loop provider; included by lane_rx.c.
  */
+#include <linux/prandom.h>
 #include <net/ip.h>
 #include "../connd.h"
 #include "../sock.h"
@@ -142,6 +143,24 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	return skb;
 }
 
+/* Let everything under way arrive, so that the numbers stand still. */
+static void hostile_settle(struct sovia_lane *lane)
+{
+	while (!lane->dead && (sovia_credit_flight(&lane->credit) ||
+			       sovia_credit_ack_pending(&lane->credit)))
+		msleep(20);
+}
+
+/* As the provider's bottom half does; what it asks of the connection thread is done then. */
+static void hostile_deliver(struct sovia_lane *lane, struct sk_buff *skb, const u32 *imm)
+{
+	local_bh_disable();
+	if (!lane_receive(lane->vi, skb, imm))
+		kfree_skb(skb);
+	local_bh_enable();
+	sovia_connd_flush();
+}
+
 static void hostile_peer(struct kunit *test)
 {
 	const struct hostile_case *c = test->param_value;
@@ -156,18 +175,11 @@ static void hostile_peer(struct kunit *test)
 	test_connected(test, &a, &b);
 	conn = &sovia_sk(b->sk)->conn;
 	lane = &conn->key.link->lane;
-	/* Let everything under way arrive, so that the numbers stand still. */
-	while (sovia_credit_flight(&lane->credit) || sovia_credit_ack_pending(&lane->credit))
-		msleep(20);
+	hostile_settle(lane);
 
 	before = snmp_fold_field(snet->mib, c->counter);
 	skb = hostile_message(test, c, conn, &imm);
-	local_bh_disable();
-	if (!lane_receive(lane->vi, skb, c->compact ? &imm : NULL))
-		kfree_skb(skb);
-	local_bh_enable();
-	/* What it asks of the connection thread is done after this. */
-	sovia_connd_flush();
+	hostile_deliver(lane, skb, c->compact ? &imm : NULL);
 	KUNIT_EXPECT_GT(test, snmp_fold_field(snet->mib, c->counter), before);
 	KUNIT_EXPECT_EQ(test, lane->dead, c->harm == LANE);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state,
@@ -182,8 +194,135 @@ static void hostile_peer(struct kunit *test)
 	sock_release(d);
 }
 
+/* ---- any messages: to find what the table above does not have ---- */
+
+#define HOSTILE_ROUNDS		24	/* connections */
+#define HOSTILE_MESSAGES	12	/* to each of them */
+
+/* About as far as anything goes, forwards or backwards. */
+static u32 hostile_near(struct rnd_state *rnd, u32 right)
+{
+	u32 how = prandom_u32_state(rnd);
+
+	if (how % 16 == 0)
+		return prandom_u32_state(rnd);
+	return how % 2 ? right : right + how / 16 % 4096 - 512;
+}
+
+/* A message that the lane must take, as a peer could send it that has gone mad. */
+static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
+				   struct sovia_conn *conn, u32 *imm, bool *compact)
+{
+	static const u8 types[] = {
+		SOVIA_DATA, SOVIA_DATA, SOVIA_DATA, SOVIA_WAKEUP, SOVIA_FIN, SOVIA_CONN,
+		SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_RESET, SOVIA_URGENT, SOVIA_URGENT,
+	};
+	struct sovia_lane *lane = &conn->key.link->lane;
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sovia_msg msg = {
+		.type = types[prandom_u32_state(rnd) % ARRAY_SIZE(types)],
+		.flags = prandom_u32_state(rnd) & prandom_u32_state(rnd) &
+			 prandom_u32_state(rnd),
+		.seq = lane->credit.rx_next,
+		.ack = lane->credit.tx_next,
+		.sport = conn->key.rport,
+		.dport = conn->key.lport,
+		.window = hostile_near(rnd, ss->snd_lim),
+		.code = prandom_u32_state(rnd) % (SOVIA_CODE_COUNT + 1),
+	};
+	struct sk_buff *skb;
+
+	if (msg.type == SOVIA_DATA)
+		msg.len = 1 + prandom_u32_state(rnd) % (prandom_u32_state(rnd) % 2 ? 16 : 6000);
+	if (msg.type == SOVIA_CONN)
+		msg.len = sizeof(struct sovia_conn_body);
+	if (prandom_u32_state(rnd) % 16 == 0)
+		msg.dport = 9;
+	msg.ref = hostile_near(rnd, msg.type == SOVIA_URGENT ? ss->rcv_nxt : conn->conn_seq);
+	*compact = msg.type == SOVIA_DATA && prandom_u32_state(rnd) % 2 &&
+		   sovia_slots_has(&lane->rx_slots, msg.sport, msg.dport);
+	*imm = sovia_imm_build(&msg);
+	/* The lane is its own peer: it has sent this, too. */
+	lane->credit.tx_next++;
+	skb = alloc_skb(sizeof(struct sovia_hdr) + msg.len, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	if (!*compact)
+		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+	skb_put_zero(skb, msg.len);
+	/* CONN from here to here: a listener that may be there, or the same ports again. */
+	if (msg.type == SOVIA_CONN) {
+		memcpy(skb_tail_pointer(skb) - 32, &lane->link->pair.remote, 16);
+		memcpy(skb_tail_pointer(skb) - 16, &lane->link->pair.local, 16);
+	}
+	return skb;
+}
+
+/* What the program does meanwhile. */
+static void hostile_program(struct rnd_state *rnd, struct socket *sock)
+{
+	static const int flags[] = { 0, 0, MSG_PEEK, MSG_OOB, MSG_TRUNC, MSG_OOB | MSG_PEEK };
+	char buf[256];
+	struct kvec iov = { .iov_base = buf, .iov_len = 1 + prandom_u32_state(rnd) % 255 };
+	struct msghdr msg = { };
+	u32 what = prandom_u32_state(rnd) % 12;
+
+	if (what < ARRAY_SIZE(flags))
+		kernel_recvmsg(sock, &msg, &iov, 1, iov.iov_len, flags[what] | MSG_DONTWAIT);
+	else if (what == 6)
+		sock_set_flag(sock->sk, SOCK_URGINLINE);
+	else if (what == 7)
+		kernel_sock_shutdown(sock, SHUT_WR);
+	else if (what == 8)
+		kernel_sendmsg(sock, &msg, &iov, 1, iov.iov_len);
+}
+
+/* The receive queue holds what has come and has not been read. */
+static void hostile_check(struct kunit *test, struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sk_buff *skb;
+	u32 bytes = 0;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	skb_queue_walk(&sk->sk_receive_queue, skb)
+		bytes += skb->len - SOVIA_RX_CB(skb)->off;
+	KUNIT_EXPECT_EQ(test, bytes, ss->rcv_nxt - ss->copied);
+	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rx_adv, ss->rcv_nxt));
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	KUNIT_EXPECT_STRNEQ(test, sovia_state_name(sk->sk_state), "?");
+}
+
+static void hostile_random(struct kunit *test)
+{
+	u32 seed = get_random_u32(), imm;
+	struct sovia_lane *lane;
+	struct socket *a, *b;
+	struct rnd_state rnd;
+	struct sk_buff *skb;
+	bool compact;
+	int i, n;
+
+	kunit_info(test, "seed %u\n", seed);
+	prandom_seed_state(&rnd, seed);
+	for (i = 0; i < HOSTILE_ROUNDS; i++) {
+		test_connected(test, &a, &b);
+		lane = &sovia_sk(b->sk)->conn.key.link->lane;
+		for (n = 0; n < HOSTILE_MESSAGES && b->sk->sk_state != TCP_CLOSE; n++) {
+			hostile_settle(lane);
+			skb = hostile_any(test, &rnd, &sovia_sk(b->sk)->conn, &imm, &compact);
+			hostile_deliver(lane, skb, compact ? &imm : NULL);
+			KUNIT_ASSERT_FALSE(test, lane->dead);
+			hostile_check(test, b->sk);
+			hostile_program(&rnd, b);
+		}
+		sock_release(a);
+		sock_release(b);
+	}
+}
+
 static struct kunit_case hostile_test_cases[] = {
 	KUNIT_CASE_PARAM(hostile_peer, hostile_gen_params),
+	KUNIT_CASE(hostile_random),
 	{}
 };
 
