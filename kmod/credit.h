@@ -10,8 +10,11 @@
  * side never has more under way than it takes itself, so at most w ACKs can be
  * under way to it.  A lane therefore keeps 2w receive
  * descriptors posted (the paper's w + w/t holds only when acknowledgments are
- * counted, and ours are also sent when a lane falls idle or the peer asks), and
- * one more for the descriptor that is in the bottom half's hands.
+ * counted, and ours are also sent when a lane falls idle or the peer asks), one
+ * more for the descriptor that is in the bottom half's hands, and one that may be
+ * starved although its message has been acknowledged: the bottom half acknowledges
+ * before it posts again.  Those that starve after it are held back.
+ * (Documentation/models/lane.pml)
  */
 #ifndef _SOVIA_CREDIT_H
 #define _SOVIA_CREDIT_H

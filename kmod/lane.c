@@ -66,8 +66,8 @@ void sovia_lane_fail(struct sovia_lane *lane, int err)
  */
 void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr)
 {
-	/* See credit.h for why it is 2w + 1. */
-	attr->recv_depth = 2 * lane->credit.own_window + 1;
+	/* See credit.h for why it is 2w + 2. */
+	attr->recv_depth = 2 * lane->credit.own_window + 2;
 	attr->send_depth = 2 * lane->credit.own_window + 1;
 	attr->msg_size = sizeof(struct sovia_hdr) + lane->own_payload;
 }

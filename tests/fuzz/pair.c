@@ -5,8 +5,8 @@
  * complain; the input decides what is sent, when messages arrive, when completions
  * and timers come, what memory fails and when the provider has no room.
  *
- * Streams arrive whole and in order, receive descriptors suffice (Documentation/
- * protocol.rst: 2w + 1), windows are told as promised, and in the end, when all has
+ * Streams arrive whole and in order, receive descriptors suffice (2w + 1 here, where
+ * one is posted again at once; see credit.h), windows are told as promised, and in the end, when all has
  * arrived that is on its way, nothing waits for anything any more.
  *
  * The input begins with the sizes and numbers of both; operations follow, see
