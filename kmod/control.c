@@ -182,7 +182,8 @@ static void fin_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	ok = ss->rx_open && !ss->rx_fin;
-	ss->rx_fin = true;
+	/* Before ACCEPT, it ends an earlier connection on these ports. */
+	ss->rx_fin |= ss->rx_open;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (ok)
 		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);

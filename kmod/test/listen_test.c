@@ -93,9 +93,41 @@ static void listen_pending_closed(struct kunit *test)
 	sock_release(listener);
 }
 
+/* A message for the last connection on the same ports, which the peer ends only now. */
+static void listen_test_late(struct socket *sock, u8 type)
+{
+	struct sovia_msg msg = { .type = type };
+
+	local_bh_disable();
+	sovia_sock_client.control(&sovia_sk(sock->sk)->conn, &msg);
+	local_bh_enable();
+}
+
+/* Its FIN does not end the stream of the one that is being set up. */
+static void listen_late_fin(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 1);
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	struct socket *sock;
+
+	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
+	sock = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	listen_test_late(sock, SOVIA_FIN);
+	release_sock(listener->sk);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_ESTABLISHED));
+	KUNIT_EXPECT_FALSE(test, sovia_sk(sock->sk)->rx_fin);
+	/* Its own one does. */
+	listen_test_late(sock, SOVIA_FIN);
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE_WAIT);
+	sock_release(sock);
+	sock_release(listener);
+}
+
 static struct kunit_case listen_test_cases[] = {
 	KUNIT_CASE(listen_pending),
 	KUNIT_CASE(listen_pending_closed),
+	KUNIT_CASE(listen_late_fin),
 	{}
 };
 
