@@ -66,9 +66,6 @@ static void on_delivered(struct sock *sk, u32 unused)
 
 static void on_reset(struct sock *sk, u32 code)
 {
-	/* In SYN_SENT it speaks of an earlier connection: ours gets REFUSE. */
-	if (sk->sk_state == TCP_SYN_SENT)
-		return;
 	/* Nobody has reset it, its peer has closed and uses the ports again. */
 	if (code == SOVIA_CODE_NONE && sovia_sk(sk)->peer_gone &&
 	    sovia_step(sk, SOVIA_EV_LEAVE))
@@ -216,7 +213,12 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 		fin_message(conn, msg);
 		break;
 	case SOVIA_RESET:
-		sovia_defer(sk, SOVIA_DEFER_RESET, msg->code);
+		/*
+		 * Before ACCEPT it speaks of an earlier connection: ours gets REFUSE.
+		 * To be decided now, as both may wait for the socket's owner.
+		 */
+		if (READ_ONCE(conn_sovia(conn)->rx_open))
+			sovia_defer(sk, SOVIA_DEFER_RESET, msg->code);
 		break;
 	}
 }

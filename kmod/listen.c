@@ -97,7 +97,9 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 
 	if (!old)
 		return;
-	sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
+	/* One that is being set up from here is not meant. */
+	if (READ_ONCE(conn_sovia(old)->rx_open))
+		sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
 	sock_put(old->sk);
 }
 

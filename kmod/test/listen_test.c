@@ -124,10 +124,34 @@ static void listen_late_fin(struct kunit *test)
 	sock_release(listener);
 }
 
+/* Its RESET does not end the one that is being set up, whoever owns the socket. */
+static void listen_late_reset(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 1);
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	struct socket *sock;
+
+	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
+	sock = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	lock_sock(sock->sk);
+	listen_test_late(sock, SOVIA_RESET);
+	release_sock(listener->sk);
+	/* ACCEPT has come, and waits for us as well. */
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(sovia_sk(sock->sk)->rx_open)));
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
+	release_sock(sock->sk);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state != TCP_SYN_SENT));
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_ESTABLISHED);
+	sock_release(sock);
+	sock_release(listener);
+}
+
 static struct kunit_case listen_test_cases[] = {
 	KUNIT_CASE(listen_pending),
 	KUNIT_CASE(listen_pending_closed),
 	KUNIT_CASE(listen_late_fin),
+	KUNIT_CASE(listen_late_reset),
 	{}
 };
 
