@@ -121,15 +121,37 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	return room;
 }
 
+/*
+ * Control messages that wait are not to be sent any more.  The reference may be the
+ * last one: sockets are freed after a grace period only.
+ */
+static void conn_drop_control(struct sovia_conn *conn)
+{
+	if (!conn->ctl)
+		return;
+	conn->ctl = 0;
+	list_del_init(&conn->ctl_node);
+	sock_put(conn->sk);
+}
+
 static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane, u8 type)
 {
 	lockdep_assert_held(&lane->lock);
+	if (type == SOVIA_RESET && (conn->ctl & SOVIA_CTL(SOVIA_CONN))) {
+		/*
+		 * The peer has not heard of it, but perhaps of one before on the
+		 * same ports.
+		 */
+		conn_drop_control(conn);
+		return;
+	}
 	if (!conn->ctl) {
 		sock_hold(conn->sk);
 		list_add_tail(&conn->ctl_node, &lane->ctl);
 	}
+	/* A client that waits for ACCEPT listens to no RESET. */
 	if (type == SOVIA_RESET)
-		conn->ctl = 0;
+		conn->ctl &= SOVIA_CTL(SOVIA_ACCEPT);
 	conn->ctl |= SOVIA_CTL(type);
 	sovia_lane_pump(lane);
 }
@@ -137,8 +159,8 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
- * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces all
- *	others that wait.
+ * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces what waits,
+ *	but for ACCEPT; with CONN it is not sent, either.
  * @code: for RESET
  *
  * Needs no memory now, so it cannot fail.
@@ -203,30 +225,28 @@ void sovia_conn_purge(struct sovia_conn *conn)
 
 /**
  * sovia_conn_leave() - the socket is about to use another link
- * @conn: ended, its last RESET perhaps still waiting
+ * @conn: ended, its last RESET perhaps still waiting, and ACCEPT before that
  *
  * Context: socket lock held, process or softirq.
  */
 void sovia_conn_leave(struct sovia_conn *conn)
 {
 	struct sovia_lane *lane;
-	bool waiting, reset;
+	unsigned long ctl;
 
 	if (!conn->key.link)
 		return;
 	sovia_conn_purge(conn);
 	lane = conn_lane(conn);
 	spin_lock_bh(&lane->lock);
-	waiting = conn->ctl;
-	reset = conn->ctl & SOVIA_CTL(SOVIA_RESET);
-	conn->ctl = 0;
-	if (waiting)
-		list_del_init(&conn->ctl_node);
+	ctl = conn->ctl;
+	conn_drop_control(conn);
 	conn->tx_wanted = false;
 	spin_unlock_bh(&lane->lock);
-	if (reset)
+	if (ctl & SOVIA_CTL(SOVIA_ACCEPT))
+		sovia_lane_send_loose(lane, SOVIA_ACCEPT, conn->key.lport, conn->key.rport,
+				      conn->ref, 0);
+	if (ctl & SOVIA_CTL(SOVIA_RESET))
 		sovia_lane_send_loose(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
 				      conn->code);
-	if (waiting)
-		sock_put(conn->sk);
 }

@@ -162,7 +162,8 @@ struct sovia_tx_cb {
  * @credit: sequence numbers and credits
  * @ctl: connections with control messages waiting
  * @ready: connections with stream messages waiting, served in turn
- * @loose: messages without a connection (REFUSE, RESET, PROBE), sent first
+ * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
+ *	say), sent first
  * @held: a message that the provider had no room for; goes first
  * @unacked: messages sent and not acknowledged, in order of their numbers
  * @ack_timer: sends what is unacknowledged when the lane falls idle, and

@@ -147,11 +147,73 @@ static void listen_late_reset(struct kunit *test)
 	sock_release(listener);
 }
 
+/* How many messages the lane of @sock may have under way; it has nothing to wait for. */
+static void listen_test_credit(struct socket *sock, u32 window)
+{
+	struct sovia_lane *lane = &sovia_sk(sock->sk)->conn.key.link->lane;
+
+	spin_lock_bh(&lane->lock);
+	lane->credit.window = window;
+	spin_unlock_bh(&lane->lock);
+	/* Goes, and with it what waits. */
+	if (window)
+		sovia_lane_probe(lane);
+}
+
+/* An ACCEPT that waits for credit goes before the RESET of what it announces. */
+static void listen_reset_after_accept(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 1);
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	struct socket *sock, *child;
+	u32 window;
+
+	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
+	sock = listen_test_connect(test, listener);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	window = sovia_sk(sock->sk)->conn.key.link->lane.credit.window;
+	listen_test_credit(sock, 0);
+	release_sock(listener->sk);
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &child, O_NONBLOCK), 0);
+	sock_no_linger(child->sk);
+	sock_release(child);
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
+	listen_test_credit(sock, window);
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_CLOSE));
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ECONNRESET);
+	sock_release(sock);
+	sock_release(listener);
+}
+
+/* A CONN that waits for credit does not become a RESET when it is given up. */
+static void listen_conn_given_up(struct kunit *test)
+{
+	struct socket *listener = listen_test_listener(test, 1);
+	struct socket *a, *b, *sock;
+	struct sovia_lane *lane;
+	u32 window;
+
+	test_connected(test, &a, &b);
+	lane = &sovia_sk(a->sk)->conn.key.link->lane;
+	window = lane->credit.window;
+	listen_test_credit(a, 0);
+	sock = listen_test_connect(test, listener);
+	KUNIT_EXPECT_FALSE(test, list_empty(&lane->ctl));
+	sock_release(sock);
+	KUNIT_EXPECT_TRUE(test, list_empty(&lane->ctl));
+	listen_test_credit(a, window);
+	sock_release(a);
+	sock_release(b);
+	sock_release(listener);
+}
+
 static struct kunit_case listen_test_cases[] = {
 	KUNIT_CASE(listen_pending),
 	KUNIT_CASE(listen_pending_closed),
 	KUNIT_CASE(listen_late_fin),
 	KUNIT_CASE(listen_late_reset),
+	KUNIT_CASE(listen_reset_after_accept),
+	KUNIT_CASE(listen_conn_given_up),
 	{}
 };
 
