@@ -24,6 +24,7 @@
 #include "compat/splice.h"
 #include "connd.h"
 #include "debugfs.h"
+#include "fault.h"
 #include "sock.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
@@ -395,6 +396,7 @@ static int __init sovia_init(void)
 	if (err)
 		return err;
 	sovia_debugfs_init();
+	sovia_fault_init();
 	err = sovia_verbs_init();
 	if (err)
 		goto undo_proto;

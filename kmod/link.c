@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include "connd.h"
+#include "fault.h"
 #include "link.h"
 
 /* How long the higher address waits for the lower one's request. */
@@ -359,8 +360,8 @@ static void link_connect(struct sovia_link *link)
 	sovia_lane_prepare(&link->lane);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
-	link_set_vi(link, link->prov->connect(link->snet->net, &link->pair, &attr, &hello,
-					      &sovia_lane_vi_client, &link->lane));
+	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
+					      &hello, &sovia_lane_vi_client, &link->lane));
 }
 
 static void link_accept(struct sovia_link *link, struct sovia_vi_request *req)
@@ -371,8 +372,8 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req)
 	sovia_lane_prepare(&link->lane);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
-	link_set_vi(link, req->prov->accept(req, &attr, &hello,
-					    &sovia_lane_vi_client, &link->lane));
+	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
+					     &sovia_lane_vi_client, &link->lane));
 }
 
 static void link_up(struct sovia_link *link)

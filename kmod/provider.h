@@ -74,8 +74,8 @@ struct sovia_vi_request {
  *	context but hard interrupt; at most once.
  * @receive: a message arrived, skb->len bytes at skb->data.  @imm: what came
  *	beside it, or NULL; only if the VI's @imm says so.
- *	Softirq, one at a time for each VI, in order.  May be called before
- *	@established returns or is called (lost RTU).  Returns true if it took
+ *	Softirq, one at a time for each VI, in order, and not before @established
+ *	has returned: what comes earlier (lost RTU) waits.  Returns true if it took
  *	the sk_buff (then it is the client's, and the provider must have
  *	detached unused pages from it), false if it has been copied and the
  *	provider may post it again.  Payloads above SOVIA_COPYBREAK are always

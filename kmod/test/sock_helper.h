@@ -5,6 +5,7 @@
 
 #include <kunit/test.h>
 #include <linux/net.h>
+#include <net/inet_sock.h>
 
 int sovia_family_number(void);
 
@@ -26,21 +27,55 @@ static inline int test_bind(struct socket *sock, __be32 addr, u16 port)
 	return kernel_bind(sock, (struct sockaddr *)&sin, sizeof(sin));
 }
 
+/* A listener at that address. */
+static inline struct socket *test_listener(struct kunit *test, __be32 addr, int backlog)
+{
+	struct socket *listener = test_socket(test);
+
+	KUNIT_ASSERT_EQ(test, test_bind(listener, addr, 0), 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(listener, backlog), 0);
+	return listener;
+}
+
+static inline int test_connect(struct socket *sock, struct socket *listener, int flags)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = inet_sk(listener->sk)->inet_rcv_saddr,
+		.sin_port = htons(inet_sk(listener->sk)->inet_num),
+	};
+
+	return kernel_connect(sock, (struct sockaddr *)&sin, sizeof(sin), flags);
+}
+
 /* Two connected sockets over the loop provider. */
 static inline void test_connected(struct kunit *test, struct socket **a, struct socket **b)
 {
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	struct socket *listener = test_socket(test);
+	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);
 
-	KUNIT_ASSERT_EQ(test, test_bind(listener, sin.sin_addr.s_addr, 0), 0);
-	KUNIT_ASSERT_EQ(test, kernel_listen(listener, 1), 0);
-	sin.sin_port = htons(inet_sk(listener->sk)->inet_num);
 	*a = test_socket(test);
-	KUNIT_ASSERT_EQ(test, kernel_connect(*a, (struct sockaddr *)&sin, sizeof(sin), 0), 0);
+	KUNIT_ASSERT_EQ(test, test_connect(*a, listener, 0), 0);
 	KUNIT_ASSERT_EQ(test, kernel_accept(listener, b, 0), 0);
 	sock_release(listener);
+}
+
+/*
+ * The same with two addresses, so that each end has a link and a VI of its own.
+ * Returns connect()'s answer.
+ */
+static inline int test_connected_far(struct kunit *test, struct socket **a, struct socket **b)
+{
+	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK + 1), 1);
+	int err;
+
+	*a = test_socket(test);
+	KUNIT_ASSERT_EQ(test, test_bind(*a, htonl(INADDR_LOOPBACK), 0), 0);
+	(*a)->sk->sk_sndtimeo = 30 * HZ;
+	err = test_connect(*a, listener, 0);
+	if (!err)
+		KUNIT_ASSERT_EQ(test, kernel_accept(listener, b, 0), 0);
+	sock_release(listener);
+	return err;
 }
 
 #endif /* _SOVIA_TEST_SOCK_HELPER_H */

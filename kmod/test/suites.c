@@ -14,6 +14,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_credit_suite,
 	&sovia_port_suite,
 	&sovia_window_suite,
+	&sovia_fault_suite,
 	&sovia_urgent_suite,
 	&sovia_listen_suite,
 	&sovia_hostile_suite,

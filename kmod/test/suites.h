@@ -13,6 +13,7 @@ extern struct kunit_suite sovia_state_suite;
 extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_port_suite;
 extern struct kunit_suite sovia_window_suite;
+extern struct kunit_suite sovia_fault_suite;
 extern struct kunit_suite sovia_urgent_suite;
 extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Faults between the link layer and the providers, for tests: see fault.c. */
+#ifndef _SOVIA_FAULT_H
+#define _SOVIA_FAULT_H
+
+#include "provider.h"
+
+#if IS_ENABLED(CONFIG_SOVIA_FAULT)
+
+struct sovia_vi *sovia_fault_connect(const struct sovia_provider *prov, struct net *net,
+				     const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context);
+struct sovia_vi *sovia_fault_accept(struct sovia_vi_request *req,
+				    const struct sovia_vi_attr *attr,
+				    const struct sovia_hello *hello,
+				    const struct sovia_vi_client *client, void *context);
+void sovia_fault_init(void);
+
+#else
+
+static inline struct sovia_vi *
+sovia_fault_connect(const struct sovia_provider *prov, struct net *net,
+		    const struct sovia_pair *pair, const struct sovia_vi_attr *attr,
+		    const struct sovia_hello *hello,
+		    const struct sovia_vi_client *client, void *context)
+{
+	return prov->connect(net, pair, attr, hello, client, context);
+}
+
+static inline struct sovia_vi *
+sovia_fault_accept(struct sovia_vi_request *req, const struct sovia_vi_attr *attr,
+		   const struct sovia_hello *hello,
+		   const struct sovia_vi_client *client, void *context)
+{
+	return req->prov->accept(req, attr, hello, client, context);
+}
+
+static inline void sovia_fault_init(void)
+{
+}
+
+#endif
+
+#endif /* _SOVIA_FAULT_H */

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of faulty providers: each fault happens to a pair of sockets, over two
+ * VIs of the loop provider.  They go on as if nothing had happened, or both come to an
+ * end; not a byte is wrong, and the next connection works.  Included by fault.c.
+ */
+#include <net/ip.h>
+#include "../connd.h"
+#include "../sock.h"
+#include "sock_helper.h"
+#include "suites.h"
+
+#define FAULT_TEST_ROUNDS	20
+#define FAULT_TEST_BYTES	300
+
+/* What the sockets notice. */
+enum fault_outcome { GOES_ON, ENDS, NO_CONNECTION };
+
+/**
+ * struct fault_case - a fault, and what comes of it
+ * @kind: which
+ * @early: it happens during the set-up
+ * @numbered: every message has its number
+ * @error: a positive errno, or 0 for the fault's own
+ * @interval: as the file of that name; 2 spares the side that has the first chance: who
+ *	connects with FAULT_CONNECT, who accepts with what comes later
+ * @times: likewise
+ * @outcome: what the sockets notice
+ * @answer: connect()'s, a positive errno
+ */
+struct fault_case {
+	enum fault_kind		kind;
+	bool			early;
+	bool			numbered;
+	int			error;
+	int			interval;
+	int			times;
+	enum fault_outcome	outcome;
+	int			answer;
+};
+
+static const struct fault_case fault_cases[] = {
+	{ FAULT_CONNECT, true, false, ENOMEM, 1, 1, NO_CONNECTION, ENOBUFS },
+	{ FAULT_CONNECT, true, false, ENOMEM, 2, 1, NO_CONNECTION, ENOBUFS },
+	{ FAULT_CONNECT, true, false, EHOSTUNREACH, 1, 1, NO_CONNECTION, EHOSTUNREACH },
+	{ FAULT_CONNECT, true, false, ENODEV, 1, 1, NO_CONNECTION, ENETUNREACH },
+	/* The other side hears that its peer has gone, and tries again. */
+	{ FAULT_SETUP, true, false, ECONNREFUSED, 1, 1, GOES_ON },
+	{ FAULT_SETUP, true, false, ECONNREFUSED, 2, 1, NO_CONNECTION, ECONNREFUSED },
+	{ FAULT_SETUP, true, false, ETIMEDOUT, 2, 1, GOES_ON },
+	{ FAULT_SETUP, true, false, ETIMEDOUT, 1, -1, NO_CONNECTION, ETIMEDOUT },
+	/* It waits for the other's attempt, in vain, and tries again. */
+	{ FAULT_SETUP, true, false, EAGAIN, 2, 1, GOES_ON },
+	{ FAULT_HELLO, true, false, 0, 1, 1, GOES_ON },
+	{ FAULT_HELLO, true, false, 0, 2, 1, NO_CONNECTION, ECONNREFUSED },
+	{ FAULT_LATE, true, false, 0, 1, 2, GOES_ON },
+	{ FAULT_POST, false, false, EAGAIN, 1, 5, GOES_ON },
+	{ FAULT_POST, false, false, ENOMEM, 1, 1, ENDS },
+	{ FAULT_POST, false, false, EIO, 3, 1, ENDS },
+	{ FAULT_DELAY, false, false, 0, 3, -1, GOES_ON },
+	{ FAULT_DROP, false, false, ETIMEDOUT, 3, 1, ENDS },
+	{ FAULT_CLOSE, false, false, ECONNRESET, 3, 1, ENDS },
+	{ FAULT_CLOSE, false, false, ENODEV, 1, 1, ENDS },
+	{ FAULT_SENT, false, false, 0, 1, -1, GOES_ON },
+	{ FAULT_LOSE, false, true, 0, 1, 1, ENDS },
+	{ FAULT_TWICE, false, true, 0, 1, 1, ENDS },
+	{ FAULT_SWAP, false, true, 0, 1, 1, ENDS },
+	{ FAULT_STARVE, false, false, 0, 2, -1, GOES_ON },
+};
+
+static void fault_case_name(const struct fault_case *c, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s %d, %d x %d", fault_table[c->kind].name,
+		 c->error, c->interval, c->times);
+}
+
+KUNIT_ARRAY_PARAM(fault, fault_cases, fault_case_name);
+
+static void fault_arm(const struct fault_case *c)
+{
+	struct fault *fault = &fault_table[c->kind];
+
+	if (c->error)
+		fault->error = c->error;
+	fault->interval = c->interval;
+	atomic_set(&fault->times, c->times);
+	atomic_set(&fault->seen, 0);
+	atomic_set(&fault->fired, 0);
+	fault->probability = 100;
+}
+
+static void fault_disarm(const struct fault_case *c)
+{
+	fault_table[c->kind].probability = 0;
+}
+
+/* Nothing is under way between two connected sockets, in neither direction. */
+static void fault_wait_still(struct socket *sock)
+{
+	struct sovia_credit *credit = &sovia_sk(sock->sk)->conn.key.link->lane.credit;
+
+	while (sovia_credit_flight(credit) || sovia_credit_ack_pending(credit))
+		msleep(20);
+}
+
+static bool fault_send(struct socket *sock)
+{
+	u8 bytes[FAULT_TEST_BYTES];
+	bool ok = true;
+	int i, n;
+
+	for (i = 0; i < FAULT_TEST_ROUNDS && ok; i++) {
+		struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
+		struct kvec vec = { bytes, sizeof(bytes) };
+
+		for (n = 0; n < sizeof(bytes); n++)
+			bytes[n] = i * 7 + n;
+		ok = kernel_sendmsg(sock, &msg, &vec, 1, sizeof(bytes)) == sizeof(bytes);
+	}
+	return ok;
+}
+
+/* Everything that was sent, or the beginning of it and then an error, unless @told. */
+static bool fault_receive_all(struct kunit *test, struct socket *sock, bool told)
+{
+	u8 bytes[FAULT_TEST_BYTES];
+	int i, n, ret;
+
+	sock->sk->sk_rcvtimeo = 30 * HZ;
+	for (i = 0; i < FAULT_TEST_ROUNDS; i++) {
+		struct msghdr msg = {};
+		struct kvec vec = { bytes, sizeof(bytes) };
+
+		ret = kernel_recvmsg(sock, &msg, &vec, 1, sizeof(bytes), MSG_WAITALL);
+		for (n = 0; n < ret; n++)
+			KUNIT_EXPECT_EQ(test, bytes[n], (u8)(i * 7 + n));
+		/* It does not hang, and there is no end without a word. */
+		KUNIT_EXPECT_NE(test, ret, -EAGAIN);
+		if (!told)
+			KUNIT_EXPECT_NE(test, ret, 0);
+		if (ret != sizeof(bytes))
+			return false;
+	}
+	return true;
+}
+
+/* The links go with all that uses them. */
+static void fault_kill_links(void)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct sovia_link *link;
+	int bkt;
+
+	spin_lock_bh(&snet->link_lock);
+	hash_for_each(snet->links, bkt, link, net_node)
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+	spin_unlock_bh(&snet->link_lock);
+	sovia_connd_flush();
+}
+
+static void fault_data(struct kunit *test, const struct fault_case *c, struct socket *a,
+		       struct socket *b)
+{
+	u8 state = c->outcome == GOES_ON ? TCP_ESTABLISHED : TCP_CLOSE;
+	bool sent, there, back;
+
+	fault_wait_still(a);
+	fault_wait_still(b);
+	if (!c->early)
+		fault_arm(c);
+	sent = fault_send(a);
+	there = fault_receive_all(test, b, false);
+	back = fault_send(b);
+	back &= fault_receive_all(test, a, !sent);
+	KUNIT_EXPECT_EQ(test, sent && there && back, c->outcome == GOES_ON);
+	KUNIT_EXPECT_EQ(test, a->sk->sk_state, state);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, state);
+}
+
+static void fault_provider_test(struct kunit *test)
+{
+	const struct fault_case *c = test->param_value;
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct socket *a, *b;
+	int err, socks;
+
+	fault_kill_links();
+	rcu_barrier();
+	socks = atomic_read(&snet->socks);
+	fault_loop = true;
+	fault_imm = !c->numbered;
+	if (c->early)
+		fault_arm(c);
+	err = test_connected_far(test, &a, &b);
+	KUNIT_EXPECT_EQ(test, err, c->outcome == NO_CONNECTION ? -c->answer : 0);
+	if (!err) {
+		fault_data(test, c, a, b);
+		sock_release(b);
+	}
+	fault_disarm(c);
+	KUNIT_EXPECT_GT(test, atomic_read(&fault_table[c->kind].fired), 0);
+	sock_release(a);
+
+	/* Whatever it was: the next connection works. */
+	KUNIT_ASSERT_EQ(test, test_connected_far(test, &a, &b), 0);
+	KUNIT_EXPECT_TRUE(test, fault_send(a));
+	KUNIT_EXPECT_TRUE(test, fault_receive_all(test, b, false));
+	sock_release(a);
+	sock_release(b);
+	fault_loop = false;
+	fault_imm = true;
+	fault_kill_links();
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, atomic_read(&snet->socks), socks);
+}
+
+static struct kunit_case fault_test_cases[] = {
+	KUNIT_CASE_PARAM(fault_provider_test, fault_gen_params),
+	{}
+};
+
+struct kunit_suite sovia_fault_suite = {
+	.name = "sovia-faulty-provider",
+	.test_cases = fault_test_cases,
+};
