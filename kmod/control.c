@@ -279,3 +279,7 @@ void sovia_sk_timeout(struct timer_list *timer)
 	bh_unlock_sock(sk);
 	sock_put(sk);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/events_test.c"
+#endif

@@ -734,3 +734,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 	/* Sockets and links are freed after a grace period. */
 	rcu_barrier();
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/link_test.c"
+#endif

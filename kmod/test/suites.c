@@ -15,6 +15,8 @@ static struct kunit_suite *suites[] = {
 	&sovia_port_suite,
 	&sovia_window_suite,
 	&sovia_fault_suite,
+	&sovia_events_suite,
+	&sovia_link_suite,
 	&sovia_urgent_suite,
 	&sovia_listen_suite,
 	&sovia_hostile_suite,

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Loading and unloading: on demand, refused while in use, with other family
-# numbers, over and over, and beside programs that open sockets.
+# numbers, over and over, and beside programs that open sockets.  KUnit, which
+# would run its suites with each load, has a stage of its own.
 #
-# vm: --kernel debug --leaks --timeout 900
+# vm: --kernel debug --append kunit.enable=0 --leaks --timeout 900
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of everything that can happen to a socket, in every state: what the
+ * program does, what the peer says, what becomes of the link.  The state afterwards is
+ * the table's, or the one before; and the socket goes away, whatever it was.  Included
+ * by control.c.
+ */
+#include <linux/delay.h>
+#include <net/ip.h>
+#include <net/tcp_states.h>
+#include "../connd.h"
+#include "suites.h"
+#include "sock_helper.h"
+
+/**
+ * enum happening - what happens to a socket
+ * @CALL_LISTEN: listen()
+ * @CALL_CONNECT: connect() to a listener that lets it wait
+ * @CALL_SHUTDOWN: shutdown() of the sending half
+ * @SAYS_ACCEPT: the peer says ACCEPT, as all that follow
+ * @SAYS_REFUSE: REFUSE
+ * @SAYS_BUSY: REFUSE, because of the backlog
+ * @SAYS_FIN: FIN
+ * @SAYS_GONE: FIN, and that it has closed
+ * @SAYS_RESET: RESET
+ * @DELIVERED: the peer has the FIN
+ * @LINK_UP: the link is up
+ * @LINK_LOST: the link dies for good
+ * @LINK_STALE: the link dies as one does that the peer no longer knows
+ * @HAPPENINGS: how many there are
+ */
+enum happening {
+	CALL_LISTEN, CALL_CONNECT, CALL_SHUTDOWN,
+	SAYS_ACCEPT, SAYS_REFUSE, SAYS_BUSY, SAYS_FIN, SAYS_GONE, SAYS_RESET,
+	DELIVERED, LINK_UP, LINK_LOST, LINK_STALE, HAPPENINGS
+};
+
+/* Which event of the state table that is; SOVIA_EV_COUNT: none. */
+static const enum sovia_event happening_event[HAPPENINGS] = {
+	[CALL_LISTEN]	= SOVIA_EV_LISTEN,
+	[CALL_CONNECT]	= SOVIA_EV_CONNECT,
+	[CALL_SHUTDOWN]	= SOVIA_EV_CLOSE,
+	[SAYS_ACCEPT]	= SOVIA_EV_ACCEPT,
+	[SAYS_REFUSE]	= SOVIA_EV_COUNT,
+	[SAYS_BUSY]	= SOVIA_EV_COUNT,
+	[SAYS_FIN]	= SOVIA_EV_FIN,
+	[SAYS_GONE]	= SOVIA_EV_FIN,
+	[SAYS_RESET]	= SOVIA_EV_ABORT,
+	[DELIVERED]	= SOVIA_EV_DELIVERED,
+	[LINK_UP]	= SOVIA_EV_COUNT,
+	[LINK_LOST]	= SOVIA_EV_ABORT,
+	[LINK_STALE]	= SOVIA_EV_ABORT,
+};
+
+/* Where it is not as simple. */
+static const struct {
+	u8		state;
+	enum happening	what;
+	u8		next;
+} events_special[] = {
+	/* The peer has not answered: only REFUSE speaks of us. */
+	{ TCP_SYN_SENT, SAYS_REFUSE, TCP_CLOSE },
+	{ TCP_SYN_SENT, SAYS_RESET, TCP_SYN_SENT },
+	/* Another link takes its place. */
+	{ TCP_SYN_SENT, LINK_STALE, TCP_SYN_SENT },
+	/* TCP's shutdown() ends a connect(). */
+	{ TCP_SYN_SENT, CALL_SHUTDOWN, TCP_CLOSE },
+	/* Nobody speaks to a listener, and it is on no link. */
+	{ TCP_LISTEN, SAYS_RESET, TCP_LISTEN },
+	{ TCP_LISTEN, LINK_LOST, TCP_LISTEN },
+	{ TCP_LISTEN, LINK_STALE, TCP_LISTEN },
+};
+
+static u8 events_expected(u8 state, enum happening what)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(events_special); i++)
+		if (events_special[i].state == state && events_special[i].what == what)
+			return events_special[i].next;
+	return sovia_state_next(state, happening_event[what]) ?: state;
+}
+
+/**
+ * struct events_set - the sockets of one test
+ * @sk: the one that it happens to
+ * @sock: its socket
+ * @peer: connected to it, or NULL
+ * @busy: a listener that lets others wait, or NULL
+ * @full: what its queue is full of
+ */
+struct events_set {
+	struct sock	*sk;
+	struct socket	*sock;
+	struct socket	*peer;
+	struct socket	*busy;
+	struct socket	*full;
+};
+
+static bool events_reach(struct sock *sk, u8 state)
+{
+	int tries = 500;
+
+	while (READ_ONCE(sk->sk_state) != state && tries--)
+		msleep(20);
+	return sk->sk_state == state;
+}
+
+/* Say so much that what follows has to wait for the peer's program. */
+static void events_fill(struct socket *sock)
+{
+	struct sovia_sock *ss = sovia_sk(sock->sk);
+	static u8 bytes[4096];
+	struct kvec vec;
+
+	while (!READ_ONCE(ss->snd_queued) ||
+	       sovia_credit_flight(&ss->conn.key.link->lane.credit)) {
+		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+
+		vec = (struct kvec){ bytes, sizeof(bytes) };
+		/* What is under way makes room again. */
+		if (kernel_sendmsg(sock, &msg, &vec, 1, sizeof(bytes)) < 0)
+			msleep(20);
+	}
+}
+
+/* A connection in that state, with a FIN that does not get through. */
+static void events_connect(struct kunit *test, struct events_set *set, u8 state)
+{
+	KUNIT_ASSERT_EQ(test, test_connected_far(test, &set->sock, &set->peer), 0);
+	if (state != TCP_FIN_WAIT2)
+		events_fill(set->sock);
+	if (state == TCP_CLOSE_WAIT || state == TCP_LAST_ACK) {
+		kernel_sock_shutdown(set->peer, SHUT_WR);
+		KUNIT_ASSERT_TRUE(test, events_reach(set->sock->sk, TCP_CLOSE_WAIT));
+	}
+	if (state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING ||
+	    state == TCP_LAST_ACK)
+		kernel_sock_shutdown(set->sock, SHUT_WR);
+	if (state == TCP_CLOSING)
+		kernel_sock_shutdown(set->peer, SHUT_WR);
+}
+
+static void events_busy(struct kunit *test, struct events_set *set)
+{
+	set->busy = test_listener(test, htonl(INADDR_LOOPBACK + 2), 0);
+	set->full = test_socket(test);
+	KUNIT_ASSERT_EQ(test, test_connect(set->full, set->busy, 0), 0);
+}
+
+static void events_begin(struct kunit *test, struct events_set *set, u8 state,
+			 enum happening what)
+{
+	*set = (struct events_set){};
+	if (state == TCP_SYN_SENT || what == CALL_CONNECT)
+		events_busy(test, set);
+	switch (state) {
+	case TCP_CLOSE:
+		set->sock = test_socket(test);
+		break;
+	case TCP_LISTEN:
+		set->sock = test_listener(test, htonl(INADDR_LOOPBACK), 1);
+		break;
+	case TCP_SYN_SENT:
+		set->sock = test_socket(test);
+		KUNIT_ASSERT_EQ(test, test_connect(set->sock, set->busy, O_NONBLOCK),
+				-EINPROGRESS);
+		break;
+	default:
+		events_connect(test, set, state);
+	}
+	set->sk = set->sock->sk;
+	KUNIT_ASSERT_TRUE(test, events_reach(set->sk, state));
+}
+
+static void events_end(struct events_set *set)
+{
+	sock_release(set->sock);
+	if (set->peer)
+		sock_release(set->peer);
+	if (set->busy) {
+		sock_release(set->full);
+		sock_release(set->busy);
+	}
+}
+
+/* As the bottom half of the lane would, if it finds the connection. */
+static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_msg msg = {
+		.type = type, .flags = flags, .code = code, .ref = ss->conn.conn_seq,
+		.window = ss->snd_lim,
+	};
+
+	if (!ss->conn.hashed)
+		return;
+	local_bh_disable();
+	sovia_sock_client.control(&ss->conn, &msg);
+	local_bh_enable();
+}
+
+static void events_link_dies(struct sock *sk, int err)
+{
+	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
+
+	if (!link)
+		return;
+	sovia_lane_fail(&link->lane, err);
+	sovia_connd_flush();
+}
+
+static void events_happen(struct events_set *set, enum happening what)
+{
+	struct sock *sk = set->sk;
+
+	switch (what) {
+	case CALL_LISTEN:
+		kernel_listen(set->sock, 1);
+		break;
+	case CALL_CONNECT:
+		test_connect(set->sock, set->busy, O_NONBLOCK);
+		break;
+	case CALL_SHUTDOWN:
+		kernel_sock_shutdown(set->sock, SHUT_WR);
+		break;
+	case SAYS_ACCEPT:
+		events_message(sk, SOVIA_ACCEPT, 0, 0);
+		break;
+	case SAYS_REFUSE:
+		events_message(sk, SOVIA_REFUSE, 0, SOVIA_CODE_NO_SOCKET);
+		break;
+	case SAYS_BUSY:
+		events_message(sk, SOVIA_REFUSE, 0, SOVIA_CODE_BUSY);
+		break;
+	case SAYS_FIN:
+		events_message(sk, SOVIA_FIN, 0, 0);
+		break;
+	case SAYS_GONE:
+		events_message(sk, SOVIA_FIN, SOVIA_F_GONE, 0);
+		break;
+	case SAYS_RESET:
+		events_message(sk, SOVIA_RESET, 0, SOVIA_CODE_ABORT);
+		break;
+	case DELIVERED:
+		sovia_sock_client.delivered(&sovia_sk(sk)->conn);
+		break;
+	case LINK_UP:
+		sovia_sock_client.up(&sovia_sk(sk)->conn);
+		break;
+	case LINK_LOST:
+		events_link_dies(sk, -EHOSTUNREACH);
+		break;
+	case LINK_STALE:
+		events_link_dies(sk, -ECONNRESET);
+		break;
+	case HAPPENINGS:
+		break;
+	}
+}
+
+static const u8 events_states[] = {
+	TCP_CLOSE, TCP_LISTEN, TCP_SYN_SENT, TCP_ESTABLISHED, TCP_FIN_WAIT1,
+	TCP_FIN_WAIT2, TCP_CLOSING, TCP_CLOSE_WAIT, TCP_LAST_ACK,
+};
+
+static void events_state_name(const u8 *state, char *desc)
+{
+	strscpy(desc, sovia_state_name(*state), KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(events, events_states, events_state_name);
+
+static bool events_socks(int expected)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	int tries = 500;
+
+	while (atomic_read(&snet->socks) != expected && tries--)
+		msleep(20);
+	return atomic_read(&snet->socks) == expected;
+}
+
+/* Everything once: the state is right, and nothing stays. */
+static void events_all(struct kunit *test)
+{
+	u8 state = *(const u8 *)test->param_value;
+	struct events_set set;
+	enum happening what;
+	int socks;
+
+	rcu_barrier();
+	socks = atomic_read(&sovia_net(&init_net)->socks);
+	for (what = 0; what < HAPPENINGS; what++) {
+		events_begin(test, &set, state, what);
+		events_happen(&set, what);
+		KUNIT_EXPECT_EQ_MSG(test, set.sk->sk_state, events_expected(state, what),
+				    "happening %d", what);
+		if (what == LINK_LOST && set.sk->sk_state == TCP_CLOSE && state != TCP_CLOSE)
+			KUNIT_EXPECT_NE(test, set.sk->sk_err, 0);
+		events_end(&set);
+		KUNIT_EXPECT_TRUE_MSG(test, events_socks(socks), "happening %d", what);
+	}
+}
+
+static struct kunit_case events_test_cases[] = {
+	KUNIT_CASE_PARAM(events_all, events_gen_params),
+	{}
+};
+
+struct kunit_suite sovia_events_suite = {
+	.name = "sovia-events",
+	.test_cases = events_test_cases,
+};

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of everything that can happen to a link, in every state.  The provider
+ * below does nothing by itself, so that the link stays in each state as long as the test
+ * wants.  One socket waits for the link: it is told of the end, once, and only then.
+ * Included by link.c.
+ */
+#include <net/ipv6.h>
+#include "../sock.h"
+#include "sock_helper.h"
+#include "suites.h"
+
+#define TEST_VI_MESSAGES	8
+
+/**
+ * struct test_vi - a VI that is made and destroyed, and otherwise what the test says
+ * @vi: what the link layer sees
+ * @msgs: what was posted, with references
+ * @count: how many
+ */
+struct test_vi {
+	struct sovia_vi	vi;
+	struct sk_buff	*msgs[TEST_VI_MESSAGES];
+	unsigned int	count;
+};
+
+/* What the provider answers, and what was asked of it. */
+static int test_connect_err, test_post_err;
+static int test_vis, test_rejected, test_requests;
+
+static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_vi_client *client, void *context);
+
+static struct sovia_vi *test_prov_connect(struct net *net, const struct sovia_pair *pair,
+					  const struct sovia_vi_attr *attr,
+					  const struct sovia_hello *hello,
+					  const struct sovia_vi_client *client, void *context)
+{
+	if (test_connect_err)
+		return ERR_PTR(test_connect_err);
+	return test_vi_make(pair, attr, client, context);
+}
+
+static struct sovia_vi *test_prov_accept(struct sovia_vi_request *req,
+					 const struct sovia_vi_attr *attr,
+					 const struct sovia_hello *hello,
+					 const struct sovia_vi_client *client, void *context)
+{
+	struct sovia_vi *vi = test_vi_make(&req->pair, attr, client, context);
+
+	test_requests--;
+	kfree(req);
+	return vi;
+}
+
+static void test_prov_reject(struct sovia_vi_request *req, int err)
+{
+	test_rejected = err;
+	test_requests--;
+	kfree(req);
+}
+
+static int test_prov_post_send(struct sovia_vi *vi, struct sk_buff *skb,
+			       const struct sovia_post *how)
+{
+	struct test_vi *tv = container_of(vi, struct test_vi, vi);
+
+	if (test_post_err)
+		return test_post_err;
+	if (tv->count == TEST_VI_MESSAGES)
+		return -EAGAIN;
+	tv->msgs[tv->count++] = skb_get(skb);
+	return SOVIA_POSTED;
+}
+
+static void test_prov_disconnect(struct sovia_vi *vi)
+{
+	/* Some providers tell the client, too. */
+	vi->client->closed(vi, -ECONNRESET);
+}
+
+static void test_prov_destroy(struct sovia_vi *vi)
+{
+	struct test_vi *tv = container_of(vi, struct test_vi, vi);
+
+	while (tv->count)
+		kfree_skb(tv->msgs[--tv->count]);
+	test_vis--;
+	kfree(tv);
+}
+
+static const struct sovia_provider test_provider = {
+	.name		= "test",
+	.connect	= test_prov_connect,
+	.accept		= test_prov_accept,
+	.reject		= test_prov_reject,
+	.post_send	= test_prov_post_send,
+	.disconnect	= test_prov_disconnect,
+	.destroy	= test_prov_destroy,
+};
+
+static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_vi_client *client, void *context)
+{
+	struct test_vi *tv = kzalloc(sizeof(*tv), GFP_KERNEL);
+
+	if (!tv)
+		return ERR_PTR(-ENOMEM);
+	tv->vi = (struct sovia_vi) {
+		.prov = &test_provider, .client = client, .context = context,
+		.pair = *pair, .attr = *attr, .max_frags = 1,
+	};
+	test_vis++;
+	return &tv->vi;
+}
+
+/**
+ * enum link_stage - where a link is, finer than its state
+ * @STAGE_NEW: NEW
+ * @STAGE_ASKING: CONNECTING, with a VI
+ * @STAGE_WAITING: CONNECTING without one: the peer's attempt counts
+ * @STAGE_UP: UP
+ * @STAGE_DOWN: DOWN
+ * @STAGES: how many there are
+ */
+enum link_stage { STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_DOWN, STAGES };
+
+static const char * const stage_names[STAGES] = { "NEW", "asking", "waiting", "UP", "DOWN" };
+
+/**
+ * enum link_happening - what happens to a link
+ * @HAS_START: another connection wants it
+ * @HAS_FAILED: the provider cannot even begin
+ * @HAS_ESTABLISHED: the VI is established, as are the next two
+ * @HAS_BAD_HELLO: by a peer that makes no sense
+ * @HAS_ESTABLISHED_TWICE: twice
+ * @HAS_CLOSED: the VI is dead, as with all that follow to @HAS_REJECTED
+ * @HAS_CLOSED_TWICE: and once more
+ * @HAS_CLOSED_ESTABLISHED: and then established
+ * @HAS_ESTABLISHED_CLOSED: after it was established
+ * @HAS_REJECTED: because the peer's attempt counts
+ * @HAS_POST_ERROR: a message cannot be posted
+ * @HAS_REQUEST: the peer wants a link
+ * @HAS_IDLE: no connection uses it
+ * @HAS_KILL: the namespace goes
+ * @LINK_HAPPENINGS: how many there are
+ */
+enum link_happening {
+	HAS_START, HAS_FAILED, HAS_ESTABLISHED, HAS_BAD_HELLO, HAS_ESTABLISHED_TWICE,
+	HAS_CLOSED, HAS_CLOSED_TWICE, HAS_CLOSED_ESTABLISHED, HAS_ESTABLISHED_CLOSED,
+	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_IDLE, HAS_KILL, LINK_HAPPENINGS
+};
+
+#define NEW	SOVIA_LINK_NEW
+#define CONN	SOVIA_LINK_CONNECTING
+#define UP	SOVIA_LINK_UP
+#define DOWN	SOVIA_LINK_DOWN
+
+/* In which state it is then; upcalls of a VI need one. */
+static const struct {
+	const char		*name;
+	enum sovia_link_state	next[STAGES];
+} link_expected[LINK_HAPPENINGS] = {
+	/*				    NEW   asking waiting UP    DOWN */
+	[HAS_START]		  = { "start",	      { CONN, CONN, CONN, UP,   DOWN } },
+	[HAS_FAILED]		  = { "failed",	      { DOWN, CONN, CONN, UP,   DOWN } },
+	[HAS_ESTABLISHED]	  = { "established",  { NEW,  UP,   CONN, UP,   DOWN } },
+	[HAS_BAD_HELLO]		  = { "bad hello",    { NEW,  DOWN, CONN, DOWN, DOWN } },
+	[HAS_ESTABLISHED_TWICE]	  = { "est. twice",   { NEW,  UP,   CONN, UP,   DOWN } },
+	[HAS_CLOSED]		  = { "closed",	      { NEW,  DOWN, CONN, DOWN, DOWN } },
+	[HAS_CLOSED_TWICE]	  = { "closed twice", { NEW,  DOWN, CONN, DOWN, DOWN } },
+	[HAS_CLOSED_ESTABLISHED]  = { "closed, est.", { NEW,  DOWN, CONN, DOWN, DOWN } },
+	[HAS_ESTABLISHED_CLOSED]  = { "est., closed", { NEW,  DOWN, CONN, DOWN, DOWN } },
+	[HAS_REJECTED]		  = { "rejected",     { NEW,  CONN, CONN, DOWN, DOWN } },
+	[HAS_POST_ERROR]	  = { "post error",   { NEW,  CONN, CONN, DOWN, DOWN } },
+	[HAS_REQUEST]		  = { "request",      { CONN, CONN, CONN, DOWN, DOWN } },
+	[HAS_IDLE]		  = { "idle",	      { DOWN,  CONN, CONN, UP,   DOWN } },
+	[HAS_KILL]		  = { "kill",	      { DOWN, DOWN, DOWN, DOWN, DOWN } },
+};
+
+#undef NEW
+#undef CONN
+#undef UP
+#undef DOWN
+
+static void link_test_hello(struct sovia_link *link, struct sovia_hello *hello)
+{
+	const struct sovia_params params = {
+		.window = 8, .payload = SOVIA_PAYLOAD_MIN, .lane = link->pair.lane,
+	};
+
+	sovia_hello_build(hello, &params);
+}
+
+static void link_test_established(struct sovia_link *link)
+{
+	struct sovia_vi *vi = link->lane.vi;
+	struct sovia_hello hello;
+
+	link_test_hello(link, &hello);
+	if (vi)
+		vi->client->established(vi, &hello, sizeof(hello));
+}
+
+static void link_test_closed(struct sovia_link *link, int err)
+{
+	struct sovia_vi *vi = link->lane.vi;
+
+	if (vi)
+		vi->client->closed(vi, err);
+}
+
+static void link_test_request(struct kunit *test, struct sovia_link *link)
+{
+	struct sovia_vi_request *req = kzalloc(sizeof(*req), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	req->prov = &test_provider;
+	req->net = &init_net;
+	req->pair = link->pair;
+	link_test_hello(link, &req->hello);
+	req->hello_len = sizeof(req->hello);
+	test_requests++;
+	link_request(req);
+}
+
+static void link_test_happen(struct kunit *test, struct sovia_link *link,
+			     enum link_happening what)
+{
+	struct sovia_vi *vi = link->lane.vi;
+
+	switch (what) {
+	case HAS_FAILED:
+		test_connect_err = -EHOSTUNREACH;
+		fallthrough;
+	case HAS_START:
+		sovia_link_event(link, SOVIA_LINK_EV_START);
+		break;
+	case HAS_ESTABLISHED_TWICE:
+		link_test_established(link);
+		fallthrough;
+	case HAS_ESTABLISHED:
+		link_test_established(link);
+		break;
+	case HAS_BAD_HELLO:
+		if (vi)
+			vi->client->established(vi, &(struct sovia_hello){}, 0);
+		break;
+	case HAS_CLOSED_TWICE:
+		link_test_closed(link, -ECONNRESET);
+		fallthrough;
+	case HAS_CLOSED:
+		link_test_closed(link, -EHOSTUNREACH);
+		break;
+	case HAS_CLOSED_ESTABLISHED:
+		link_test_closed(link, -EHOSTUNREACH);
+		link_test_established(link);
+		break;
+	case HAS_ESTABLISHED_CLOSED:
+		link_test_established(link);
+		link_test_closed(link, -EHOSTUNREACH);
+		break;
+	case HAS_REJECTED:
+		link_test_closed(link, -EAGAIN);
+		break;
+	case HAS_POST_ERROR:
+		test_post_err = -EIO;
+		sovia_lane_probe(&link->lane);
+		break;
+	case HAS_REQUEST:
+		link_test_request(test, link);
+		break;
+	case HAS_IDLE:
+		sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+		break;
+	case HAS_KILL:
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		break;
+	case LINK_HAPPENINGS:
+		break;
+	}
+	sovia_connd_flush();
+}
+
+/* Put a socket on the link, in SYN_SENT, as connect() does. */
+static void link_test_attach(struct kunit *test, struct sovia_link *link, struct sock *sk)
+{
+	sovia_link_ref(link);
+	lock_sock(sk);
+	sovia_sk(sk)->link_retries = 0;
+	sovia_state_event(sk, SOVIA_EV_CONNECT);
+	KUNIT_EXPECT_EQ(test, sovia_link_attach(link, &sovia_sk(sk)->conn), 0);
+	release_sock(sk);
+	sovia_connd_flush();
+}
+
+static void link_test_reach(struct kunit *test, struct sovia_link *link, struct sock *sk,
+			    enum link_stage stage)
+{
+	if (stage == STAGE_NEW)
+		return;
+	link_test_attach(test, link, sk);
+	if (stage == STAGE_WAITING)
+		link_test_happen(test, link, HAS_REJECTED);
+	else if (stage == STAGE_UP)
+		link_test_happen(test, link, HAS_ESTABLISHED);
+	else if (stage == STAGE_DOWN)
+		link_test_happen(test, link, HAS_CLOSED);
+}
+
+/* Ours, or one that was made in its place. */
+static void link_test_end(struct kunit *test, const struct sovia_pair *pair)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct sovia_link *link = sovia_link_get(snet, pair, &test_provider, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_happen(test, link, HAS_KILL);
+	sovia_link_put(link);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+}
+
+static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
+			  enum link_stage stage, enum link_happening what)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct socket *sock = test_socket(test);
+	enum sovia_link_state next = link_expected[what].next[stage];
+	struct sovia_link *link;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	test_rejected = 0;
+	link = sovia_link_get(snet, pair, &test_provider, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, stage);
+	link_test_happen(test, link, what);
+	KUNIT_EXPECT_EQ_MSG(test, link->state, next, "%s, %s", stage_names[stage],
+			    link_expected[what].name);
+	if (stage != STAGE_NEW)
+		KUNIT_EXPECT_EQ_MSG(test, sock->sk->sk_state,
+				    next == SOVIA_LINK_DOWN ? TCP_CLOSE : TCP_SYN_SENT, "%s, %s",
+				    stage_names[stage], link_expected[what].name);
+	/* Both tried: the lower address wins. */
+	if (what == HAS_REQUEST && stage == STAGE_ASKING)
+		KUNIT_EXPECT_EQ(test, test_rejected,
+				link_own_attempt_counts(link) ? -EAGAIN : 0);
+	test_connect_err = 0;
+	sock_release(sock);
+	link_test_end(test, pair);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_EQ_MSG(test, kref_read(&link->kref), 1, "%s, %s", stage_names[stage],
+			    link_expected[what].name);
+	sovia_link_put(link);
+}
+
+static const enum link_stage link_stages[] = {
+	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_DOWN,
+};
+
+static void link_stage_name(const enum link_stage *stage, char *desc)
+{
+	strscpy(desc, stage_names[*stage], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(link, link_stages, link_stage_name);
+
+static void link_all(struct kunit *test)
+{
+	enum link_stage stage = *(const enum link_stage *)test->param_value;
+	struct sovia_pair pair = {}, other = {};
+	enum link_happening what;
+
+	ipv6_addr_set_v4mapped(htonl(0x0a630001), &pair.local);
+	ipv6_addr_set_v4mapped(htonl(0x0a630002), &pair.remote);
+	other.local = pair.remote;
+	other.remote = pair.local;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	for (what = 0; what < LINK_HAPPENINGS; what++)
+		link_test_one(test, &pair, stage, what);
+	/* The one thing that addresses make a difference to. */
+	link_test_one(test, &other, stage, HAS_REQUEST);
+}
+
+static struct kunit_case link_test_cases[] = {
+	KUNIT_CASE_PARAM(link_all, link_gen_params),
+	{}
+};
+
+struct kunit_suite sovia_link_suite = {
+	.name = "sovia-link",
+	.test_cases = link_test_cases,
+};
