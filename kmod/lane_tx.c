@@ -126,7 +126,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 
 /*
  * Number a message, let the acknowledgment ride on it, and post it.  Returns what
- * has become of it, or a negative errno.
+ * has become of it, -EAGAIN or -ECONNRESET.
  */
 static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 {
@@ -164,7 +164,8 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 		lane_posted(lane, conn, &msg, ret);
 	else if (!msg.compact)
 		__skb_pull(skb, sizeof(struct sovia_hdr));
-	return ret;
+	/* The VI is dying: closed says of what, and what it is here concerns no socket. */
+	return ret < 0 && ret != -EAGAIN ? -ECONNRESET : ret;
 }
 
 /**

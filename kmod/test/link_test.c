@@ -344,6 +344,9 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 		KUNIT_EXPECT_EQ_MSG(test, sock->sk->sk_state,
 				    next == SOVIA_LINK_DOWN ? TCP_CLOSE : TCP_SYN_SENT, "%s, %s",
 				    stage_names[stage], link_expected[what].name);
+	/* A provider's own reasons are not for programs, and connect() may try again. */
+	if (what == HAS_POST_ERROR && stage == STAGE_UP)
+		KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ECONNRESET);
 	/* Both tried: the lower address wins. */
 	if (what == HAS_REQUEST && stage == STAGE_ASKING)
 		KUNIT_EXPECT_EQ(test, test_rejected,

@@ -334,7 +334,7 @@ static void deliver(struct sk_buff *skb, const u32 *imm, const struct sovia_msg 
 	MUST(!lane->lock.held);
 	if (expected) {
 		/* It may have died meanwhile, but only of the provider. */
-		MUST(!lane->dead || lane->err == -EIO);
+		MUST(!lane->dead || lane->err == -ECONNRESET);
 		MUST(lane->credit.rx_next == peer.accepted);
 		MUST(lane->credit.tx_una == peer.una);
 	} else {
