@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# scripts/bench --hosts: what two machines need that are no guests of it, ssh
+# between them and the tools installed.  What it says is looked at, too: figures
+# come from both ends, and nothing of it stays there.
+#
+# vm: --pair --timeout 240
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+ROOT=$(realpath ../..)
+WORK=$(mktemp -d)
+SSH=/root/.ssh
+HOSTKEY=/root/hostkey
+SSHD=$ROOT/.build/programs/usr/sbin/sshd
+
+# As README.md has it.
+install_there() { on-peer "make -s -C $ROOT/userland install O=$ROOT/.build/userland && PATH=/usr/local/bin:/bin && sovia-run true"; }
+
+# It answers root, who has the key of here.
+serve_ssh() {
+	install -d -m 700 $SSH && rm -f $SSH/config && ssh-keygen -q -t ed25519 -N '' -f $SSH/id_ed25519 <<<y || return
+	on-peer "install -d -m 700 $SSH /run/sshd && echo '$(cat $SSH/id_ed25519.pub)' >$SSH/authorized_keys &&
+		sed -i 's/^root:[^:]*/root:*/' /etc/shadow && echo 'sshd:x:1998:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd &&
+		ssh-keygen -q -t ed25519 -N '' -f $HOSTKEY && $SSHD -f /dev/null -o UsePAM=no -h $HOSTKEY" || return
+	echo "node-b $(on-peer cat $HOSTKEY.pub)" >$SSH/known_hosts
+	equal "$(ssh -oBatchMode=yes node-b uname -n)" node-b
+}
+
+bench() { "$ROOT/scripts/bench" --hosts node-a node-b --paths wire --figures latency,connect --reps 1 "$@"; }
+counted() { sovia-stat --value verbs_tx_bytes; }
+
+# That a module in use is not unloaded is all that it may have to complain of.
+measured() {
+	local before
+	before=$(counted)
+	bench --systems 'AF_SOVIA;TCP' --json "$WORK/result" && [ $(($(counted) - before)) -gt 1000000 ] || return
+	python3 - "$WORK/result" <<-'END'
+	import json, sys
+	with open(sys.argv[1]) as file:
+	    result = json.load(file)
+	assert {note["text"] for note in result["notes"]} == {"the module of a real machine is not unloaded for this"}, result["notes"]
+	samples = [(figure["series"], system, found) for figure in result["figures"] for system, found in figure["samples"].items()]
+	assert [(series, system) for series, system, found in samples if not found] == [("first", "AF_SOVIA")], samples
+	assert len(samples) == 14 and result["circumstances"]["mode"] == "hosts", samples
+	END
+}
+
+left_there() { on-peer 'pgrep -lx pp; ls -d /tmp/tmp.* 2>/dev/null'; }
+nothing_left() { equal "$(left_there)" ''; }
+
+check 'the other machine has the tools'		install_there
+check 'ssh reaches it'				serve_ssh
+# an emulated compiler takes its time
+limit 150
+check 'it measures'				measured
+check '... and prints them'			said '^| warm link, 1/s  *| [0-9]'
+check '... and leaves nothing there'		eventually nothing_left
+deny 'no figures where ssh may not log in'	bench --ssh nobody@node-b
+check '... and it says so'			said '^bench: .*denied'
+finish
