@@ -53,7 +53,8 @@ def digits(value):
 
 # What else a row has is shown in the next one.
 MORE = {"latency": ("min", "p90", "p99", "p999"), "hotspot": ("p90", "p99", "p999"), "scaling": ("median", "p99"),
-        "load": ("p90", "p99"), "duplex": ("out", "in"), "memory": ("client", "server", "slab")}
+        "connect": ("median", "p99"), "load": ("p90", "p99"), "duplex": ("out", "in"),
+        "memory": ("client", "server", "slab")}
 
 
 class Table:

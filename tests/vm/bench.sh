@@ -84,7 +84,7 @@ check '... of four streams'			measure 65536 mb_per_s -- --size 16384 --connectio
 check '... both ways'				measure 32768 out_mb_per_s in_mb_per_s -- --size 16384 --kind duplex bandwidth
 check '... to one thread'			measure 65536 out_mb_per_s -- --size 16384 --connections 4 --kind fanin bandwidth
 check '... from one thread'			measure 65536 in_mb_per_s -- --size 16384 --connections 4 --kind fanout bandwidth
-check 'connections'				measure 0 count per_s -- --kind open connect
+check 'connections'				measure 0 count per_s median_us p99_us -- --kind open connect
 check '... with a byte each way'		measure 1 count per_s -- connect
 check '... with 8 KB back'			measure 8192 count per_s -- --kind http connect
 check '... the time of one'			measure 0 us -- --kind first connect

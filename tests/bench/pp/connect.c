@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * pp: connections one after the other.
+ * pp: connections one after the other, and how long each connect() takes.
  *
  * The server closes first, as HTTP/1.0 servers do, so that the client does not
  * run out of ports.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "pp.h"
+
+#define SAMPLES_MAX	(1 << 20)
 
 static void exchange(int fd)
 {
@@ -33,11 +36,14 @@ static void nothing(int fd)
 	(void)fd;
 }
 
-static void one_connection(const struct addrinfo *ai, void (*talk)(int))
+/* Returns the time of connect(). */
+static uint64_t one_connection(const struct addrinfo *ai, void (*talk)(int))
 {
+	uint64_t begin = now_ns(), took;
 	int fd = connect_to(ai);
 	char end;
 
+	took = now_ns() - begin;
 	talk(fd);
 	if (recv_all(fd, &end, 1) || errno) {
 		if (!errno)
@@ -45,6 +51,7 @@ static void one_connection(const struct addrinfo *ai, void (*talk)(int))
 		die("the end");
 	}
 	close(fd);
+	return took;
 }
 
 static int first(const struct addrinfo *ai)
@@ -61,9 +68,12 @@ int connection_rate(void)
 {
 	void (*talk)(int) = exchange;
 	struct addrinfo *ai;
-	uint64_t begin, end, n;
+	uint64_t *took = calloc(SAMPLES_MAX, sizeof(*took)), begin, end, n;
+	char about[64];
 	int offset = 0;
 
+	if (!took)
+		die("calloc");
 	if (opt.kind && strcmp(opt.kind, "first") == 0)
 		return first(resolve(opt.host, 1));
 	if (opt.kind && strcmp(opt.kind, "open") == 0) {
@@ -80,9 +90,10 @@ int connection_rate(void)
 		one_connection(ai, talk);
 	begin = now_ns();
 	end = begin + opt.seconds * 1e9;
-	for (n = 0; now_ns() < end; n++)
-		one_connection(ai, talk);
-	printf("{\"count\": %llu, \"per_s\": %.1f}\n", (unsigned long long)n,
-	       n * 1e9 / (now_ns() - begin));
+	for (n = 0; n < SAMPLES_MAX && (!n || now_ns() < end); n++)
+		took[n] = one_connection(ai, talk);
+	snprintf(about, sizeof(about), "\"count\": %llu, \"per_s\": %.1f", (unsigned long long)n,
+		 n * 1e9 / (now_ns() - begin));
+	print_times(about, took, n, 1000);
 	return 0;
 }

@@ -9,7 +9,8 @@
  *				--connections: one way, each with a thread there;
  *				--kind duplex: both ways; fanin, fanout: to and
  *				from one thread there
- *	pp connect HOST		connections one after the other, for --seconds;
+ *	pp connect HOST		connections one after the other, for --seconds, and
+ *				how long each connect() takes;
  *				--kind open: closed at once; exchange: a byte each
  *				way; http: a request, 8 KB back; first: how long
  *				a single connect() takes
