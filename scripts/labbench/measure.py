@@ -148,8 +148,10 @@ def circumstances(bench):
 def run(settings, here, there, their_tools=None):
     """Everything, as scripts/bench wants it; the result is what --json writes."""
     quick = settings["mode"] == "quick"
+    if quick:       # a guest that waits for its host has the clock go on to its next timer, and to the next one
+        Node.patience = 1000
     bench = Bench(settings["mode"], here, there, settings["tools"], their_tools,
-                  seconds=0.3 if quick else 1)
+                  seconds=0.2 if quick else 1)
     wanted = [system for system in systems.ALL if system.path in settings["paths"]]
     if settings["systems"]:
         wanted = [system for system in wanted if system.name in settings["systems"]]

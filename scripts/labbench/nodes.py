@@ -10,8 +10,6 @@ import socket
 import subprocess
 import time
 
-PATIENCE = 30       # seconds with one measurement, which takes one or two
-
 
 class Failed(Exception):
     """Something that was to be measured could not be."""
@@ -19,6 +17,8 @@ class Failed(Exception):
 
 class Node:
     """This machine, with the address that it is measured by."""
+
+    patience = 30       # seconds with one measurement, which takes one or two
 
     def __init__(self, address):
         found = socket.getaddrinfo(address, None, socket.AF_INET)
@@ -35,12 +35,12 @@ class Node:
         except OSError as error:
             raise Failed(f"{argv[0]}: {error.strerror}") from None
 
-    def run(self, argv, patience=PATIENCE):
+    def run(self, argv):
         try:
             done = subprocess.run(self.argv(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, text=True, timeout=patience)
+                                  stderr=subprocess.STDOUT, text=True, timeout=self.patience)
         except subprocess.TimeoutExpired:
-            raise Failed(f"{os.path.basename(argv[0])}: nothing in {patience} s") from None
+            raise Failed(f"{os.path.basename(argv[0])}: nothing in {self.patience} s") from None
         except OSError as error:
             raise Failed(f"{argv[0]}: {error.strerror}") from None
         if done.returncode:
@@ -127,7 +127,7 @@ class Remote(Node):
 
 def line(process):
     """What a process that was started says next; nothing if it has ended, or takes too long."""
-    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+    if not select.select([process.stdout], [], [], Node.patience)[0]:
         return ""
     return process.stdout.readline().strip()
 
@@ -135,7 +135,7 @@ def line(process):
 def stop(process):
     process.terminate()
     try:
-        process.wait(PATIENCE)
+        process.wait(Node.patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
