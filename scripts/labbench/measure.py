@@ -156,7 +156,7 @@ def run(settings, here, there, their_tools=None):
     if settings["systems"]:
         wanted = [system for system in wanted if system.name in settings["systems"]]
     elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # who polls takes it from the device
-        wanted = [system for system in wanted if system is not systems.VerbsPolling]
+        wanted = [system for system in wanted if system not in systems.POLLING]
     try:
         bench.set_up(wanted)
         for system in bench.systems:

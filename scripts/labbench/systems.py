@@ -232,6 +232,25 @@ class Sovia(Sockets):
                        "[ $tries != 0 ] || exit 1; done 2>/dev/null; modprobe sovia")
 
 
+class SoviaPolling(System):
+    """One that spins as long as an answer can take."""
+
+    name = "AF_SOVIA, polling"
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.sockets = Sovia(bench)
+        self.sockets.options += ("--busy-poll", "10000")
+
+    def latency(self, size):
+        return self.sockets.latency(size)
+
+    def rest(self):
+        self.sockets.rest()
+
+    stop = rest
+
+
 class Tcp(Sockets):
     name = "TCP"
 
@@ -486,4 +505,5 @@ class Rds(Counted):
         stop(self.server)
 
 
-ALL = (Sovia, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
+POLLING = (SoviaPolling, VerbsPolling)
+ALL = (Sovia, SoviaPolling, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)

@@ -50,7 +50,8 @@ static int usage(void)
 	      "  --connections N     (1)\n"
 	      "  --rate R            messages per second (1000)\n"
 	      "  --seconds S         (2)\n"
-	      "  --nodelay           set TCP_NODELAY, at both ends\n", stderr);
+	      "  --nodelay           set TCP_NODELAY, at both ends\n"
+	      "  --busy-poll US      set SO_BUSY_POLL, at this end\n", stderr);
 	return 2;
 }
 
@@ -76,6 +77,7 @@ static bool parse(int argc, char **argv)
 		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "nodelay", no_argument, NULL, 'd' },
+		{ "busy-poll", required_argument, NULL, 'b' },
 		{ 0 },
 	};
 	int c;
@@ -93,6 +95,7 @@ static bool parse(int argc, char **argv)
 		case 'r': opt.rate = strtod(optarg, NULL); break;
 		case 't': opt.seconds = strtod(optarg, NULL); break;
 		case 'd': opt.nodelay = true; break;
+		case 'b': opt.busy_poll = strtoul(optarg, NULL, 0); break;
 		default: return false;
 		}
 	}

@@ -65,6 +65,14 @@ void set_option(int fd, int level, int name, int value)
 		die("setsockopt");
 }
 
+/* Those of connections that have a request. */
+void set_options(int fd, bool nodelay)
+{
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, nodelay);
+	if (opt.busy_poll)
+		set_option(fd, SOL_SOCKET, SO_BUSY_POLL, opt.busy_poll);
+}
+
 bool send_all(int fd, const void *data, size_t len)
 {
 	const char *p = data;
@@ -194,7 +202,7 @@ int open_connection(char op)
 	if (!ai)
 		ai = resolve(opt.host, 0);
 	fd = connect_to(ai);
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, opt.nodelay);
+	set_options(fd, opt.nodelay);
 	must_send(fd, &op, 1);
 	must_send(fd, &rq, sizeof(rq));
 	return fd;

@@ -50,6 +50,7 @@ struct options {
 	int ip;			/* AF_INET, AF_INET6, AF_UNSPEC, or AF_UNIX */
 	int family;		/* of sockets, if not that of their addresses */
 	bool nodelay;
+	uint32_t busy_poll;	/* us that recv() may spin, at this end */
 	uint32_t size, count, connections;
 	double seconds, rate;
 };
@@ -61,6 +62,7 @@ void __attribute__((noreturn)) die(const char *what);
 uint64_t now_ns(void);
 uint64_t busy_us(void);
 void set_option(int fd, int level, int name, int value);
+void set_options(int fd, bool nodelay);
 bool send_all(int fd, const void *data, size_t len);
 bool recv_all(int fd, void *data, size_t len);
 void must_send(int fd, const void *data, size_t len);

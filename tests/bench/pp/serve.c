@@ -115,7 +115,7 @@ static void serve_one(int fd)
 		return;
 	}
 	rq = (struct request){ ntohl(rq.size), ntohl(rq.nodelay), ntohl(rq.ms) };
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, rq.nodelay);
+	set_options(fd, rq.nodelay);
 	if (op == OP_MANY || op == OP_FANIN || op == OP_FANOUT) {
 		ready_server(fd, op, &rq);
 		return;
