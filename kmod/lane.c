@@ -142,7 +142,6 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 		       struct list_head *ctl)
 {
 	struct sovia_conn *conn, *next;
-	struct sk_buff *skb;
 
 	spin_lock_bh(&lane->lock);
 	lane->up = false;
@@ -150,14 +149,9 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 	lane->vi = NULL;
 	skb_queue_splice_init(&lane->loose, msgs);
 	skb_queue_splice_tail_init(&lane->unacked, msgs);
-	if (lane->held) {
-		/* Counted like one that was posted. */
-		SOVIA_TX_CB(lane->held)->posted = SOVIA_TX_CB(lane->held)->conn;
+	if (lane->held)
 		__skb_queue_tail(msgs, lane->held);
-	}
 	lane->held = NULL;
-	skb_queue_walk(msgs, skb)
-		sovia_tx_settled(skb);
 	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
 		atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 		skb_queue_splice_tail_init(&conn->txq, msgs);

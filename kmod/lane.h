@@ -24,17 +24,6 @@ static inline bool sovia_tx_is_fin(struct sk_buff *skb)
 	return cb->type == SOVIA_FIN || (cb->flags & SOVIA_F_FIN);
 }
 
-/* It is known what has become of a message: its connection waits for it no longer. */
-static inline void sovia_tx_settled(struct sk_buff *skb)
-{
-	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
-
-	if (!cb->posted)
-		return;
-	cb->posted = false;
-	atomic_dec(&cb->conn->inflight);
-}
-
 /* Which of the two sets of counters a lane's messages belong to. */
 static inline bool sovia_lane_is_loop(const struct sovia_lane *lane)
 {

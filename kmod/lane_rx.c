@@ -54,8 +54,6 @@ static void lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
 		if (!sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una))
 			break;
 		__skb_unlink(skb, &lane->unacked);
-		/* The lane may die before its completion comes. */
-		sovia_tx_settled(skb);
 		__skb_queue_tail(acked, skb);
 	}
 }
@@ -194,7 +192,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	return taken;
 }
 
-static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
+static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
@@ -202,8 +200,10 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb)
 
 	spin_lock(&lane->lock);
 	if (conn) {
-		sovia_tx_settled(skb);
-		fin = skb == conn->fin;
+		atomic_dec(&conn->inflight);
+		/* The news that it has arrived may have overtaken its completion. */
+		done |= sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una);
+		fin = done && skb == conn->fin;
 		if (fin)
 			conn->fin = NULL;
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;

@@ -158,8 +158,6 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	else
 		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
 	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
-	if (ret == SOVIA_POSTED)
-		cb->posted = conn;
 	if (ret >= 0)
 		lane_posted(lane, conn, &msg, ret);
 	else if (!msg.compact)

@@ -118,8 +118,6 @@ struct sovia_conn {
  * @len: payload bytes
  * @type: enum sovia_type
  * @prompt: others of its connection do not wait until it is sent
- * @posted: its completion is to come, and sovia_conn::inflight counts it until then.
- *	Protected by lane->lock.
  * @flags: SOVIA_F_*
  * @sport: sender's port, or 0
  * @dport: receiver's port, or 0
@@ -136,7 +134,6 @@ struct sovia_tx_cb {
 	u16			dport;
 	u8			type;
 	bool			prompt;
-	bool			posted;
 	u32			window;
 	u32			ref;
 	u32			code;

@@ -117,7 +117,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 	int done = 0;
 
 	while (done < budget && (skb = next_sent(lv))) {
-		lv->vi.client->sent(&lv->vi, skb);
+		lv->vi.client->sent(&lv->vi, skb, true);
 		kfree_skb(skb);
 		done++;
 	}
@@ -166,8 +166,12 @@ static void loop_free(struct loop_vi *lv)
 	struct sk_buff *skb;
 
 	skb_queue_purge(&lv->rxq);
-	while ((skb = next_sent(lv)))
+	local_bh_disable();
+	while ((skb = next_sent(lv))) {
+		lv->vi.client->sent(&lv->vi, skb, false);
 		kfree_skb(skb);
+	}
+	local_bh_enable();
 	kvfree(lv->sent);
 	kfree(lv);
 }

@@ -80,9 +80,11 @@ struct sovia_vi_request {
  *	detached unused pages from it), false if it has been copied and the
  *	provider may post it again.  Payloads above SOVIA_COPYBREAK are always
  *	taken.
- * @sent: the local completion of a posted message; the provider drops its
- *	reference to @skb afterwards.  Softirq.  Not called for messages that
- *	were in flight when the VI died.
+ * @sent: what became of a posted message: once for each that post_send has
+ *	answered SOVIA_POSTED for, at the latest from destroy.  @done: its local
+ *	completion came; otherwise the VI died first, and nobody knows whether it
+ *	has arrived.  The provider drops its reference to @skb afterwards.  Bottom
+ *	halves are off.
  * @starved: the count of receive descriptors that could not be posted again
  *	for want of memory changed by @delta.
  */
@@ -91,7 +93,7 @@ struct sovia_vi_client {
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
-	void (*sent)(struct sovia_vi *vi, struct sk_buff *skb);
+	void (*sent)(struct sovia_vi *vi, struct sk_buff *skb, bool done);
 	void (*starved)(struct sovia_vi *vi, int delta);
 };
 
@@ -186,8 +188,9 @@ struct sovia_post {
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves off); upcalls never happen from inside it.
  * @disconnect: tell the peer and stop; closed may be called.  Process context.
- * @destroy: free the VI.  Sleeps until nothing is in flight; no upcall runs or
- *	comes after it returns.  Every sk_buff reference is dropped.
+ * @destroy: free the VI.  Sleeps until nothing is in flight; of the upcalls only
+ *	sent may still come, and none after it returns.  Every sk_buff reference is
+ *	dropped.
  */
 struct sovia_provider {
 	const char *name;

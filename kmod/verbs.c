@@ -16,9 +16,9 @@
  * it is being opened is closed by whoever opens it, so that closed never
  * overtakes established.
  *
- * Teardown: DEAD, so that no receive is posted and no upcall begins; wait for
- * rdma_cm's handler and the works; tell the peer; drain the queue pair, after
- * which no completion is under way; free.
+ * Teardown: DEAD, so that no receive is posted and no upcall but sent begins; wait
+ * for rdma_cm's handler and the works; tell the peer; drain the queue pair, after
+ * which no completion is under way; tell the client of what was not sent; free.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -394,7 +394,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	return v;
 }
 
-/* No upcall begins after this, nor is a receive posted. */
+/* No upcall but sent begins after this, nor is a receive posted. */
 static void verbs_vi_silence(struct verbs_vi *v)
 {
 	spin_lock_bh(&v->lock);

@@ -9,7 +9,7 @@
  *
  * The others hold a reference on the sk_buff and the mapping of its pieces until
  * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
- * finds it.
+ * finds it; the client is told of that as well.
  */
 
 #include <linux/slab.h>
@@ -183,8 +183,7 @@ static void verbs_tx_reap(struct verbs_vi *v, const struct verbs_tx *last)
 		smp_store_release(&v->tx_tail, v->tx_tail + 1);
 		if (!skb)
 			continue;
-		if (verbs_alive(v))
-			v->vi.client->sent(&v->vi, skb);
+		v->vi.client->sent(&v->vi, skb, true);
 		consume_skb(skb);
 	} while (tx != last);
 }
@@ -233,11 +232,18 @@ int verbs_tx_alloc(struct verbs_vi *v)
  */
 void verbs_tx_free(struct verbs_vi *v)
 {
+	struct sk_buff *skb;
 	unsigned int i;
 
-	for (i = 0; v->tx && i <= v->tx_mask; i++)
-		if (v->tx[i].skb)
-			kfree_skb(verbs_tx_release(&v->tx[i]));
+	for (i = 0; v->tx && i <= v->tx_mask; i++) {
+		if (!v->tx[i].skb)
+			continue;
+		skb = verbs_tx_release(&v->tx[i]);
+		local_bh_disable();
+		v->vi.client->sent(&v->vi, skb, false);
+		local_bh_enable();
+		kfree_skb(skb);
+	}
 	kvfree(v->tx);
 	kvfree(v->tx_sge);
 }
