@@ -132,6 +132,7 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 	INIT_LIST_HEAD(&lane->ctl);
 	INIT_LIST_HEAD(&lane->ready);
 	__skb_queue_head_init(&lane->loose);
+	__skb_queue_head_init(&lane->again);
 	__skb_queue_head_init(&lane->unacked);
 	timer_setup(&lane->ack_timer, sovia_lane_timeout, 0);
 	sovia_lane_prepare(lane);
@@ -142,6 +143,7 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 		       struct list_head *ctl)
 {
 	struct sovia_conn *conn, *next;
+	struct sk_buff *skb;
 
 	spin_lock_bh(&lane->lock);
 	lane->up = false;
@@ -149,9 +151,10 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 	lane->vi = NULL;
 	skb_queue_splice_init(&lane->loose, msgs);
 	skb_queue_splice_tail_init(&lane->unacked, msgs);
-	if (lane->held)
-		__skb_queue_tail(msgs, lane->held);
-	lane->held = NULL;
+	skb_queue_walk(&lane->again, skb)
+		if (SOVIA_TX_CB(skb)->conn)
+			atomic_dec(&SOVIA_TX_CB(skb)->conn->inflight);
+	skb_queue_splice_tail_init(&lane->again, msgs);
 	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
 		atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 		skb_queue_splice_tail_init(&conn->txq, msgs);

@@ -4,10 +4,9 @@
  *
  * Connections hand over stream messages and ask for control messages (conn.c);
  * both only queue.  sovia_lane_pump() is the one place where messages are
- * numbered and posted.  It serves, while the credit lasts: the message the
- * provider had no room for, messages without a connection, control messages, and
- * then one stream message of each ready connection in turn, so that a bulk sender
- * delays others by one message.
+ * numbered and posted.  It serves, while the credit lasts: what goes again, messages
+ * without a connection, control messages, and then one stream message of each ready
+ * connection in turn, so that a bulk sender delays others by one message.
  *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
  * has its own reference until the local completion.  Whichever ends last gives
@@ -276,19 +275,14 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
  */
 bool sovia_lane_has_work(const struct sovia_lane *lane)
 {
-	return lane->held || !skb_queue_empty(&lane->loose) ||
+	return !skb_queue_empty(&lane->again) || !skb_queue_empty(&lane->loose) ||
 	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
 }
 
 static struct sk_buff *lane_next(struct sovia_lane *lane)
 {
-	struct sk_buff *skb = lane->held;
+	struct sk_buff *skb = __skb_dequeue(&lane->again) ?: __skb_dequeue(&lane->loose);
 
-	if (skb) {
-		lane->held = NULL;
-		return skb;
-	}
-	skb = __skb_dequeue(&lane->loose);
 	if (skb)
 		return skb;
 	if (!list_empty(&lane->ctl))
@@ -346,7 +340,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 			__skb_queue_tail(&lane->unacked, skb);
 			continue;
 		}
-		lane->held = skb;
+		__skb_queue_head(&lane->again, skb);
 		if (err == -EAGAIN)
 			sovia_lane_arm(lane);
 		else

@@ -161,7 +161,8 @@ struct sovia_tx_cb {
  * @ready: connections with stream messages waiting, served in turn
  * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
  *	say), sent first
- * @held: a message that the provider had no room for; goes first
+ * @again: messages that have had a number, and go first: the provider had no room
+ *	for them
  * @unacked: messages sent and not acknowledged, in order of their numbers
  * @ack_timer: sends what is unacknowledged when the lane falls idle, and
  *	retries what failed for want of memory
@@ -184,7 +185,7 @@ struct sovia_lane {
 	struct list_head	ctl;
 	struct list_head	ready;
 	struct sk_buff_head	loose;
-	struct sk_buff		*held;
+	struct sk_buff_head	again;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;
 	unsigned long		rx_time;
