@@ -5,6 +5,7 @@
  */
 #include <linux/jhash.h>
 #include <linux/moduleparam.h>
+#include <linux/random.h>
 #include "lane.h"
 
 static unsigned int window = 32;
@@ -85,6 +86,9 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 		.window = lane->credit.own_window,
 		.payload = lane->own_payload,
 		.lane = lane->link->pair.lane,
+		.rx_next = lane->credit.rx_next,
+		.id = lane->id,
+		.peer_id = lane->peer_id,
 	};
 
 	sovia_hello_build(hello, &params);
@@ -93,12 +97,16 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 /**
  * sovia_lane_prepare() - make an empty lane ready for a VI
  * @lane: the lane, new or reset
+ * @asking: we ask the peer for the VI, instead of the peer us
+ * @peer_id: number of the peer's end, 0 if it is not known yet
  *
- * Context: connection thread, or link creation.
+ * Context: connection thread.
  */
-void sovia_lane_prepare(struct sovia_lane *lane)
+void sovia_lane_prepare(struct sovia_lane *lane, bool asking, u64 peer_id)
 {
 	spin_lock_bh(&lane->lock);
+	lane->asking = asking;
+	lane->peer_id = peer_id;
 	lane->vi = NULL;
 	lane->up = false;
 	lane->dead = false;
@@ -135,7 +143,10 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 	__skb_queue_head_init(&lane->again);
 	__skb_queue_head_init(&lane->unacked);
 	timer_setup(&lane->ack_timer, sovia_lane_timeout, 0);
-	sovia_lane_prepare(lane);
+	do {
+		lane->id = get_random_u64();
+	} while (!lane->id);
+	sovia_lane_prepare(lane, false, 0);
 }
 
 /* Collect everything that waits or is unacknowledged; nothing is added after. */

@@ -233,6 +233,18 @@ static void lane_starved(struct sovia_vi *vi, int delta)
 	spin_unlock_bh(&lane->lock);
 }
 
+/* Is the peer the one we think, and does it mean us? */
+static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_params *params)
+{
+	/* May be its own peer, and has no need to know. */
+	if (sovia_lane_is_loop(lane))
+		return 0;
+	/* Only who asks for a fresh link knows no number of ours. */
+	if (params->peer_id ? params->peer_id != lane->id : lane->asking)
+		return -EPROTO;
+	return lane->peer_id && lane->peer_id != params->id ? -EPROTO : 0;
+}
+
 static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			     unsigned int hello_len)
 {
@@ -245,6 +257,8 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 		err = -EPROTO;
 	spin_lock_bh(&lane->lock);
 	lane->vi = vi;
+	if (!err)
+		err = lane_check_ids(lane, &params);
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_hello);
 		lane_violation(lane, "bad hello", err);
@@ -253,6 +267,7 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 		 * No more than we take: then the ACKs for it fit into our own
 		 * descriptors (see credit.h), whatever the peer takes.
 		 */
+		lane->peer_id = params.id;
 		lane->credit.window = min_t(u32, params.window, lane->credit.own_window);
 		lane->payload = min(params.payload, lane->own_payload);
 		lane->max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);

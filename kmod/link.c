@@ -357,19 +357,19 @@ static void link_connect(struct sovia_link *link)
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	sovia_lane_prepare(&link->lane);
+	sovia_lane_prepare(&link->lane, true, 0);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
 					      &hello, &sovia_lane_vi_client, &link->lane));
 }
 
-static void link_accept(struct sovia_link *link, struct sovia_vi_request *req)
+static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id)
 {
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	sovia_lane_prepare(&link->lane);
+	sovia_lane_prepare(&link->lane, false, peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
@@ -598,7 +598,7 @@ static void link_request_work(struct kthread_work *work)
 		req->prov->reject(req, err);
 		return;
 	}
-	link_accept(link, req);
+	link_accept(link, req, params.id);
 	sovia_link_put(link);
 }
 

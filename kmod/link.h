@@ -146,6 +146,9 @@ struct sovia_tx_cb {
  * @link: the link
  * @lock: protects what follows; taken with bottom halves off.  post_send is
  *	called under it.
+ * @id: of this end of the link, random
+ * @peer_id: of the other end, 0 while it is not known
+ * @asking: we have asked for @vi, not the peer
  * @vi: the VI, NULL before and after
  * @up: messages may be sent
  * @dead: nothing may be sent any more
@@ -171,6 +174,9 @@ struct sovia_tx_cb {
 struct sovia_lane {
 	struct sovia_link	*link;
 	spinlock_t		lock;	/* see above */
+	u64			id;
+	u64			peer_id;
+	bool			asking;
 	struct sovia_vi		*vi;
 	bool			up;
 	bool			dead;
@@ -280,7 +286,7 @@ const char *sovia_link_state_name(enum sovia_link_state state);
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
 void sovia_lane_reset(struct sovia_lane *lane);
-void sovia_lane_prepare(struct sovia_lane *lane);
+void sovia_lane_prepare(struct sovia_lane *lane, bool asking, u64 peer_id);
 void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr);
 void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);

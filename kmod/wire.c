@@ -138,7 +138,7 @@ u32 sovia_imm_build(const struct sovia_msg *msg)
 void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg)
 {
 	BUILD_BUG_ON(sizeof(struct sovia_hdr) != 32);
-	BUILD_BUG_ON(sizeof(struct sovia_hello) != 12);
+	BUILD_BUG_ON(sizeof(struct sovia_hello) != 32);
 	BUILD_BUG_ON(sizeof(struct sovia_conn_body) != 32);
 
 	hdr->version = SOVIA_WIRE_VERSION;
@@ -162,7 +162,7 @@ void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg)
  *
  * Context: any.
  * Return: 0, -EMSGSIZE too short, -EPROTO not ours, -EPROTONOSUPPORT another
- * version, -ERANGE a limit that makes no sense.
+ * version, -ERANGE a limit or a number that makes no sense.
  */
 int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 		      struct sovia_params *params)
@@ -176,9 +176,15 @@ int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 	params->window = be16_to_cpu(hello->window);
 	params->payload = be32_to_cpu(hello->payload);
 	params->lane = hello->lane;
+	params->rx_next = be32_to_cpu(hello->rx_next);
+	params->id = be64_to_cpu(hello->id);
+	params->peer_id = be64_to_cpu(hello->peer_id);
 	if (!params->window || params->window > SOVIA_WINDOW_MAX)
 		return -ERANGE;
 	if (params->payload < SOVIA_PAYLOAD_MIN || params->payload > SOVIA_PAYLOAD_MAX)
+		return -ERANGE;
+	/* Nothing has arrived on a link that is to be. */
+	if (!params->id || (!params->peer_id && params->rx_next))
 		return -ERANGE;
 	return params->lane < SOVIA_LANES_MAX ? 0 : -ERANGE;
 }
@@ -198,6 +204,9 @@ void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *par
 	hello->lane = params->lane;
 	hello->window = cpu_to_be16(params->window);
 	hello->payload = cpu_to_be32(params->payload);
+	hello->rx_next = cpu_to_be32(params->rx_next);
+	hello->id = cpu_to_be64(params->id);
+	hello->peer_id = cpu_to_be64(params->peer_id);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

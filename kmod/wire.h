@@ -48,11 +48,17 @@ struct sovia_slots {
  * @window: messages the peer takes unacknowledged
  * @payload: largest payload the peer takes
  * @lane: which lane between the two nodes this is
+ * @rx_next: number of the message the peer expects next
+ * @id: of the peer's end of the link
+ * @peer_id: of our end as the peer knows it, 0 if it does not
  */
 struct sovia_params {
 	u16	window;
 	u32	payload;
 	u8	lane;
+	u32	rx_next;
+	u64	id;
+	u64	peer_id;
 };
 
 int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);

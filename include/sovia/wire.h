@@ -9,6 +9,12 @@
  *	was asked for ends the attempt.  A rejection carries
  *	struct sovia_reject.
  *
+ *	The two ends of a link have random numbers, which a request for a fresh
+ *	link and its answer introduce.  A request that names the number of its
+ *	receiver asks that one to go on with the link, whose lane is lost: both
+ *	sides say which message they expect next, and the other one sends from
+ *	there.
+ *
  * Messages
  *	Every descriptor carries one message: struct sovia_hdr and hdr.len bytes
  *	of payload.  All numbers are big endian.
@@ -55,6 +61,7 @@
  *	1	FINACK (type 5) answered FIN.
  *	2	No FINACK; FIN may ride on DATA and say that its sender is gone.
  *		Compact DATA.
+ *	3	A link goes on with another lane: id, peer_id, rx_next, NO_LINK.
  */
 #ifndef _SOVIA_WIRE_H
 #define _SOVIA_WIRE_H
@@ -62,7 +69,7 @@
 #include <linux/types.h>
 
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
-#define SOVIA_WIRE_VERSION	2
+#define SOVIA_WIRE_VERSION	3
 
 /* Service number of the connection manager (RDMA_PS_TCP). */
 #define SOVIA_SERVICE_PORT	7684
@@ -109,6 +116,7 @@ enum sovia_code {
 	SOVIA_CODE_ABORT	= 5,	/* the program threw it away */
 	SOVIA_CODE_NO_SOCKET	= 6,	/* no connection with these ports */
 	SOVIA_CODE_PROTOCOL	= 7,	/* the peer broke the rules */
+	SOVIA_CODE_NO_LINK	= 8,	/* the link to go on with is not there */
 	SOVIA_CODE_COUNT
 };
 
@@ -147,6 +155,9 @@ struct sovia_hdr {
  * @lane: which of the lanes between the two nodes, from 0
  * @window: messages that the sender of this hello takes unacknowledged
  * @payload: largest payload that it takes, in bytes
+ * @rx_next: number of the message that it expects next, 0 on a fresh link
+ * @id: of the sender's end of the link, not 0
+ * @peer_id: of the receiver's end, 0 in a request for a fresh link
  */
 struct sovia_hello {
 	__be32	magic;
@@ -154,6 +165,9 @@ struct sovia_hello {
 	__u8	lane;
 	__be16	window;
 	__be32	payload;
+	__be32	rx_next;
+	__be64	id;
+	__be64	peer_id;
 };
 
 /**

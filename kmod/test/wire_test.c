@@ -177,16 +177,23 @@ static void wire_hello(struct kunit *test)
 		u32 payload;
 		u8 lane;
 		int err;
+		u32 rx_next;
+		u64 id;
+		u64 peer_id;
 	} cases[] = {
-		{ 1, SOVIA_PAYLOAD_MIN, 0, 0 },
-		{ 32, 16384, 3, 0 },
-		{ SOVIA_WINDOW_MAX, SOVIA_PAYLOAD_MAX, SOVIA_LANES_MAX - 1, 0 },
-		{ 0, 16384, 0, -ERANGE },
-		{ SOVIA_WINDOW_MAX + 1, 16384, 0, -ERANGE },
-		{ 32, SOVIA_PAYLOAD_MIN - 1, 0, -ERANGE },
-		{ 32, SOVIA_PAYLOAD_MAX + 1, 0, -ERANGE },
-		{ 32, 16384, SOVIA_LANES_MAX, -ERANGE },
-		{ 32, 16384, 255, -ERANGE },
+		{ 1, SOVIA_PAYLOAD_MIN, 0, 0, 0, 1, 0 },
+		{ 32, 16384, 3, 0, 0xfffffffe, 0x0102030405060708, 9 },
+		{ 32, 16384, 3, 0, 0, U64_MAX, U64_MAX },
+		{ SOVIA_WINDOW_MAX, SOVIA_PAYLOAD_MAX, SOVIA_LANES_MAX - 1, 0, 0, 1, 0 },
+		{ 0, 16384, 0, -ERANGE, 0, 1, 0 },
+		{ SOVIA_WINDOW_MAX + 1, 16384, 0, -ERANGE, 0, 1, 0 },
+		{ 32, SOVIA_PAYLOAD_MIN - 1, 0, -ERANGE, 0, 1, 0 },
+		{ 32, SOVIA_PAYLOAD_MAX + 1, 0, -ERANGE, 0, 1, 0 },
+		{ 32, 16384, SOVIA_LANES_MAX, -ERANGE, 0, 1, 0 },
+		{ 32, 16384, 255, -ERANGE, 0, 1, 0 },
+		/* nobody, somebody of whom nothing can have come */
+		{ 32, 16384, 0, -ERANGE, 0, 0, 1 },
+		{ 32, 16384, 0, -ERANGE, 1, 1, 0 },
 	};
 	struct sovia_params in = {}, out;
 	struct sovia_hello hello;
@@ -196,6 +203,9 @@ static void wire_hello(struct kunit *test)
 		in.window = cases[i].window;
 		in.payload = cases[i].payload;
 		in.lane = cases[i].lane;
+		in.rx_next = cases[i].rx_next;
+		in.id = cases[i].id;
+		in.peer_id = cases[i].peer_id;
 		sovia_hello_build(&hello, &in);
 		KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello), &out),
 				cases[i].err);
@@ -204,12 +214,16 @@ static void wire_hello(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, out.window, in.window);
 		KUNIT_EXPECT_EQ(test, out.payload, in.payload);
 		KUNIT_EXPECT_EQ(test, out.lane, in.lane);
+		KUNIT_EXPECT_EQ(test, out.rx_next, in.rx_next);
+		KUNIT_EXPECT_EQ(test, out.id, in.id);
+		KUNIT_EXPECT_EQ(test, out.peer_id, in.peer_id);
 	}
 	/* Private data comes padded, never shorter. */
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello) - 1, &out), -EMSGSIZE);
 	in.window = 32;
 	in.payload = 16384;
 	in.lane = 0;
+	in.rx_next = 0;
 	sovia_hello_build(&hello, &in);
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, 56, &out), 0);
 	hello.version++;
