@@ -97,14 +97,14 @@ static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 {
 	struct sovia_lane *lane = conn_lane(conn);
-	bool room, dead;
+	bool room, over;
 
 	spin_lock_bh(&lane->lock);
-	dead = lane->dead;
-	room = dead || conn_has_room(conn, small);
+	over = !lane->open;
+	room = over || conn_has_room(conn, small);
 	/* With nothing in flight nobody would call: there is always room then. */
 	conn->tx_wanted = !room;
-	if (room && !dead) {
+	if (room && !over) {
 		SOVIA_TX_CB(skb)->conn = conn;
 		__skb_queue_tail(&conn->txq, skb);
 		if (sovia_tx_is_fin(skb))
@@ -116,7 +116,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	}
 	spin_unlock_bh(&lane->lock);
 	/* The connection is about to be told. */
-	if (unlikely(dead))
+	if (unlikely(over))
 		conn_drop(conn, skb);
 	return room;
 }
@@ -172,7 +172,7 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 	struct sovia_lane *lane = conn_lane(conn);
 
 	spin_lock_bh(&lane->lock);
-	if (lane->up) {
+	if (lane->open) {
 		if (type == SOVIA_RESET)
 			conn->code = code;
 		conn_queue_control(conn, lane, type);
@@ -192,7 +192,7 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
 	struct sovia_lane *lane = conn_lane(conn);
 
 	spin_lock_bh(&lane->lock);
-	if (lane->up) {
+	if (lane->open) {
 		conn->urgent = pos;
 		conn_queue_control(conn, lane, SOVIA_URGENT);
 	}

@@ -120,4 +120,25 @@ static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
 	return 0;
 }
 
+/* A new VI: all descriptors are posted, and the hello acknowledges what has come. */
+static inline void sovia_credit_restart(struct sovia_credit *c)
+{
+	c->rx_acked = c->rx_next;
+	c->starved = 0;
+	c->asked = false;
+}
+
+/*
+ * The peer expects @rx_next over it: all that is below has arrived, the rest will be
+ * sent again.  -EPROTO: it cannot.
+ */
+static inline int sovia_credit_rewind(struct sovia_credit *c, u32 rx_next)
+{
+	if (rx_next - c->tx_una > sovia_credit_flight(c))
+		return -EPROTO;
+	c->tx_una = rx_next;
+	c->tx_next = rx_next;
+	return 0;
+}
+
 #endif /* _SOVIA_CREDIT_H */

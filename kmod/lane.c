@@ -94,9 +94,24 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 	sovia_hello_build(hello, &params);
 }
 
+/* The parameters of now are those of the lane as long as the link lives. */
+static void lane_set_limits(struct sovia_lane *lane)
+{
+	lane->payload = SOVIA_PAYLOAD_MIN;
+	lane->max_frags = 1;
+	lane->compact = false;
+	/* Nothing waits posted for what never leaves the host: as much as there can be. */
+	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX :
+			    clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
+				    SOVIA_PAYLOAD_MAX);
+	sovia_credit_init(&lane->credit,
+			  clamp_t(u32, READ_ONCE(window), 1, SOVIA_WINDOW_MAX),
+			  READ_ONCE(ack_threshold));
+}
+
 /**
- * sovia_lane_prepare() - make an empty lane ready for a VI
- * @lane: the lane, new or reset
+ * sovia_lane_prepare() - make a lane ready for a VI
+ * @lane: the lane, without one; keeps what is in it if it is open
  * @asking: we ask the peer for the VI, instead of the peer us
  * @peer_id: number of the peer's end, 0 if it is not known yet
  *
@@ -111,18 +126,12 @@ void sovia_lane_prepare(struct sovia_lane *lane, bool asking, u64 peer_id)
 	lane->up = false;
 	lane->dead = false;
 	lane->err = 0;
-	lane->payload = SOVIA_PAYLOAD_MIN;
-	lane->max_frags = 1;
-	lane->compact = false;
 	memset(&lane->tx_slots, 0, sizeof(lane->tx_slots));
 	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
-	/* Nothing waits posted for what never leaves the host: as much as there can be. */
-	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX :
-			    clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
-				    SOVIA_PAYLOAD_MAX);
-	sovia_credit_init(&lane->credit,
-			  clamp_t(u32, READ_ONCE(window), 1, SOVIA_WINDOW_MAX),
-			  READ_ONCE(ack_threshold));
+	if (lane->open)
+		sovia_credit_restart(&lane->credit);
+	else
+		lane_set_limits(lane);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -157,9 +166,8 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 	struct sk_buff *skb;
 
 	spin_lock_bh(&lane->lock);
-	lane->up = false;
-	lane->dead = true;
-	lane->vi = NULL;
+	lane->open = false;
+	lane->peer_id = 0;
 	skb_queue_splice_init(&lane->loose, msgs);
 	skb_queue_splice_tail_init(&lane->unacked, msgs);
 	skb_queue_walk(&lane->again, skb)
@@ -179,7 +187,7 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 
 /**
  * sovia_lane_reset() - empty a lane whose VI is gone
- * @lane: the lane; dead until sovia_lane_prepare()
+ * @lane: the lane; closed until it is established again
  *
  * Context: connection thread; the VI has been destroyed.
  */

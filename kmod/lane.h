@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the lane's files share: lane.c, lane_tx.c, lane_rx.c, conn.c. */
+/* What the lane's files share: lane.c, lane_tx.c, lane_rx.c, recover.c, conn.c. */
 #ifndef _SOVIA_LANE_H
 #define _SOVIA_LANE_H
 
@@ -15,6 +15,13 @@ void sovia_lane_timeout(struct timer_list *timer);
 void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 			   u32 ref, u32 code);
 void sovia_tx_free(struct sk_buff_head *list, bool acked);
+
+/* lane_rx.c */
+void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked);
+
+/* recover.c */
+int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);
+void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived);
 
 /* Does the stream of a connection end with this message? */
 static inline bool sovia_tx_is_fin(struct sk_buff *skb)

@@ -45,8 +45,14 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 		sovia_stat_inc(snet, ack_rx);
 }
 
-/* Take acknowledged messages off the lane. */
-static void lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
+/**
+ * sovia_lane_reap() - take acknowledged messages off the lane
+ * @lane: the lane
+ * @acked: they are added to it
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
 {
 	struct sk_buff *skb;
 
@@ -177,7 +183,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 		return false;
 	}
 	lane_count_rx(lane, &msg);
-	lane_reap(lane, &acked);
+	sovia_lane_reap(lane, &acked);
 	if (!skb_queue_empty(&acked))
 		sovia_lane_pump(lane);
 	spin_unlock(&lane->lock);
@@ -240,42 +246,80 @@ static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_para
 	if (sovia_lane_is_loop(lane))
 		return 0;
 	/* Only who asks for a fresh link knows no number of ours. */
-	if (params->peer_id ? params->peer_id != lane->id : lane->asking)
+	if (params->peer_id ? params->peer_id != lane->id : lane->asking || lane->open)
 		return -EPROTO;
 	return lane->peer_id && lane->peer_id != params->id ? -EPROTO : 0;
+}
+
+/* The limits that both ends agree on first stay. */
+static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
+		      const struct sovia_params *params)
+{
+	/*
+	 * No more than we take: then the ACKs for it fit into our own
+	 * descriptors (see credit.h), whatever the peer takes.
+	 */
+	u32 window = min_t(u32, params->window, lane->credit.own_window);
+	u32 payload = min(params->payload, lane->own_payload);
+	int max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
+
+	if (lane->open && (window != lane->credit.window || payload != lane->payload ||
+			   max_frags < lane->max_frags))
+		return -EPROTO;
+	if (!lane->open) {
+		lane->credit.window = window;
+		lane->payload = payload;
+		lane->max_frags = max_frags;
+	}
+	lane->compact = vi->imm;
+	return 0;
+}
+
+static int lane_greeted(struct sovia_lane *lane, const struct sovia_vi *vi,
+			const struct sovia_params *params, struct sk_buff_head *arrived)
+{
+	int err = lane_check_ids(lane, params);
+
+	if (!err)
+		err = lane_agree(lane, vi, params);
+	if (!err)
+		err = sovia_lane_rewind(lane, params->rx_next, arrived);
+	return err;
 }
 
 static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			     unsigned int hello_len)
 {
 	struct sovia_lane *lane = vi->context;
+	struct sk_buff_head arrived;
 	struct sovia_params params;
 	int err;
 
+	__skb_queue_head_init(&arrived);
 	err = sovia_hello_parse(hello, hello_len, &params);
 	if (!err && params.lane != lane->link->pair.lane)
 		err = -EPROTO;
 	spin_lock_bh(&lane->lock);
+	/* Being destroyed. */
+	if (lane->dead)
+		goto unlock;
 	lane->vi = vi;
 	if (!err)
-		err = lane_check_ids(lane, &params);
+		err = lane_greeted(lane, vi, &params, &arrived);
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_hello);
 		lane_violation(lane, "bad hello", err);
-	} else if (!lane->dead) {
-		/*
-		 * No more than we take: then the ACKs for it fit into our own
-		 * descriptors (see credit.h), whatever the peer takes.
-		 */
+	} else {
 		lane->peer_id = params.id;
-		lane->credit.window = min_t(u32, params.window, lane->credit.own_window);
-		lane->payload = min(params.payload, lane->own_payload);
-		lane->max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
-		lane->compact = vi->imm;
+		lane->open = true;
 		lane->up = true;
+		WRITE_ONCE(lane->rx_time, jiffies);
 		sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
+		sovia_lane_pump(lane);
 	}
+unlock:
 	spin_unlock_bh(&lane->lock);
+	sovia_lane_arrived(lane, &arrived);
 }
 
 static void lane_closed(struct sovia_vi *vi, int err)

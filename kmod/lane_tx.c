@@ -424,7 +424,7 @@ void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dpor
 		.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
 	};
 	spin_lock_bh(&lane->lock);
-	if (lane->up && skb_queue_len(&lane->loose) < SOVIA_LOOSE_MAX) {
+	if (lane->open && skb_queue_len(&lane->loose) < SOVIA_LOOSE_MAX) {
 		__skb_queue_tail(&lane->loose, skb);
 		skb = NULL;
 		sovia_lane_pump(lane);

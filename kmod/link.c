@@ -8,11 +8,14 @@
  * Everything that changes its state happens in the connection thread, driven by
  * event bits; link_set_state() is the gate.
  *
- *	NEW --START--> CONNECTING --established--> UP --closed--> DOWN
- *	                    \----------------closed-----------------^
+ *	NEW --START--> CONNECTING --established--> UP <------> RECOVERING --> DOWN
+ *	                    \                      \---not to be mended-------^
+ *	                     \------------------closed------------------------^
  *
- * DOWN is final: the link leaves the table first, then its connections are told,
- * then the VI goes.  Whoever wants the peer again makes a new link.
+ * A link that loses its lane sets up another one and goes on with it: recover.c.
+ *
+ * DOWN is final: the link leaves the table first, then the VI goes, then its
+ * connections are told.  Whoever wants the peer again makes a new link.
  *
  * When both sides try at once, the attempt of the lower address counts: the
  * lower side rejects the other's request (-EAGAIN), the higher side drops its
@@ -34,6 +37,9 @@
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
 
+/* How often a node may refuse that had a link with us before that counts. */
+#define SOVIA_LINK_REFUSALS	3
+
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
@@ -45,6 +51,7 @@ static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
 	[SOVIA_LINK_CONNECTING]	= "CONNECTING",
 	[SOVIA_LINK_UP]		= "UP",
+	[SOVIA_LINK_RECOVERING]	= "RECOVERING",
 	[SOVIA_LINK_DOWN]	= "DOWN",
 };
 
@@ -52,7 +59,8 @@ static const char * const link_state_names[SOVIA_LINK_STATES] = {
 static const u8 link_next[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= BIT(SOVIA_LINK_CONNECTING) | BIT(SOVIA_LINK_DOWN),
 	[SOVIA_LINK_CONNECTING]	= BIT(SOVIA_LINK_UP) | BIT(SOVIA_LINK_DOWN),
-	[SOVIA_LINK_UP]		= BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_UP]		= BIT(SOVIA_LINK_RECOVERING) | BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_RECOVERING]	= BIT(SOVIA_LINK_UP) | BIT(SOVIA_LINK_DOWN),
 };
 
 /**
@@ -127,6 +135,14 @@ static void link_arm_timer(struct sovia_link *link, unsigned long delay)
 {
 	kref_get(&link->kref);
 	if (!sovia_connd_queue_delayed(&link->timer, delay))
+		sovia_link_put(link);
+}
+
+/* Whether it is armed or not. */
+static void link_set_timer(struct sovia_link *link, unsigned long delay)
+{
+	kref_get(&link->kref);
+	if (sovia_connd_mod_delayed(&link->timer, delay))
 		sovia_link_put(link);
 }
 
@@ -213,6 +229,19 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 	return link;
 }
 
+/* The link between two addresses with a reference, if there is one. */
+static struct sovia_link *link_lookup(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	struct sovia_link *link;
+
+	spin_lock_bh(&snet->link_lock);
+	link = link_find(snet, pair);
+	if (link)
+		kref_get(&link->kref);
+	spin_unlock_bh(&snet->link_lock);
+	return link;
+}
+
 static void link_unlist(struct sovia_link *link)
 {
 	bool listed;
@@ -233,8 +262,8 @@ static void link_unlist(struct sovia_link *link)
  * @link: the link; on success its reference goes to the connection
  * @conn: not on any link
  *
- * The client's up or down upcall follows, up at once only if it is up already:
- * then this returns 1 and the upcall does not come.
+ * The client's up or down upcall follows, up at once only if it is up already, or
+ * will be again: then this returns 1 and the upcall does not come.
  *
  * Context: process or softirq, socket lock held.
  * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is dead: get
@@ -252,7 +281,7 @@ int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
 		sock_hold(conn->sk);
 		list_add_tail(&conn->link_node, &link->conns);
 		link->conn_count++;
-		ret = link->state == SOVIA_LINK_UP;
+		ret = link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING;
 	}
 	spin_unlock_bh(&link->lock);
 	if (!ret)
@@ -325,6 +354,7 @@ static void conn_down(struct sovia_conn *conn, int err)
 
 /* ---- the connection thread's part ------------------------------------ */
 
+/* Nothing comes over the VI after this, and what it still had to say is void. */
 static void link_drop_vi(struct sovia_link *link)
 {
 	struct sovia_vi *vi;
@@ -338,7 +368,11 @@ static void link_drop_vi(struct sovia_link *link)
 		vi->prov->disconnect(vi);
 		vi->prov->destroy(vi);
 	}
-	sovia_lane_reset(&link->lane);
+	spin_lock_bh(&link->lane.lock);
+	link->lane.vi = NULL;
+	spin_unlock_bh(&link->lane.lock);
+	clear_bit(SOVIA_LINK_EV_UP, &link->events);
+	clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
 }
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
@@ -357,7 +391,7 @@ static void link_connect(struct sovia_link *link)
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	sovia_lane_prepare(&link->lane, true, 0);
+	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
@@ -378,28 +412,43 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 
 static void link_up(struct sovia_link *link)
 {
+	bool again = link->state == SOVIA_LINK_RECOVERING;
+
 	if (!link_set_state(link, SOVIA_LINK_UP))
 		return;
-	sovia_stat_inc(link->snet, link_up);
-	pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
-	link_for_each(link, conn_up, 0);
+	sovia_recovery_stands(link);
+	link->waiting = false;
+	if (again) {
+		sovia_stat_inc(link->snet, link_recover);
+		pr_notice_ratelimited("link to %pI6c: recovered\n", &link->pair.remote);
+	} else {
+		sovia_stat_inc(link->snet, link_up);
+		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
+		link_for_each(link, conn_up, 0);
+	}
 	if (READ_ONCE(probe_interval) && link->prov != &sovia_loop_provider)
-		link_arm_timer(link, READ_ONCE(probe_interval) * HZ);
+		link_set_timer(link, READ_ONCE(probe_interval) * HZ);
 }
 
 static void link_down(struct sovia_link *link, int err)
 {
-	bool was_up = link->state == SOVIA_LINK_UP;
+	enum sovia_link_state was = link->state;
 
 	if (!link_set_state(link, SOVIA_LINK_DOWN))
 		return;
-	if (was_up)
+	if (was == SOVIA_LINK_RECOVERING) {
+		sovia_stat_inc(link->snet, link_recover_fail);
+		pr_notice_ratelimited("link to %pI6c: %pe, given up\n", &link->pair.remote,
+				      ERR_PTR(err));
+	}
+	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
 		sovia_stat_inc(link->snet, link_down);
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	link_unlist(link);
 	link_drop_vi(link);
+	sovia_lane_reset(&link->lane);
 	link_for_each(link, conn_down, err);
 	if (kthread_cancel_delayed_work_sync(&link->timer))
 		sovia_link_put(link);
@@ -411,17 +460,89 @@ static bool link_own_attempt_counts(const struct sovia_link *link)
 	return memcmp(&link->pair.local, &link->pair.remote, sizeof(link->pair.local)) < 0;
 }
 
+/*
+ * Is it the end of the link, after what has ended its lane or the last attempt to
+ * replace it?  What its connections are told, or 0.
+ */
+static int link_verdict(struct sovia_link *link, int err)
+{
+	struct sovia_recovery *r = &link->recovery;
+
+	if (!sovia_recovery_wanted(link))
+		return err;
+	switch (err) {
+	case -EPROTO:
+	case -EOPNOTSUPP:
+		return err;
+	case -ESTALE:
+		return -ECONNRESET;
+	case -ECONNREFUSED:
+		/* While a device comes back, it may be its node's mistake. */
+		return ++r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
+	default:
+		r->refused = 0;
+		return 0;
+	}
+}
+
+/* The lane is no more, or still is not.  Returns whether the link is. */
+static bool link_lose(struct sovia_link *link, int err)
+{
+	int verdict = link_verdict(link, err);
+
+	if (verdict) {
+		link_down(link, verdict);
+		return false;
+	}
+	link_drop_vi(link);
+	if (link_set_state(link, SOVIA_LINK_RECOVERING)) {
+		sovia_recovery_begin(link);
+		pr_notice_ratelimited("link to %pI6c: %pe, recovering\n", &link->pair.remote,
+				      ERR_PTR(err));
+	}
+	return true;
+}
+
+static void link_lost(struct sovia_link *link, int err)
+{
+	unsigned long wait = SOVIA_LINK_CROSS_WAIT;
+
+	if (!link_lose(link, err))
+		return;
+	if (err != -EAGAIN)
+		wait = sovia_recovery_wait(link, link_own_attempt_counts(link));
+	link_set_timer(link, min(wait, sovia_recovery_left(link)));
+}
+
+/* Time to try again, or to end it. */
+static void link_try(struct sovia_link *link)
+{
+	unsigned long left = sovia_recovery_left(link);
+
+	if (!left) {
+		sovia_link_event(link, SOVIA_LINK_EV_LATE);
+		return;
+	}
+	/* To itself, an address asks from one end only. */
+	if (!link->lane.vi && !link->pair.answering)
+		link_connect(link);
+	link_set_timer(link, left);
+}
+
 static void link_closed(struct sovia_link *link)
 {
 	int err = READ_ONCE(link->lane.err);
 
-	/* The peer's attempt counts: it is on its way. */
-	if (err == -EAGAIN && link->state == SOVIA_LINK_CONNECTING) {
+	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING) {
+		link_lost(link, err);
+	} else if (link->state == SOVIA_LINK_CONNECTING && err == -EAGAIN) {
+		/* The peer's attempt counts: it is on its way. */
 		link_drop_vi(link);
+		sovia_lane_reset(&link->lane);
 		link_arm_timer(link, SOVIA_LINK_CROSS_WAIT);
-		return;
+	} else {
+		link_down(link, err);
 	}
-	link_down(link, err == -EAGAIN ? -ECONNREFUSED : err);
 }
 
 /* A loop link has had no connections for a while. */
@@ -457,6 +578,9 @@ static void link_work(struct kthread_work *work)
 		link_closed(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_IDLE, &link->events))
 		link_idle(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_LATE, &link->events) &&
+	    link->state == SOVIA_LINK_RECOVERING)
+		link_down(link, -ETIMEDOUT);
 	sovia_link_put(link);
 }
 
@@ -476,8 +600,7 @@ static void link_check_progress(struct sovia_link *link)
 	una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
 	if (flight && link->waiting && una == link->seen_una) {
-		pr_notice_ratelimited("link to %pI6c: no answer, closing it\n",
-				      &link->pair.remote);
+		pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
 		sovia_lane_fail(lane, -ETIMEDOUT);
 	} else if (!flight) {
 		sovia_lane_probe(lane);
@@ -507,9 +630,13 @@ static void link_timer(struct kthread_work *work)
 				sovia_link_event(link, SOVIA_LINK_EV_IDLE);
 			break;
 		}
+		if (!interval)
+			break;
 		link_check_progress(link);
-		if (interval)
-			link_arm_timer(link, interval * HZ);
+		link_arm_timer(link, interval * HZ);
+		break;
+	case SOVIA_LINK_RECOVERING:
+		link_try(link);
 		break;
 	default:
 		break;
@@ -537,11 +664,10 @@ static int link_yield(struct sovia_link *link)
 		if (link->lane.vi && link_own_attempt_counts(link))
 			return -EAGAIN;
 		link_drop_vi(link);
-		/* What the dropped attempt still had to say is void. */
-		clear_bit(SOVIA_LINK_EV_UP, &link->events);
-		clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
+		sovia_lane_reset(&link->lane);
 		return 0;
 	case SOVIA_LINK_UP:
+	case SOVIA_LINK_RECOVERING:
 		/* The peer has lost its side. */
 		link_down(link, -ECONNRESET);
 		return 0;
@@ -550,13 +676,53 @@ static int link_yield(struct sovia_link *link)
 	}
 }
 
+/* The peer asks to go on with a link.  Returns an errno to reject with. */
+static int link_resume(struct sovia_link *link, const struct sovia_params *params)
+{
+	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
+		return -ESTALE;
+	switch (link->state) {
+	case SOVIA_LINK_CONNECTING:
+		/* We have answered, and it has heard of that, but not we of it. */
+		link_drop_vi(link);
+		return 0;
+	case SOVIA_LINK_RECOVERING:
+		if (link->lane.vi && link->lane.asking && link_own_attempt_counts(link))
+			return -EAGAIN;
+		link_drop_vi(link);
+		break;
+	case SOVIA_LINK_UP:
+		if (!link_lose(link, -ECONNRESET))
+			return -ESTALE;
+		break;
+	default:
+		return -ESTALE;
+	}
+	/* If that comes to nothing, lane_closed() tells us. */
+	link_set_timer(link, sovia_recovery_left(link));
+	return 0;
+}
+
+static struct sovia_link *link_to_resume(struct sovia_net *snet,
+					 const struct sovia_vi_request *req,
+					 const struct sovia_params *params, int *err)
+{
+	struct sovia_link *link = link_lookup(snet, &req->pair);
+
+	*err = link ? link_resume(link, params) : -ESTALE;
+	if (!*err || !link)
+		return link;
+	sovia_link_put(link);
+	return NULL;
+}
+
 static struct sovia_link *link_for_request(struct sovia_net *snet,
 					   const struct sovia_vi_request *req, int *err)
 {
 	struct sovia_link *link;
 
 	link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
-	if (link && link->state == SOVIA_LINK_UP) {
+	if (link && (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)) {
 		link_yield(link);
 		sovia_link_put(link);
 		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
@@ -593,7 +759,10 @@ static void link_request_work(struct kthread_work *work)
 		return;
 	}
 	req->pair.lane = params.lane;
-	link = link_for_request(snet, req, &err);
+	if (params.peer_id)
+		link = link_to_resume(snet, req, &params, &err);
+	else
+		link = link_for_request(snet, req, &err);
 	if (!link) {
 		req->prov->reject(req, err);
 		return;

@@ -36,6 +36,8 @@ struct sovia_link;
  * @SOVIA_LINK_NEW: no lane yet
  * @SOVIA_LINK_CONNECTING: the provider is setting the lane up
  * @SOVIA_LINK_UP: messages flow
+ * @SOVIA_LINK_RECOVERING: the lane is lost, another VI is being set up; connections
+ *	do not notice
  * @SOVIA_LINK_DOWN: dead and out of the table; connections have been told
  * @SOVIA_LINK_STATES: how many there are
  */
@@ -43,6 +45,7 @@ enum sovia_link_state {
 	SOVIA_LINK_NEW,
 	SOVIA_LINK_CONNECTING,
 	SOVIA_LINK_UP,
+	SOVIA_LINK_RECOVERING,
 	SOVIA_LINK_DOWN,
 	SOVIA_LINK_STATES
 };
@@ -150,8 +153,9 @@ struct sovia_tx_cb {
  * @peer_id: of the other end, 0 while it is not known
  * @asking: we have asked for @vi, not the peer
  * @vi: the VI, NULL before and after
- * @up: messages may be sent
- * @dead: nothing may be sent any more
+ * @open: messages may be queued: it has been up, and the link is not DOWN
+ * @up: messages may be posted to @vi
+ * @dead: @vi has died, or is being destroyed
  * @err: why it died
  * @payload: largest payload of a message to the peer
  * @own_payload: largest payload that we take
@@ -165,7 +169,7 @@ struct sovia_tx_cb {
  * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
  *	say), sent first
  * @again: messages that have had a number, and go first: the provider had no room
- *	for them
+ *	for them, or the VI that they were posted to has died
  * @unacked: messages sent and not acknowledged, in order of their numbers
  * @ack_timer: sends what is unacknowledged when the lane falls idle, and
  *	retries what failed for want of memory
@@ -178,6 +182,7 @@ struct sovia_lane {
 	u64			peer_id;
 	bool			asking;
 	struct sovia_vi		*vi;
+	bool			open;
 	bool			up;
 	bool			dead;
 	int			err;
@@ -198,6 +203,26 @@ struct sovia_lane {
 };
 
 /**
+ * struct sovia_recovery - how a link comes back: recover.c
+ * @since: when the lane was lost, jiffies
+ * @stood: when the last one was established, jiffies
+ * @tx: the lane's first unacknowledged number then
+ * @rx: number of the message expected then
+ * @tries: attempts of ours since @since
+ * @refused: attempts that the peer's node has refused, without another answer since
+ *
+ * The connection thread's own.
+ */
+struct sovia_recovery {
+	unsigned long	since;
+	unsigned long	stood;
+	u32		tx;
+	u32		rx;
+	unsigned int	tries;
+	unsigned int	refused;
+};
+
+/**
  * struct sovia_link - all connections between two addresses that use one lane
  * @kref: the table (until DOWN), each connection and each queued work
  * @rcu: readers of /proc may still look at it after the last reference
@@ -211,8 +236,9 @@ struct sovia_lane {
  * @conn_count: length of @conns
  * @events: what the connection thread has to look at
  * @work: runs in the connection thread
- * @timer: retry of a set-up, and the idle probe
+ * @timer: retry of a set-up, the end of a recovery, and the idle probe
  * @lane: the lane
+ * @recovery: of the lane
  * @seen_una: the lane's first unacknowledged number when the timer looked last
  * @waiting: the timer has looked, so something may have been on its way since
  */
@@ -231,6 +257,7 @@ struct sovia_link {
 	struct kthread_work		work;
 	struct kthread_delayed_work	timer;
 	struct sovia_lane		lane;
+	struct sovia_recovery		recovery;
 	u32				seen_una;
 	bool				waiting;
 };
@@ -282,6 +309,8 @@ const char *sovia_link_state_name(enum sovia_link_state state);
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
 #define SOVIA_LINK_EV_KILL	3	/* the namespace goes */
 #define SOVIA_LINK_EV_IDLE	4	/* no connections for a while */
+#define SOVIA_LINK_EV_LATE	5	/* no recovery in time */
+#define SOVIA_LINK_EV_BREAK	6	/* somebody wants to see the lane die */
 
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
@@ -292,6 +321,13 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);
 void sovia_lane_probe(struct sovia_lane *lane);
 int sovia_lane_choose(u16 lport, u16 rport);
+
+/* recover.c */
+bool sovia_recovery_wanted(const struct sovia_link *link);
+void sovia_recovery_stands(struct sovia_link *link);
+void sovia_recovery_begin(struct sovia_link *link);
+unsigned long sovia_recovery_left(const struct sovia_link *link);
+unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
 
 /* lane_tx.c */
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);

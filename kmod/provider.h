@@ -70,7 +70,8 @@ struct sovia_vi_request {
  *	-ECONNREFUSED nobody serves at the peer, -EHOSTUNREACH / -ENETUNREACH /
  *	-ENODEV no way there, -ETIMEDOUT the peer does not answer, -ECONNRESET
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
- *	because both sides tried at once (the peer's own attempt counts).  Any
+ *	because both sides tried at once (the peer's own attempt counts), -ESTALE
+ *	rejected because the peer does not have the link to go on with.  Any
  *	context but hard interrupt; at most once.
  * @receive: a message arrived, skb->len bytes at skb->data.  @imm: what came
  *	beside it, or NULL; only if the VI's @imm says so.
@@ -180,7 +181,7 @@ struct sovia_post {
  * @accept: the same for a request of the peer; consumes @req in every case.
  * @reject: refuse @req and consume it.  @err is a negative errno that the
  *	peer's closed upcall gets if the fabric can carry it (-EAGAIN: both
- *	tried at once, -ECONNREFUSED, -EPROTO).
+ *	tried at once, -ECONNREFUSED, -EPROTO, -ESTALE).
  * @post_send: send @skb as @how says.  The provider takes its own reference on
  *	success and keeps it until the local completion.  Returns enum
  *	sovia_posted; -EAGAIN if there is no room now (a sent upcall will come, or

@@ -28,6 +28,9 @@
  * @SOVIA_STAT_link_up: links set up
  * @SOVIA_STAT_link_down: links that went down
  * @SOVIA_STAT_link_fail: links that could not be set up
+ * @SOVIA_STAT_link_recover: lost lanes that were replaced
+ * @SOVIA_STAT_link_recover_fail: links that went down because none was
+ * @SOVIA_STAT_tx_again: messages sent again over another lane
  * @SOVIA_STAT_busy_hit: waits for data that spinning ended
  * @SOVIA_STAT_busy_miss: waits for data that spun in vain
  * @SOVIA_STAT_conn_active: connections opened by connect()
@@ -65,6 +68,9 @@ enum sovia_stat {
 	SOVIA_STAT_link_up,
 	SOVIA_STAT_link_down,
 	SOVIA_STAT_link_fail,
+	SOVIA_STAT_link_recover,
+	SOVIA_STAT_link_recover_fail,
+	SOVIA_STAT_tx_again,
 	SOVIA_STAT_busy_hit,
 	SOVIA_STAT_busy_miss,
 	SOVIA_STAT_conn_active,

@@ -101,6 +101,8 @@ static int verbs_reject_errno(u32 code)
 		return -EPROTO;
 	case SOVIA_CODE_NO_MEMORY:
 		return -ECONNRESET;
+	case SOVIA_CODE_NO_LINK:
+		return -ESTALE;
 	default:
 		return -ECONNREFUSED;
 	}

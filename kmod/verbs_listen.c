@@ -130,6 +130,8 @@ static u32 verbs_reject_code(int err)
 		return SOVIA_CODE_PROTOCOL;
 	case -ENOMEM:
 		return SOVIA_CODE_NO_MEMORY;
+	case -ESTALE:
+		return SOVIA_CODE_NO_LINK;
 	default:
 		return SOVIA_CODE_NO_LISTENER;
 	}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Recovery: what a link needs to go on with another VI when its lane is lost.
+ * Documentation/recovery.rst is the whole story; link.c has the states.
+ *
+ * The clock.  A link is given up when no VI has stood for recovery_timeout.
+ *
+ * The lane.  A message stays on lane->unacked until the peer acknowledges it.  The
+ * hello of a new VI says where the peer is; what it lacks goes to the front of
+ * lane->again, in order, and so gets the numbers that it had.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/moduleparam.h>
+#include "lane.h"
+
+/* Pauses between attempts grow from one to the other. */
+#define SOVIA_RECOVERY_PAUSE		(HZ / 10)
+#define SOVIA_RECOVERY_PAUSE_MAX	(2 * HZ)
+
+static unsigned int recovery_timeout = 60;
+module_param(recovery_timeout, uint, 0644);
+MODULE_PARM_DESC(recovery_timeout, "seconds that connections outlive a lane (0: not at all)");
+
+/* ---- the clock ------------------------------------------------------- */
+
+static unsigned long limit(void)
+{
+	return min(READ_ONCE(recovery_timeout), INT_MAX / HZ) * HZ;
+}
+
+/**
+ * sovia_recovery_wanted() - may this link outlive its lane
+ * @link: the link
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_recovery_wanted(const struct sovia_link *link)
+{
+	return limit() && link->prov != &sovia_loop_provider;
+}
+
+/**
+ * sovia_recovery_stands() - the link has a lane
+ * @link: has come UP
+ *
+ * Context: connection thread.
+ */
+void sovia_recovery_stands(struct sovia_link *link)
+{
+	struct sovia_recovery *r = &link->recovery;
+
+	spin_lock_bh(&link->lane.lock);
+	r->tx = link->lane.credit.tx_una;
+	r->rx = link->lane.credit.rx_next;
+	spin_unlock_bh(&link->lane.lock);
+	r->stood = jiffies;
+	r->refused = 0;
+}
+
+/**
+ * sovia_recovery_begin() - the link has lost its lane
+ * @link: was UP
+ *
+ * The time begins anew, unless the lane was good for nothing.
+ *
+ * Context: connection thread.
+ */
+void sovia_recovery_begin(struct sovia_link *link)
+{
+	struct sovia_recovery *r = &link->recovery;
+	bool progress;
+
+	spin_lock_bh(&link->lane.lock);
+	progress = r->tx != link->lane.credit.tx_una || r->rx != link->lane.credit.rx_next;
+	spin_unlock_bh(&link->lane.lock);
+	if (r->tries && !progress && time_before(jiffies, r->stood + limit()))
+		return;
+	r->since = jiffies;
+	r->tries = 0;
+}
+
+/**
+ * sovia_recovery_left() - how long the link may go on trying
+ * @link: RECOVERING
+ *
+ * Context: connection thread.
+ * Return: jiffies, 0 if it is over.
+ */
+unsigned long sovia_recovery_left(const struct sovia_link *link)
+{
+	unsigned long gone = jiffies - link->recovery.since;
+
+	return gone < limit() ? limit() - gone : 0;
+}
+
+/**
+ * sovia_recovery_wait() - how long to wait before the next attempt
+ * @link: RECOVERING
+ * @first: ours counts if both try at once, so that nobody is to wait for
+ *
+ * Context: connection thread.
+ * Return: jiffies.
+ */
+unsigned long sovia_recovery_wait(struct sovia_link *link, bool first)
+{
+	unsigned int tries = link->recovery.tries++;
+
+	if (!tries && first)
+		return 0;
+	return min(SOVIA_RECOVERY_PAUSE << min(tries, 5U), SOVIA_RECOVERY_PAUSE_MAX);
+}
+
+/* ---- the lane -------------------------------------------------------- */
+
+/**
+ * sovia_lane_rewind() - go back to where the peer is
+ * @lane: has a new VI, which nothing has been posted to
+ * @rx_next: number of the message that the peer expects
+ * @arrived: messages that it has are added, for sovia_lane_arrived()
+ *
+ * Context: lane lock held.
+ * Return: 0, or -EPROTO if the peer cannot be there.
+ */
+int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived)
+{
+	struct sk_buff *skb;
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	err = sovia_credit_rewind(&lane->credit, rx_next);
+	if (err)
+		return err;
+	sovia_lane_reap(lane, arrived);
+	sovia_stat_add(lane->link->snet, tx_again, skb_queue_len(&lane->unacked));
+	while ((skb = __skb_dequeue_tail(&lane->unacked))) {
+		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+
+		/* Its header is built anew, or left out. */
+		if (skb_headroom(skb) < sizeof(struct sovia_hdr))
+			__skb_pull(skb, sizeof(struct sovia_hdr));
+		if (conn)
+			atomic_inc(&conn->inflight);
+		__skb_queue_head(&lane->again, skb);
+	}
+	return 0;
+}
+
+/**
+ * sovia_lane_arrived() - let go of messages that the peer has after all
+ * @lane: the lane they were posted to
+ * @arrived: the messages
+ *
+ * Nobody has told their connections: the completions were lost with the VI.
+ *
+ * Context: process; no lane lock.
+ */
+void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
+{
+	struct sk_buff *skb;
+
+	skb_queue_walk(arrived, skb) {
+		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+		bool fin;
+
+		if (!conn)
+			continue;
+		spin_lock_bh(&lane->lock);
+		fin = conn->fin == skb;
+		if (fin)
+			conn->fin = NULL;
+		spin_unlock_bh(&lane->lock);
+		if (fin)
+			sovia_sock_client.delivered(conn);
+	}
+	sovia_tx_free(arrived, true);
+}
