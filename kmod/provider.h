@@ -188,6 +188,8 @@ struct sovia_post {
  *	the caller tries again after a while); or another negative errno: the VI is
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves off); upcalls never happen from inside it.
+ * @fail: have the VI die as it does when its device gives up, for whoever wants to
+ *	see that; closed follows.  Connection thread.  NULL: nothing can happen to it.
  * @disconnect: tell the peer and stop; closed may be called.  Process context.
  * @destroy: free the VI.  Sleeps until nothing is in flight; of the upcalls only
  *	sent may still come, and none after it returns.  Every sk_buff reference is
@@ -210,6 +212,7 @@ struct sovia_provider {
 	void (*reject)(struct sovia_vi_request *req, int err);
 	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb,
 			 const struct sovia_post *how);
+	void (*fail)(struct sovia_vi *vi);
 	void (*disconnect)(struct sovia_vi *vi);
 	void (*destroy)(struct sovia_vi *vi);
 };

@@ -455,6 +455,18 @@ static void verbs_destroy(struct sovia_vi *vi)
 	verbs_vi_free(verbs_vi(vi));
 }
 
+/* The queue pair's error state: all that is posted comes back flushed. */
+static void verbs_fail(struct sovia_vi *vi)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct verbs_vi *v = verbs_vi(vi);
+
+	rdma_lock_handler(v->id);
+	if (v->qp)
+		ib_modify_qp(v->qp, &attr, IB_QP_STATE);
+	rdma_unlock_handler(v->id);
+}
+
 static void verbs_disconnect(struct sovia_vi *vi)
 {
 	struct verbs_vi *v = verbs_vi(vi);
@@ -475,6 +487,7 @@ const struct sovia_provider sovia_verbs_provider = {
 	.accept		= verbs_accept,
 	.reject		= verbs_reject,
 	.post_send	= verbs_post_send,
+	.fail		= verbs_fail,
 	.disconnect	= verbs_disconnect,
 	.destroy	= verbs_destroy,
 };
