@@ -239,3 +239,7 @@ void sovia_recover_init(void)
 {
 	debugfs_create_file("break", 0200, sovia_debugfs_dir(), NULL, &break_ops);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/recover_test.c"
+#endif

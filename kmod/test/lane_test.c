@@ -320,9 +320,80 @@ static void hostile_random(struct kunit *test)
 	}
 }
 
+/**
+ * struct greeting_case - a hello that does not go on from where the lane is
+ * @name: for people
+ * @rx_off: added to the number that we would send next
+ * @window: instead of what was agreed on, if not 0
+ * @payload: likewise
+ */
+struct greeting_case {
+	const char	*name;
+	int		rx_off;
+	u16		window;
+	u32		payload;
+};
+
+static const struct greeting_case greeting_cases[] = {
+	{ .name = "expects what was never sent", .rx_off = 1 },
+	{ .name = "expects what it has acknowledged", .rx_off = -1 },
+	{ .name = "expects nonsense", .rx_off = 0x7fffffff },
+	{ .name = "has a smaller window than before", .window = 1 },
+	{ .name = "takes less than before", .payload = SOVIA_PAYLOAD_MIN },
+};
+
+static void greeting_case_name(const struct greeting_case *c, char *desc)
+{
+	strscpy(desc, c->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(greeting, greeting_cases, greeting_case_name);
+
+static void hostile_greeting(struct kunit *test)
+{
+	const struct greeting_case *c = test->param_value;
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct sovia_params params = {};
+	struct sovia_hello hello;
+	struct sovia_lane *lane;
+	struct socket *a, *b;
+	unsigned long before;
+
+	test_connected(test, &a, &b);
+	lane = &sovia_sk(b->sk)->conn.key.link->lane;
+	hostile_settle(lane);
+	params.id = 1;
+	params.peer_id = lane->id;
+	params.rx_next = lane->credit.tx_next;
+	params.window = lane->credit.window;
+	params.payload = lane->payload;
+
+	/* One that does is taken. */
+	sovia_hello_build(&hello, &params);
+	lane_established(lane->vi, &hello, sizeof(hello));
+	sovia_connd_flush();
+	KUNIT_EXPECT_FALSE(test, lane->dead);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
+
+	params.rx_next += c->rx_off;
+	params.window = c->window ?: params.window;
+	params.payload = c->payload ?: params.payload;
+	before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello);
+	sovia_hello_build(&hello, &params);
+	lane_established(lane->vi, &hello, sizeof(hello));
+	sovia_connd_flush();
+	KUNIT_EXPECT_EQ(test, snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello), before + 1);
+	KUNIT_EXPECT_TRUE(test, lane->dead);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_err, ECONNRESET);
+	sock_release(a);
+	sock_release(b);
+}
+
 static struct kunit_case hostile_test_cases[] = {
 	KUNIT_CASE_PARAM(hostile_peer, hostile_gen_params),
 	KUNIT_CASE(hostile_random),
+	KUNIT_CASE_PARAM(hostile_greeting, greeting_gen_params),
 	{}
 };
 

@@ -20,6 +20,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_urgent_suite,
 	&sovia_listen_suite,
 	&sovia_hostile_suite,
+	&sovia_recover_suite,
 };
 
 static int __init sovia_test_init(void)

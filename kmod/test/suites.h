@@ -19,5 +19,6 @@ extern struct kunit_suite sovia_link_suite;
 extern struct kunit_suite sovia_urgent_suite;
 extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;
+extern struct kunit_suite sovia_recover_suite;
 
 #endif /* _SOVIA_TEST_SUITES_H */
