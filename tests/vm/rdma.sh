@@ -71,6 +71,20 @@ local_by_loop() {
 # Traffic from here to there while "$@" takes the network away: each side of
 # it comes to an end, within a minute.
 ends_under_load() {
+	local status
+	give_up_after 3 || return
+	pump_until "$@"
+	status=$?
+	give_up_after 60
+	return $status
+}
+
+# Lanes are tried for so many seconds until their connections end.
+give_up_after() {
+	echo "$1" >/sys/module/sovia/parameters/recovery_timeout && there "echo $1 >/sys/module/sovia/parameters/recovery_timeout"
+}
+
+pump_until() {
 	local pump
 	there '[ ! -e /tmp/sink.pid ] || kill $(cat /tmp/sink.pid) 2>/dev/null
 		rm -f /tmp/sink; setsid sov sink 5007 /tmp/sink >/tmp/sink.log 2>&1 & echo $! >/tmp/sink.pid
