@@ -22,27 +22,6 @@ patient_lanes() {
 	start_server
 }
 
-# What a connection with these options says of the command "$1" in its time.
-watched() { # WANTED COMMAND... -- OPTION...
-	local wanted=$1 command=() answer watcher
-	shift
-	while [ "$1" != -- ]; do
-		command+=("$1")
-		shift
-	done
-	shift
-	sov watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
-	watcher=$!
-	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
-	"${command[@]}" || return
-	# an error has been reported by now; otherwise it has to be alive
-	rm "$WORK/watch"
-	wait $watcher
-	answer=$(cat "$WORK/answer")
-	echo "$answer"
-	[ "$answer" = "$wanted" ]
-}
-
 limit 120
 check 'lanes that notice nothing' patient_lanes
 check 'a silent connection outlives a cut of 8 s' \

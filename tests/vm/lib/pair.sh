@@ -24,12 +24,47 @@ stop_server() {
 
 # Nothing arrives for a time, and no device tells of it: the cable between two
 # switches is cut.
+CUT="tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress matchall action drop"
+MEND="tc qdisc del dev eth0 clsact"
 wire_cut() { # SECONDS
-	local cut="tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress matchall action drop"
-	local mend="tc qdisc del dev eth0 clsact"
-	there "setsid sh -c 'sleep 0.2; $cut; sleep $1; $mend' >/dev/null 2>&1 &" || return
+	there "setsid sh -c 'sleep 0.2; $CUT; sleep $1; $MEND' >/dev/null 2>&1 &" || return
 	sleep 0.2
-	eval "$cut" || return
+	eval "$CUT" || return
 	sleep "$1"
-	eval "$mend"
+	eval "$MEND"
+}
+
+# "$@" happens under a transfer both ways, all of which has to arrive, once and in order.
+transferring() {
+	local flow status
+	sov flow node-b 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
+	flow=$!
+	eventually test -e "$WORK/flow" || { cat "$WORK/answer"; return 1; }
+	"$@"
+	status=$?
+	rm "$WORK/flow"
+	wait $flow
+	cat "$WORK/answer"
+	grep -q ' bytes, the same$' "$WORK/answer" && [ $status = 0 ]
+}
+
+# What a connection with these options says of the command "$1" in its time.
+watched() { # WANTED COMMAND... -- OPTION...
+	local wanted=$1 command=() answer watcher
+	shift
+	while [ "$1" != -- ]; do
+		command+=("$1")
+		shift
+	done
+	shift
+	sov watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
+	watcher=$!
+	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
+	"${command[@]}" || return
+	# an error has been reported by now; otherwise it has to be alive
+	rm "$WORK/watch"
+	wait $watcher
+	answer=$(cat "$WORK/answer")
+	echo "$answer"
+	[ "$answer" = "$wanted" ]
 }

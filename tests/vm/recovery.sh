@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Lanes that die under their connections: what was sent arrives nevertheless, once and
+# in order, and a peer that is really gone is noticed.
+#
+# vm: --pair --timeout 600 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+LANES=50
+
+# One of the functions below on the other node.
+remote() { there "bash -c $(printf %q "$(declare -f); $(printf '%q ' "$@")")"; }
+
+count() { awk -v name="$1" '$1 == name { print $2 }' /proc/net/sovia/stat; }
+state_is() { grep -q "^$1 .* verbs" /proc/net/sovia/link; }
+parameter() { echo "$2" >/sys/module/sovia/parameters/"$1"; }
+
+break_one() { echo all >/sys/kernel/debug/sovia/break; } 2>/dev/null
+break_for_good() { break_one && eventually link_gone; }
+
+# A server for whom lanes fail quickly and are given up soon, or not.
+load() { # PARAMETER=VALUE...
+	stop_server || return
+	modprobe -r sovia && modprobe sovia probe_interval=1 ack_timeout=14 "$@" || return
+	there "modprobe -r sovia && modprobe sovia probe_interval=1 ack_timeout=14 $*" || return
+	start_server
+}
+
+# A transfer has to survive it that "$@" happens, which costs lanes.
+survives() {
+	local before again
+	before=$(count link_recover)
+	again=$(count tx_again)
+	transferring "$@" || return
+	recovered=$(($(count link_recover) - before))
+	echo "$recovered lanes replaced, $(($(count tx_again) - again)) messages sent again"
+	[ $recovered -gt 0 ]
+}
+
+both_sides() {
+	sov break $LANES && there sov break $LANES
+}
+
+# Enough of them, none of which had to be made up for in another way.
+many_lanes() {
+	survives both_sides || return
+	[ "$recovered" -ge $((2 * LANES)) ]
+}
+
+no_complaints() {
+	awk '/^bad_|^link_down|^link_recover_fail/ && $2 { print; bad = 1 } END { exit bad }' /proc/net/sovia/stat
+}
+
+short_ones() {
+	local i
+	for i in {1..20}; do
+		sov ask node-b 5004 3000 || { echo "connection $i"; return 1; }
+	done
+}
+short_connections() {
+	local askers status=0 pid
+	short_ones & askers=$!
+	short_ones & askers+=" $!"
+	sov break 30 || status=1
+	for pid in $askers; do
+		wait "$pid" || status=1
+	done
+	return $status
+}
+
+device_anew() { rdma link del rxe0 && sleep 1 && rdma link add rxe0 type rxe netdev eth0 && eventually state_is UP; }
+
+# Nobody hears the other, until it is mended.  (What is dropped on its way out stays with
+# the device, which tries again for ever.)
+deaf() { there "$CUT" && eval "$CUT"; }
+mended() { there "$MEND" && eval "$MEND"; }
+
+# The peer gives its side up, and then is there again.
+peer_forgets() {
+	remote parameter recovery_timeout 1 || return
+	deaf || return
+	break_one
+	remote eventually link_gone
+	mended
+	remote parameter recovery_timeout 60
+	eventually state_is_not RECOVERING
+}
+link_gone() { ! grep -q verbs /proc/net/sovia/link; }
+state_is_not() { ! state_is "$1"; }
+
+# Nobody has a socket, and the wire is cut.
+unloads_recovering() {
+	stop_server || return
+	sov connect node-b 5004
+	deaf && break_one && eventually state_is RECOVERING && modprobe -r sovia
+	local status=$?
+	mended
+	modprobe sovia
+	return $status
+}
+
+limit 240
+check 'lanes that fail soon'			load
+check 'a transfer survives a hundred lanes'	many_lanes
+check 'nobody complains'			no_complaints
+check '... there'				remote no_complaints
+check 'short connections do, too'		short_connections
+check 'nobody complains of those'		no_complaints
+check 'a transfer survives a cut of 10 s'	survives wire_cut 10
+check '... its device made anew'		survives device_anew
+check '... the device of its peer made anew'	survives remote device_anew
+check 'nobody complains of that'		no_complaints
+check 'a user timeout goes on meanwhile'	watched ETIMEDOUT wire_cut 8 -- 0.5 TCP_USER_TIMEOUT=2000
+check 'without one, a cut does no harm'		watched alive wire_cut 8 -- 0.5 TCP_NODELAY=1
+check 'the peer loses its side'			watched ECONNRESET peer_forgets -- 0.5 TCP_NODELAY=1
+check 'three seconds, then it is over'		load recovery_timeout=3
+check 'a peer that is gone'			watched ETIMEDOUT wire_cut 12 -- 0.5 TCP_NODELAY=1
+check 'no recovery'				load recovery_timeout=0
+check 'is what it says'				watched ECONNRESET break_for_good -- 0.5 TCP_NODELAY=1
+check 'recovery again'				load
+check 'the module goes in the middle of it'	unloads_recovering
+finish
