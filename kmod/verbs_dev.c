@@ -128,6 +128,8 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 		kfree(cq);
 		return ERR_PTR(err);
 	}
+	/* It would be DIRECT, and whoever drains a queue pair poll it beside NAPI. */
+	cq->cq->poll_ctx = IB_POLL_SOFTIRQ;
 	netif_napi_add(dev->napi_dev, &cq->napi, verbs_cq_poll);
 	napi_enable(&cq->napi);
 	ib_req_notify_cq(cq->cq, IB_CQ_NEXT_COMP);
