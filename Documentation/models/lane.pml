@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Lane credits: kmod/credit.h, lane_tx.c, lane_rx.c, verbs_rx.c.  Names are those
+ * of the code; what is atomic here is done under the lane's lock there.  README.rst
+ * has the bounds and the results.
+ *
+ * A message takes a descriptor of its receiver when it is sent: no fabric is
+ * faster, so what suffices here suffices.
+ */
+
+/* Each side's own w and t; messages that each side sends of either kind. */
+#ifndef W0
+#define W0	2
+#define W1	2
+#define T0	2
+#define T1	2
+#endif
+#ifndef CTLS
+#define CTLS	1
+#endif
+#ifndef DATAS
+#define DATAS	3
+#endif
+/* How often a side may fail to post, and to renew a descriptor. */
+#ifndef FAILS
+#define FAILS	0
+#endif
+#ifndef STARVES
+#define STARVES	0
+#endif
+
+/* Numbers are modulo 2^32 in the code.  They begin where they are about to wrap. */
+#define MOD		16
+#define FIRST		14
+#define SUB(a, b)	(((a) - (b) + MOD) % MOD)
+#define BEFORE(a, b)	(SUB(a, b) >= MOD / 2)
+
+#define OWN_W(i)	(i -> W1 : W0)
+#define OWN_T(i)	(i -> T1 : T0)
+#define DEPTH(i)	(2 * OWN_W(i) + 2)	/* MUTANT depth-w-plus-w-over-t (equal): 2 * OWN_W(i) + 2 => OWN_W(i) + OWN_W(i) / OWN_T(i) */
+
+mtype = { NONE, CTL, DATA, ACK };
+
+typedef side {
+	/* struct sovia_credit */
+	byte window;
+	byte tx_next;
+	byte tx_una;
+	byte rx_next;
+	byte rx_acked;
+	byte starved;
+	bool asked;
+
+	/* what waits in the lane, and the number of the first of each kind */
+	byte ctl;
+	byte ctl_no;
+	byte data;
+	byte data_no;
+	mtype held = NONE;
+	byte held_no;
+	bool held_ask;
+	bool timer;
+
+	/* the receiver: descriptors, what the bottom half has in hand, what has come */
+	byte posted;
+	bool busy;
+	byte ctl_got;
+	byte data_got;
+
+	byte fails;
+	byte starves;
+};
+
+side s[2];
+#if W0 < W1
+chan wire[2] = [2 * W1 + 2] of { mtype, byte, byte, byte, bool };
+#else
+chan wire[2] = [2 * W0 + 2] of { mtype, byte, byte, byte, bool };
+#endif
+
+/* ---- credit.h ---- */
+
+#define FLIGHT(i)	SUB(s[i].tx_next, s[i].tx_una)
+#define MAY_SEND(i)	(FLIGHT(i) < s[i].window)
+#define HERE(i)		SUB(s[i].rx_next, s[i].starved)	/* MUTANT starved-not-held-back (short): SUB(s[i].rx_next, s[i].starved) => s[i].rx_next */
+#define ACK_NO(i)	(BEFORE(HERE(i), s[i].rx_acked) -> s[i].rx_acked : HERE(i))
+#define PENDING(i)	SUB(ACK_NO(i), s[i].rx_acked)
+#define ACK_DUE(i)	(PENDING(i) >= OWN_T(i) || (PENDING(i) && s[i].asked)) /* MUTANT empty-ack (short): PENDING(i) && => */
+
+#define HAS_WORK(i)	(s[i].held != NONE || s[i].ctl || s[i].data)
+#define ALL_GOT(i)	(s[i].ctl_got == CTLS && s[i].data_got == DATAS)
+
+/* ---- lane_tx.c ---- */
+
+/* sovia_credit_ack_sent(), and the message is on its way. */
+inline post(i, type, no, ask)
+{
+	assert(s[1 - i].posted > 0);
+	s[1 - i].posted--;
+	wire[1 - i]!type, no, s[i].tx_next, ACK_NO(i), ask;
+	s[i].rx_acked = ACK_NO(i);
+	s[i].asked = false;
+	if
+	:: type != ACK -> s[i].tx_next = (s[i].tx_next + 1) % MOD
+	:: else
+	fi
+}
+
+/* lane_next(): the held one, control, data. */
+inline take(i)
+{
+	if
+	:: s[i].held != NONE ->
+		type = s[i].held; no = s[i].held_no; ask = s[i].held_ask;
+		s[i].held = NONE; s[i].held_no = 0; s[i].held_ask = false
+	:: else ->
+		ask = false;
+		if
+		:: s[i].ctl ->
+			type = CTL; no = s[i].ctl_no; s[i].ctl--; s[i].ctl_no++
+		:: else ->
+			type = DATA; no = s[i].data_no; s[i].data--; s[i].data_no++
+		fi
+	fi
+}
+
+inline pump(i)
+{
+	do
+	:: HAS_WORK(i) && MAY_SEND(i) ->
+		take(i);
+		ask = ask || FLIGHT(i) + 1 >= s[i].window;	/* MUTANT last-credit-not-asked (unequal): ask || FLIGHT(i) + 1 >= s[i].window => ask */
+		if
+		:: s[i].fails > 0 ->
+			s[i].fails--;
+			s[i].held = type; s[i].held_no = no; s[i].held_ask = ask; /* MUTANT held-lost (failing): s[i].held = type => skip */
+			s[i].timer = true;
+			break
+		:: true -> post(i, type, no, ask)
+		fi
+	:: else -> break
+	od;
+	type = NONE; no = 0; ask = false
+}
+
+inline send_ack(i)
+{
+	if
+	:: s[i].fails > 0 -> s[i].fails--; s[i].timer = true
+	:: true -> post(i, ACK, 0, false)
+	fi
+}
+
+/* ---- what runs on each side ---- */
+
+/* sovia_conn_control() and sovia_conn_send(), which leaves the rest in the socket. */
+proctype program(bit i)
+{
+	byte ctls = CTLS, datas = DATAS;
+	mtype type = NONE; byte no; bool ask;
+
+	do
+	:: atomic { ctls -> ctls--; s[i].ctl++; pump(i) }
+	:: atomic { datas && !s[i].data -> datas--; s[i].data++; pump(i) }
+	:: !ctls && !datas -> break
+	od
+}
+
+/* verbs_rx_renew(): a descriptor is posted again, or has no memory. */
+inline renew(i)
+{
+	if
+	:: s[i].starves > 0 -> s[i].starves--; s[i].starved++
+	:: true -> s[i].posted++
+	fi
+}
+
+/* lane_account() and lane_dispatch(). */
+inline account(i)
+{
+	assert(!BEFORE(s[i].tx_next, got_ack));
+	assert(seq == s[i].rx_next);
+	una = s[i].tx_una;
+	if
+	:: BEFORE(s[i].tx_una, got_ack) -> s[i].tx_una = got_ack
+	:: else
+	fi;
+	if
+	:: got != ACK ->
+		assert(SUB(s[i].rx_next, s[i].rx_acked) < OWN_W(i));
+		s[i].rx_next = (s[i].rx_next + 1) % MOD
+	:: else
+	fi;
+	s[i].asked = s[i].asked || got_ask;
+	if
+	:: una != s[i].tx_una -> pump(i)
+	:: else
+	fi;
+	if
+	:: got == CTL -> assert(got_no == s[i].ctl_got); s[i].ctl_got++
+	:: got == DATA -> assert(got_no == s[i].data_got); s[i].data_got++
+	:: else
+	fi;
+	got_no = 0; seq = 0; got_ack = 0; got_ask = false; una = 0
+}
+
+/* The bottom half.  Of a large message the descriptor is renewed first. */
+proctype bottom_half(bit i)
+{
+	mtype type = NONE, got = NONE; byte no, got_no, seq, got_ack, una; bool ask, got_ask, large;
+
+end:	do
+	:: atomic {
+		wire[i]?got, got_no, seq, got_ack, got_ask ->
+		s[i].busy = true;
+#if STARVES
+		if
+		:: got == DATA -> large = true; renew(i)
+		:: true
+		fi
+	   }
+	   atomic {
+#endif
+		account(i)
+	   }
+	   atomic {
+		if
+		:: ACK_DUE(i) -> send_ack(i)
+		:: !ACK_DUE(i) && PENDING(i) -> s[i].timer = true	/* MUTANT no-idle-ack (equal): s[i].timer = true => skip */
+		:: else
+		fi
+	   }
+	   atomic {
+		if
+		:: large
+		:: !large && got != ACK -> renew(i)
+		:: !large && got == ACK -> s[i].posted++
+		fi;
+		large = false; got = NONE; s[i].busy = false
+	   }
+	od
+}
+
+/* sovia_lane_timeout() */
+proctype ack_timer(bit i)
+{
+	mtype type = NONE; byte no; bool ask;
+
+end:	do
+	:: atomic {
+		s[i].timer -> s[i].timer = false;
+		pump(i);
+		if
+		:: PENDING(i) -> send_ack(i)
+		:: else
+		fi
+	   }
+	od
+}
+
+/* verbs_rx_refill_work() and lane_starved(): memory is there again. */
+proctype memory(bit i)
+{
+end:	do
+	:: atomic {
+		s[i].starved -> s[i].posted++; s[i].starved--;
+		if
+		:: ACK_DUE(i) -> send_ack(i)
+		:: !ACK_DUE(i) && PENDING(i) -> s[i].timer = true	/* MUTANT no-ack-after-shortage (shortage): s[i].timer = true => skip */
+		:: else
+		fi
+	   }
+	od
+}
+
+init {
+	atomic {
+		byte i = 0;
+
+		do
+		:: i < 2 ->
+			s[i].tx_next = FIRST; s[i].tx_una = FIRST;
+			s[i].rx_next = FIRST; s[i].rx_acked = FIRST;
+			s[i].window = (W0 < W1 -> W0 : W1);	/* MUTANT window-not-the-smaller (wide): (W0 < W1 -> W0 : W1) => OWN_W(1 - i) */
+			s[i].posted = DEPTH(i);	/* MUTANT one-descriptor-less (shortage): DEPTH(i) => DEPTH(i) - 1 */
+			s[i].fails = FAILS; s[i].starves = STARVES;
+			run program(i); run bottom_half(i); run ack_timer(i); run memory(i);
+			i++
+		:: else -> break
+		od
+	}
+}
+
+/* ---- properties ---- */
+
+#define IDLE(i)		(empty(wire[i]) && !s[i].busy && !s[i].starved)
+#define QUIET		(IDLE(0) && IDLE(1) && !s[0].timer && !s[1].timer)
+#define SETTLED(i)	(!HAS_WORK(i) && !FLIGHT(i))
+#define STALLED(i)	(HAS_WORK(i) && !MAY_SEND(i))
+
+active proctype watch()
+{
+end:	do
+	/* At the end, everything has arrived. */
+	:: atomic { timeout -> assert(ALL_GOT(0) && ALL_GOT(1)); break }
+	/* When nothing goes on, nothing waits, and the whole window is there again. */
+	:: atomic { QUIET && !(SETTLED(0) && SETTLED(1)) -> assert(SETTLED(0) && SETTLED(1)) }
+#if !FAILS && !STARVES
+	/* Nobody who waits for credit waits for a timer. */
+	:: atomic { IDLE(0) && IDLE(1) && (STALLED(0) || STALLED(1)) -> assert(!STALLED(0) && !STALLED(1)) }
+#endif
+	od
+}
+
+/* Every message arrives. */
+ltl delivered { <> (ALL_GOT(0) && ALL_GOT(1)) }

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Recovery of links: what becomes of a link's numbers when its VI dies.
+ * README.rst has the bounds and the results.
+ *
+ * A VI is an attempt v at setting one up.  What the connection manager carries
+ * for it keeps its order, and may be lost.  What is on the wire when a VI dies is
+ * lost with it, but for what its receiver has taken before: a suffix.
+ *
+ * Node 0 has the lower address.
+ */
+
+#ifndef BOTH_WANT
+#define BOTH_WANT	0	/* the link, at the beginning: two requests may cross */
+#endif
+#ifndef DEATHS
+#define DEATHS	1	/* of VIs, at either end */
+#endif
+#ifndef LOSSES
+#define LOSSES	0	/* messages of the connection manager, or patience */
+#endif
+#ifndef REBOOTS
+#define REBOOTS	0
+#endif
+#ifndef LIMITS
+#define LIMITS	0	/* how often the time limit passes */
+#endif
+#ifndef MSGS
+#define MSGS	2	/* messages to be sent each way in the life of a link */
+#endif
+#ifndef WINDOW
+#define WINDOW	2
+#endif
+#ifndef VIS
+#define VIS	9
+#endif
+
+mtype = { NONE, CONNECTING, UP, RECOVERING };
+mtype = { REQUEST, ANSWER, AGAIN, UNKNOWN };
+
+typedef node {
+	mtype link = NONE;
+	byte id;		/* of our side of the link */
+	byte peer;		/* of the other one, 0: not known yet */
+	byte vi;
+	bool asking;		/* the VI is an attempt of our own */
+	bool open;		/* the VI is established */
+	byte there;		/* what the peer's hello said of its rx_next */
+	bool wanted;		/* a program wants the link */
+	/* struct sovia_credit; what lies between these two is in unacked */
+	byte tx_una;
+	byte tx_next;
+	byte rx_next;
+	byte rx_acked;
+};
+node n[2];
+
+/* The hello that is on its way for an attempt. */
+typedef hello {
+	byte id;
+	byte peer;
+	byte rx;
+};
+hello h[VIS];
+
+chan cm[2] = [VIS] of { mtype, byte };
+/* VI, whose message it is (for the checks), number or ACK, ack */
+chan wire[2] = [WINDOW] of { byte, byte, byte, byte };
+#define ACK		255
+
+byte ids, vis;
+byte deaths = DEATHS, losses = LOSSES, reboots = REBOOTS, limits = LIMITS;
+bool excuse;		/* somebody may well lose a link */
+
+/* ---- link.c ---- */
+
+inline drop_vi(i)
+{
+	n[i].vi = 0; n[i].open = false; n[i].asking = false; n[i].there = 0
+}
+
+inline reset(i)
+{
+	drop_vi(i);
+	n[i].link = NONE; n[i].id = 0; n[i].peer = 0;
+	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0
+}
+
+/* Its sockets are told: only for a reason, or if nothing has come over it. */
+inline down(i)
+{
+	assert(excuse || !n[i].rx_next);
+	reset(i)
+}
+
+inline say(i, what, v)
+{
+	h[v].id = n[i].id; h[v].peer = n[i].peer;
+	h[v].rx = n[i].rx_next;	/* MUTANT one-too-many (death): n[i].rx_next => n[i].rx_next + 1 */
+	cm[1 - i]!what, v
+}
+
+inline connect(i)
+{
+	vis++;
+	assert(vis < VIS);
+	n[i].vi = vis; n[i].open = false; n[i].asking = true;
+	say(i, REQUEST, vis)
+}
+
+/* The answer says what has come; nothing comes over an older VI any more. */
+inline accept(i, v)
+{
+	drop_vi(i);
+	n[i].vi = v; n[i].peer = h[v].id; n[i].there = h[v].rx;
+	say(i, ANSWER, v)
+}
+
+inline reject(i, why, v)
+{
+	h[v].id = 0; h[v].peer = 0; h[v].rx = 0;
+	cm[1 - i]!why, v
+}
+
+/* A lane with a new VI: sovia_lane_rewind(). */
+inline established(i)
+{
+	/* What the peer has is acknowledged; the rest is sent again, with its numbers. */
+	assert(n[i].tx_una <= n[i].there && n[i].there <= n[i].tx_next);
+	n[i].tx_una = n[i].there;
+	n[i].tx_next = n[i].there;	/* MUTANT nothing-again (death): n[i].there => n[i].tx_next */
+	n[i].there = 0;
+	n[i].rx_acked = n[i].rx_next;
+	n[i].open = true;
+	n[i].link = UP
+}
+
+#define LIVES(i)	(n[i].link == UP || n[i].link == RECOVERING)
+#define SAME(i, v)	(h[v].peer == n[i].id && h[v].id == n[i].peer)	/* MUTANT ids-not-compared (reboot): (h[v].peer == n[i].id && h[v].id == n[i].peer) => (n[i].link != NONE) */
+
+/* link_yield() */
+inline fresh_request(i, v)
+{
+	if
+	:: n[i].link == CONNECTING && n[i].vi && i == 0 -> reject(i, AGAIN, v)
+	:: else ->
+		/* The peer has lost its side, if there was one. */
+		if
+		:: LIVES(i) -> down(i)	/* MUTANT numbers-kept (reboot): down(i) => n[i].link = RECOVERING */
+		:: else
+		fi;
+		/* An attempt of our own that gives way is for the same link. */
+		if
+		:: n[i].link == NONE -> ids++; n[i].id = ids
+		:: else
+		fi;
+		n[i].link = CONNECTING;
+		accept(i, v)
+	fi
+}
+
+/* link_resume() */
+inline resume_request(i, v)
+{
+	if
+	:: !SAME(i, v) -> reject(i, UNKNOWN, v)
+	:: SAME(i, v) && n[i].link == RECOVERING && n[i].asking && i == 0 -> reject(i, AGAIN, v)
+	:: else ->
+		n[i].link = (n[i].link == UP -> RECOVERING : n[i].link);
+		accept(i, v)
+	fi
+}
+
+inline answered(i, v)
+{
+	if
+	:: n[i].vi == v ->	/* MUTANT old-answer-counts (loss): n[i].vi == v => n[i].vi */
+		assert(h[v].peer == n[i].id && (!n[i].peer || n[i].peer == h[v].id));
+		n[i].peer = h[v].id; n[i].there = h[v].rx;
+		established(i)
+	:: else
+	fi;
+	h[v].id = 0; h[v].peer = 0; h[v].rx = 0
+}
+
+inline rejected(i, v)
+{
+	if
+	:: n[i].vi == v && what == AGAIN -> drop_vi(i)
+	:: n[i].vi == v && what == UNKNOWN -> down(i)
+	:: else
+	fi
+}
+
+/* link_closed() */
+inline died(i)
+{
+	if
+	:: n[i].link == CONNECTING -> reset(i)
+	:: else -> n[i].link = RECOVERING; drop_vi(i)
+	fi
+}
+
+/* The other end does not have this VI any more, or nothing comes for it. */
+#define NO_MORE(v)	(!cm[0]??[REQUEST, v] && !cm[0]??[ANSWER, v] && !cm[0]??[AGAIN, v] && \
+			 !cm[0]??[UNKNOWN, v] && !cm[1]??[REQUEST, v] && !cm[1]??[ANSWER, v] && \
+			 !cm[1]??[AGAIN, v] && !cm[1]??[UNKNOWN, v])
+#define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].open && !n[1].open) && \
+			 NO_MORE(eval(n[i].vi)))
+/* The higher address leaves it to the lower one for a while. */
+#define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
+
+/* The connection thread. */
+proctype thread(bit i)
+{
+	byte v;
+	mtype what = NONE;
+
+end:	do
+	:: atomic {
+		cm[i]?what, v ->
+		if
+		:: what == REQUEST && !h[v].peer -> fresh_request(i, v)
+		:: what == REQUEST && h[v].peer -> resume_request(i, v)
+		:: what == ANSWER -> answered(i, v)
+		:: what == AGAIN || what == UNKNOWN -> rejected(i, v)
+		:: losses -> losses--; h[v].id = 0; h[v].peer = 0; h[v].rx = 0
+		fi;
+		v = 0; what = NONE
+	   }
+	:: atomic {
+		n[i].link == NONE && n[i].wanted ->
+		ids++; n[i].id = ids; n[i].link = CONNECTING; connect(i)
+	   }
+	:: atomic {
+		(n[i].link == CONNECTING || n[i].link == RECOVERING) && !n[i].vi && TURN(i) ->
+		connect(i)
+	   }
+	:: atomic { ALONE(i) -> died(i) }
+	/* Out of patience, though the answer may still come. */
+	:: atomic { losses && n[i].vi && !n[i].open -> losses--; died(i) }
+	:: atomic { limits && n[i].link == RECOVERING -> limits--; excuse = true; down(i) }
+	od
+}
+
+/* ---- the lane ---- */
+
+inline take(i)
+{
+	/* The peer that sends has the VI open. */
+	if
+	:: !n[i].open -> established(i)
+	:: else
+	fi;
+	assert(ack <= n[i].tx_next);
+	if
+	:: n[i].tx_una < ack -> n[i].tx_una = ack
+	:: else
+	fi;
+	if
+	:: no != ACK ->
+		/* Each once, in order, and of this link. */
+		assert(no == n[i].rx_next);
+		assert(from == n[i].peer);
+		n[i].rx_next++
+	:: else
+	fi
+}
+
+#define SEND(i, what)	wire[1 - i]!n[i].vi, n[i].id, what, n[i].rx_next; n[i].rx_acked = n[i].rx_next
+
+proctype lane(bit i)
+{
+	byte v, from, no, ack;
+
+end:	do
+	:: atomic {
+		n[i].open && n[i].tx_next < MSGS && n[i].tx_next - n[i].tx_una < WINDOW && nfull(wire[1 - i]) ->
+		SEND(i, n[i].tx_next);
+		n[i].tx_next++
+	   }
+	:: atomic { n[i].open && n[i].rx_acked != n[i].rx_next && nfull(wire[1 - i]) -> SEND(i, ACK) }
+	:: atomic {
+		wire[i]?v, from, no, ack ->
+		if
+		:: v == n[i].vi -> take(i)	/* MUTANT old-vi-still-receives (death): v == n[i].vi => n[i].vi */
+		:: else
+		fi;
+		v = 0; from = 0; no = 0; ack = 0
+	   }
+	/* The end of the set-up reaches the side that was asked. */
+	:: atomic {
+		n[i].vi && !n[i].open && n[1 - i].vi == n[i].vi && n[1 - i].open ->
+		established(i)
+	   }
+	od
+}
+
+/* ---- what happens to them ---- */
+
+proctype fate(bit i)
+{
+end:	do
+	:: atomic { deaths && n[i].open -> deaths--; died(i) }
+	:: atomic { reboots -> reboots--; excuse = true; reset(i) }
+	od
+}
+
+init {
+	atomic {
+		n[0].wanted = true;
+		n[1].wanted = BOTH_WANT;
+		run thread(0); run thread(1);
+		run lane(0); run lane(1);
+		run fate(0); run fate(1)
+	}
+}
+
+/* ---- properties ---- */
+
+#define BOTH_UP		(n[0].link == UP && n[1].link == UP && n[0].vi == n[1].vi && \
+			 n[0].peer == n[1].id && n[1].peer == n[0].id)
+#define ALL_THERE	(n[0].rx_next == MSGS && n[1].rx_next == MSGS && \
+			 n[0].tx_una == MSGS && n[1].tx_una == MSGS)
+#define BOTH_GONE	(n[0].link == NONE && n[1].link == NONE)
+#define SETTLED		((BOTH_UP && ALL_THERE) || BOTH_GONE)
+
+/* In the end both have the link and all messages, or neither has it. */
+active proctype watch()
+{
+	timeout -> assert(SETTLED)
+}
+
+/* And there is an end. */
+ltl settles { <> [] SETTLED }
