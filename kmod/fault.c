@@ -153,6 +153,7 @@ static int fault_error(enum fault_kind kind)
  * enum fault_step - what is done later
  * @STEP_POST: the provider's post_send
  * @STEP_SENT: the client's sent; as all that follow
+ * @STEP_LOST: sent of a message that was never posted; comes with the end
  * @STEP_RECEIVE: receive
  * @STEP_STARVED: starved, with -1
  * @STEP_CLOSED: closed
@@ -160,6 +161,7 @@ static int fault_error(enum fault_kind kind)
 enum fault_step {
 	STEP_POST,
 	STEP_SENT,
+	STEP_LOST,
 	STEP_RECEIVE,
 	STEP_STARVED,
 	STEP_CLOSED,
@@ -173,6 +175,7 @@ enum fault_step {
  * @skb: the message, with a reference, or NULL
  * @how: how it goes, or what came beside it
  * @err: for closed
+ * @done: for sent
  */
 struct fault_item {
 	struct list_head	node;
@@ -181,6 +184,7 @@ struct fault_item {
 	struct sk_buff		*skb;
 	struct sovia_post	how;
 	int			err;
+	bool			done;
 };
 
 /* What a provider has done: bits of fault_vi::seen. */
@@ -200,7 +204,7 @@ struct fault_item {
  * @todo: what is late, by time
  * @posts: messages in @todo that go out
  * @cut: our doing: nothing goes through any more
- * @silent: it is being destroyed, nothing more is put into @todo
+ * @silent: it is being destroyed, nothing in @todo is done any more
  * @posting: the processor that is in the real post_send, or -1
  * @posted: real messages whose sent upcall is due
  * @seen: SEEN_*
@@ -267,17 +271,12 @@ static void fault_queue_locked(struct fault_vi *fv, struct fault_item *item)
 	fault_schedule(fv, list_first_entry(&fv->todo, struct fault_item, node)->due);
 }
 
+/* If nothing is begun any more, fault_free() deals with it. */
 static void fault_queue(struct fault_vi *fv, struct fault_item *item)
 {
-	bool late;
-
 	spin_lock_bh(&fv->lock);
-	late = fv->silent;
-	if (!late)
-		fault_queue_locked(fv, item);
+	fault_queue_locked(fv, item);
 	spin_unlock_bh(&fv->lock);
-	if (late)
-		item_free(item);
 }
 
 static struct fault_item *fault_find(struct fault_vi *fv, enum fault_step step)
@@ -353,6 +352,23 @@ static int post_later(struct fault_vi *fv, struct sk_buff *skb, const struct sov
 	return SOVIA_POSTED;
 }
 
+/* What becomes of it is told with the VI's end. */
+static int post_drop(struct fault_vi *fv, struct sk_buff *skb, const struct sovia_post *how)
+{
+	struct fault_item *item;
+
+	if (!how->quiet) {
+		item = item_alloc(STEP_LOST, FAULT_DROP);
+		if (!item)
+			return -EAGAIN;
+		item->skb = skb_get(skb);
+		item->due += MAX_JIFFY_OFFSET / 2;
+		fault_queue(fv, item);
+	}
+	fault_cut(fv, fault_error(FAULT_DROP));
+	return how->quiet ? SOVIA_POSTED_QUIET : SOVIA_POSTED;
+}
+
 static int fault_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 			   const struct sovia_post *how)
 {
@@ -363,10 +379,8 @@ static int fault_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 		return -ENOTCONN;
 	if (fault_fires(FAULT_POST))
 		return fault_error(FAULT_POST);
-	if (fault_fires(FAULT_DROP)) {
-		fault_cut(fv, fault_error(FAULT_DROP));
-		return how->quiet ? SOVIA_POSTED_QUIET : SOVIA_POSTED;
-	}
+	if (fault_fires(FAULT_DROP))
+		return post_drop(fv, skb, how);
 	spin_lock(&fv->lock);
 	if (fv->posts || fault_fires(FAULT_DELAY))
 		ret = post_later(fv, skb, how);
@@ -385,6 +399,13 @@ static void fault_disconnect(struct sovia_vi *vi)
 	fv->real->prov->disconnect(fv->real);
 }
 
+static void fault_fail(struct sovia_vi *vi)
+{
+	struct fault_vi *fv = to_fault(vi);
+
+	fv->real->prov->fail(fv->real);
+}
+
 /* Waits for what we do ourselves; nothing is begun after that. */
 static void fault_silence(struct fault_vi *fv)
 {
@@ -394,12 +415,19 @@ static void fault_silence(struct fault_vi *fv)
 	cancel_delayed_work_sync(&fv->work);
 }
 
+/* Messages whose sent has not come have it now. */
 static void fault_free(struct fault_vi *fv)
 {
 	struct fault_item *item, *next;
 
-	list_for_each_entry_safe(item, next, &fv->todo, node)
+	list_for_each_entry_safe(item, next, &fv->todo, node) {
+		local_bh_disable();
+		if (item->step == STEP_POST || item->step == STEP_SENT ||
+		    item->step == STEP_LOST)
+			fv->vi.client->sent(&fv->vi, item->skb, false);
+		local_bh_enable();
 		item_free(item);
+	}
 	kfree(fv);
 }
 
@@ -416,6 +444,7 @@ static void fault_destroy(struct sovia_vi *vi)
 static const struct sovia_provider fault_provider = {
 	.name		= "fault",
 	.post_send	= fault_post_send,
+	.fail		= fault_fail,
 	.disconnect	= fault_disconnect,
 	.destroy	= fault_destroy,
 };
@@ -560,24 +589,25 @@ static bool fault_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *i
 	return taken;
 }
 
-static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb)
+static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 {
 	struct fault_vi *fv = vi->context;
 	struct fault_item *item = NULL;
 
 	WARN_ONCE(atomic_dec_return(&fv->posted) < 0, "%s: sent without a message, or twice",
 		  vi->prov->name);
-	if (READ_ONCE(fv->cut))
-		return;
+	/* For whom it is cut, nobody knows what has arrived. */
+	done = done && !READ_ONCE(fv->cut);
 	spin_lock_bh(&fv->up_lock);
 	check_upcall(fv);
-	if (fault_waits(fv, STEP_SENT) || fault_fires(FAULT_SENT))
+	if (done && (fault_waits(fv, STEP_SENT) || fault_fires(FAULT_SENT)))
 		item = item_alloc(STEP_SENT, FAULT_SENT);
 	if (item) {
 		item->skb = skb_get(skb);
+		item->done = done;
 		fault_queue(fv, item);
 	} else {
-		fv->vi.client->sent(&fv->vi, skb);
+		fv->vi.client->sent(&fv->vi, skb, done);
 	}
 	spin_unlock_bh(&fv->up_lock);
 }
@@ -603,6 +633,7 @@ static const struct sovia_vi_client fault_client = {
 static struct fault_item *fault_next(struct fault_vi *fv)
 {
 	struct fault_item *item;
+	int ret;
 
 	lockdep_assert_held(&fv->lock);
 	while ((item = list_first_entry_or_null(&fv->todo, struct fault_item, node))) {
@@ -610,26 +641,30 @@ static struct fault_item *fault_next(struct fault_vi *fv)
 			fault_schedule(fv, item->due);
 			return NULL;
 		}
-		if (item->step == STEP_POST && !fv->cut &&
-		    real_post(fv, item->skb, &item->how) == -EAGAIN) {
-			fault_schedule(fv, jiffies + 1);
-			return NULL;
+		if (item->step == STEP_POST) {
+			ret = fv->cut ? -ENOTCONN : real_post(fv, item->skb, &item->how);
+			if (ret == -EAGAIN) {
+				fault_schedule(fv, jiffies + 1);
+				return NULL;
+			}
+			fv->posts--;
+			if (ret < 0)
+				item->step = STEP_LOST;
 		}
 		list_del(&item->node);
 		if (item->step != STEP_POST)
-			break;
-		fv->posts--;
+			return item;
 		item_free(item);
 	}
-	return item;
+	return NULL;
 }
 
 static void fault_do(struct fault_vi *fv, struct fault_item *item)
 {
 	switch (item->step) {
 	case STEP_SENT:
-		if (!READ_ONCE(fv->cut))
-			fv->vi.client->sent(&fv->vi, item->skb);
+	case STEP_LOST:
+		fv->vi.client->sent(&fv->vi, item->skb, item->done && !READ_ONCE(fv->cut));
 		break;
 	case STEP_RECEIVE:
 		if (!READ_ONCE(fv->cut))

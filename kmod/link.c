@@ -580,7 +580,7 @@ static void link_work(struct kthread_work *work)
 		link_idle(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
 	    link->state == SOVIA_LINK_UP && link->lane.vi)
-		link->prov->fail(link->lane.vi);
+		link->lane.vi->prov->fail(link->lane.vi);
 	if (test_and_clear_bit(SOVIA_LINK_EV_LATE, &link->events) &&
 	    link->state == SOVIA_LINK_RECOVERING)
 		link_down(link, -ETIMEDOUT);
