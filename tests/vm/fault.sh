@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Transfers while the provider is faulty (kmod/fault.c): never a wrong byte, a lost one
+# without an error, or a connection that hangs.
+#
+#     one guest:	127.0.0.1 - 127.0.0.2 over loop		node-a - node-b over verbs
+#
+# vm: --wire --timeout 400
+set -u -o pipefail
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+FAULTS=/sys/kernel/debug/sovia/fault
+
+arm() { # FAULT PROBABILITY INTERVAL [ERRNO]
+	echo "$3" >$FAULTS/"$1"/interval
+	echo -1 >$FAULTS/"$1"/times
+	[ -z "${4-}" ] || echo "$4" >$FAULTS/"$1"/errno
+	echo 0 >$FAULTS/"$1"/fired
+	echo "$2" >$FAULTS/"$1"/probability
+}
+
+disarm() {
+	local file
+	for file in "$FAULTS"/*/probability; do
+		echo 0 >"$file"
+	done
+}
+
+fired() { # FAULT...
+	local fault
+	for fault; do
+		[ "$(cat $FAULTS/"$fault"/fired)" -gt 0 ] || { echo "$fault has not happened"; return 1; }
+	done
+}
+
+transfers() { sovia-run lib/hail "$HERE" "$THERE" "$1"; }
+
+# Links are set up anew after this.
+fresh() {
+	unloads && modprobe sovia && echo Y >$FAULTS/"$PROVIDER"
+}
+
+# The same, and every message has its number, so that one too few or too many shows.
+numbered() { fresh && echo N >$FAULTS/imm; }
+
+unloads() {
+	local tries
+	for tries in {1..100}; do
+		modprobe -r sovia && return
+		sleep 0.1
+	done
+	echo "not after $tries tries"
+	return 1
+}
+
+# Transfers with the faults FAULT:PROBABILITY:INTERVAL[:ERRNO]..., each of which happens.
+with() {
+	local fault answer status names=()
+	for fault; do
+		IFS=: read -ra fault <<<"$fault"
+		arm "${fault[@]}"
+		names+=("${fault[0]}")
+	done
+	answer=$(transfers 3)
+	status=$?
+	disarm
+	echo "$answer"
+	[ $status = 0 ] && fired "${names[@]}"
+}
+
+all_whole() { grep -q '^whole [0-9]*$'; }
+
+# All is as without.
+harmless() { with "$@" | tee /dev/stderr | all_whole; }
+
+# Connections end, and what comes after them works.
+fatal() { with "$@" && transfers 1 | tee /dev/stderr | all_whole; }
+
+# Errnos by number, as the files take them.
+EIO=5 ENOMEM=12 ENODEV=19 ECONNRESET=104 ETIMEDOUT=110 ECONNREFUSED=111 EHOSTUNREACH=113
+
+# How long the connections live says which of these happen.
+everything() {
+	arm drop 50 300 $ETIMEDOUT
+	arm close 50 300 $ECONNRESET
+	arm twice 50 300
+	arm swap 50 300
+	fatal delay:2:1 sent:2:1 starve:2:1 late:100:2
+}
+
+over() { # PROVIDER HERE THERE
+	PROVIDER=$1 HERE=$2 THERE=$3
+	check "$1: the module, loaded"			fresh
+	check "$1: messages are late"			harmless delay:5:1
+	check "$1: completions are late"		harmless sent:5:1
+	check "$1: there is no room"			harmless post:20:1:11
+	check "$1: there is no memory for descriptors"	harmless starve:5:1
+	check "$1: a message is lost with the VI"	fatal drop:100:101:$ETIMEDOUT
+	check "$1: the VI dies behind a message"	fatal close:100:97:$ECONNRESET
+	check "$1: the device goes"			fatal close:100:103:$ENODEV
+	check "$1: a message cannot be posted"		fatal post:100:151:$EIO
+	check "$1: nor for want of memory"		fatal post:100:149:$ENOMEM
+	check "$1: VIs cannot be made"			fatal close:100:97 connect:100:3:$EHOSTUNREACH
+	check "$1: nor set up"				fatal close:100:97 setup:100:3:$ECONNREFUSED
+	check "$1: the hello is lost, or late"		fatal close:100:97 hello:100:3 late:100:2
+	check "$1: messages have numbers"		numbered
+	check "$1: a message comes twice"		fatal twice:100:120
+	check "$1: two messages change places"		fatal swap:100:120
+	check "$1: everything at once"			everything
+}
+
+limit 120
+over loop 127.0.0.1 127.0.0.2
+over verbs "$(getent ahostsv4 node-a | awk 'NR == 1 { print $1 }')" "$(getent ahostsv4 node-b | awk 'NR == 1 { print $1 }')"
+# Only a lane that can lose its peer looks whether it is still there.
+check 'verbs: a message is lost, and nobody says'	fatal lose:100:120
+check 'nothing keeps the module'	unloads
+finish
