@@ -19,8 +19,12 @@ ANYWHERE = [
     r"(hard|soft) (LOCKUP|lockup)",
     r"workqueue lockup",
     r"unregister_netdevice: waiting for",
-    r"ref_tracker: ",
+    r"ref_tracker: ", r"leaked reference\.", r"reference already released\.",  # the latter two: before 6.4
     r"kmemleak: unreferenced object", r"kmemleak: \d+ new suspected memory leaks",
+    r"kmemleak: (Cannot allocate|Memory pool empty)",   # it is off from here on
+    r"stalled pool shutdown",           # page_pool: pages that do not come back
+    r"Attempt to release (TCP|alive inet) socket",
+    r"leak check: ",                    # of scripts/guest/main
     r"(list_add|list_del) corruption",
     r"Slab cache still has objects", r"Objects remaining in ",
     r"stack-protector: ",
@@ -35,13 +39,22 @@ REPORT = re.compile("|".join(ANYWHERE) + "|" + TIME + "(" + "|".join(BEGINNING) 
 POWER_OFF = "sysrq: Power Off"      # from here on, not the report's context
 IGNORE = re.compile(HARMLESS)
 
+# Two kinds of reports do not count.  Each is a block of lines, from one that
+# matches the first expression to one that matches the second.
+
 # QEMU's software emulation (7.2) can, very rarely, lose the flags register: the
 # kernel sees itself single-stepped.  That it was not the kernel shows in bits
 # that are always zero in a processor; the kernel clears the flag and goes on.
-CUT, END_TRACE = "[ cut here ]", "[ end trace"
+TRACE = re.compile(r"\[ cut here \]"), re.compile(r"\[ end trace")
 SINGLE_STEP = re.compile(r"WARNING: .* exc_debug_kernel\+")
 FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
 NO_SUCH_FLAGS = ~((1 << 22) - 1)
+
+
+# The kernel has data races of its own, known ones and harmless ones among them.
+# Ours have the module in one of the two stacks, if only as the caller of others.
+RACE = re.compile(r"BUG: KCSAN: "), re.compile(r"={60}")
+OURS = "[sovia]"
 
 
 def emulated(block):
@@ -50,21 +63,31 @@ def emulated(block):
         int(found[1], 16) & NO_SUCH_FLAGS for found in map(FLAGS.search, block) if found)
 
 
-def real_lines(text):
-    """The text's lines without such reports."""
-    lines, block = [], None
-    for line in text.splitlines():
-        if CUT in line:
-            lines += block or []
+def foreign(block):
+    """Is this data race nothing to us?"""
+    return not any(OURS in line for line in block)
+
+
+def without(lines, begin, end, unwanted):
+    """The lines without the blocks from `begin` to `end` that are unwanted."""
+    kept, block = [], None
+    for line in lines:
+        if begin.search(line):
+            kept += block or []
             block = []
         if block is None:
-            lines.append(line)
+            kept.append(line)
             continue
         block.append(line)
-        if END_TRACE in line:
-            lines += [] if emulated(block) else block
+        if end.search(line):
+            kept += [] if unwanted(block) else block
             block = None
-    return lines + (block or [])
+    return kept + (block or [])
+
+
+def real_lines(text):
+    """The text's lines without such reports."""
+    return without(without(text.splitlines(), *TRACE, emulated), *RACE, foreign)
 
 
 def reports(*texts, context=40):
