@@ -426,6 +426,8 @@ static void link_up(struct sovia_link *link)
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
 		link_for_each(link, conn_up, 0);
 	}
+	if (link->lane.vi && link->lane.vi->first)
+		sovia_lane_probe(&link->lane);
 	if (READ_ONCE(probe_interval) && link->prov != &sovia_loop_provider)
 		link_set_timer(link, READ_ONCE(probe_interval) * HZ);
 }

@@ -155,13 +155,6 @@ void verbs_vi_heard(struct verbs_vi *v)
 	queue_work(system_wq, &v->heard_work);
 }
 
-static void verbs_heard_work(struct work_struct *work)
-{
-	struct verbs_vi *v = container_of(work, struct verbs_vi, heard_work);
-
-	rdma_notify(v->id, IB_EVENT_COMM_EST);
-}
-
 /**
  * verbs_vi_step - a step of the set-up begins: it gets VERBS_STEP_MS
  * @v: VI that is being connected
@@ -296,8 +289,9 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	if (err)
 		return err;
 	v->qp = v->id->qp;
-	/* iWARP has no immediate data. */
-	v->vi.imm = !rdma_protocol_iwarp(v->id->device, v->id->port_num);
+	/* iWARP has no immediate data, and see verbs_established(). */
+	v->vi.imm = !verbs_iwarp(v);
+	v->vi.first = verbs_iwarp(v) && !v->passive;
 	v->max_inline = min(attr.cap.max_inline_data, max_inline);
 	return 0;
 }

@@ -147,6 +147,8 @@ enum verbs_state {
  * @peer_hello_len: bytes of @peer_hello
  * @passive: the peer asked for the VI
  * @started: the peer was asked or answered, so the queue pair needs draining
+ * @granted: rdma_cm calls the connection established, but see verbs_established().
+ *	Protected by the handler mutex.
  *
  * @lock: protects @state, @error, @early and @starved; receives are posted
  *	under it, so that nothing is posted once @state is VERBS_DEAD
@@ -196,6 +198,7 @@ struct verbs_vi {
 	unsigned int		peer_hello_len;
 	bool			passive;
 	bool			started;
+	bool			granted;
 
 	spinlock_t		lock;	/* see above */
 	enum verbs_state	state;
@@ -240,6 +243,12 @@ static inline struct ib_device *verbs_ibdev(const struct verbs_vi *v)
 	return v->qp->device;
 }
 
+/* Once the device is known. */
+static inline bool verbs_iwarp(const struct verbs_vi *v)
+{
+	return rdma_protocol_iwarp(v->id->device, v->id->port_num);
+}
+
 /* Receive descriptors that a VI has: some may wait to be posted. */
 static inline unsigned int verbs_rx_depth(const struct verbs_vi *v)
 {
@@ -279,6 +288,7 @@ void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
 void verbs_set_timers(struct rdma_cm_id *id);
 void verbs_resolve_work(struct work_struct *work);
 void verbs_connect_work(struct work_struct *work);
+void verbs_heard_work(struct work_struct *work);
 
 /* verbs_listen.c */
 int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req));

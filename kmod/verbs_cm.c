@@ -180,14 +180,49 @@ static void verbs_start_connect(struct verbs_vi *v)
 	queue_work(system_unbound_wq, &v->connect_work);
 }
 
+static bool verbs_has_heard(struct verbs_vi *v)
+{
+	bool heard;
+
+	spin_lock_bh(&v->lock);
+	heard = !list_empty(&v->early);
+	spin_unlock_bh(&v->lock);
+	return heard;
+}
+
+/*
+ * With iWARP the side that was asked must not send before the other one has: what
+ * overtakes the end of the handshake breaks the connection (RFC 5044, 7.1).
+ */
 static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *conn)
 {
+	v->granted = true;
+	if (v->passive && verbs_iwarp(v) && !verbs_has_heard(v))
+		return;
 	if (!v->passive) {
 		v->peer_hello_len = min_t(unsigned int, conn->private_data_len,
 					  sizeof(v->peer_hello));
 		memcpy(&v->peer_hello, conn->private_data, v->peer_hello_len);
 	}
 	verbs_vi_opened(v);
+}
+
+/**
+ * verbs_heard_work - the peer has sent while the VI was still waiting
+ * @work: verbs_vi::heard_work
+ *
+ * Context: workqueue.
+ */
+void verbs_heard_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, heard_work);
+
+	/* This comes back as an event, except with iWARP. */
+	rdma_notify(v->id, IB_EVENT_COMM_EST);
+	rdma_lock_handler(v->id);
+	if (v->granted)
+		verbs_vi_opened(v);
+	rdma_unlock_handler(v->id);
 }
 
 static void verbs_disconnected(struct verbs_vi *v)
