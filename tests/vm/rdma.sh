@@ -5,6 +5,8 @@
 #
 #     node-a, rxe0  ------  rxe0, node-b
 #
+# (or siw0, with the option --device siw)
+#
 # vm: --pair --timeout 600
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
@@ -14,8 +16,11 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-add_device() { rdma link add rxe0 type rxe netdev eth0; }
-delete_device() { rdma link del rxe0; }
+DRIVER=$SOVIA_DEVICE
+DEVICE=${DRIVER}0
+
+add_device() { rdma link add "$DEVICE" type "$DRIVER" netdev eth0; }
+delete_device() { rdma link del "$DEVICE"; }
 device_anew() { delete_device && add_device; }
 
 works() {
@@ -123,10 +128,10 @@ fails_without_device() {
 
 # The module first, then the device: in this order it must work as well.
 module_before_device() { # on which node
-	"$@" rdma link del rxe0 || return
+	"$@" rdma link del "$DEVICE" || return
 	"$@" modprobe -r sovia || return
 	"$@" modprobe sovia || return
-	"$@" rdma link add rxe0 type rxe netdev eth0
+	"$@" rdma link add "$DEVICE" type "$DRIVER" netdev eth0
 }
 
 # A listener that is older than the device is reached through it.
@@ -206,8 +211,8 @@ check 'local traffic needs no device' local_by_loop
 check 'the device is back' add_device
 check 'all works again' works_again
 check 'and the other way again' works_back
-check 'the peer'\''s device goes under load' ends_under_load on-peer rdma link del rxe0
-check 'the peer'\''s device is back' on-peer rdma link add rxe0 type rxe netdev eth0
+check 'the peer'\''s device goes under load' ends_under_load on-peer rdma link del "$DEVICE"
+check 'the peer'\''s device is back' on-peer rdma link add "$DEVICE" type "$DRIVER" netdev eth0
 check 'all works again after that' works_again
 check 'module before device' module_before_device env
 check 'works in that order' works_again

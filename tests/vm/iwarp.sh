@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What is different with iWARP: no immediate data, and the side that asked for a
+# link has to be the first to send.
+#
+#     node-a, siw0  ------  siw0, node-b
+#
+# vm: --pair --device siw --timeout 300
+# shellcheck disable=SC2016 # much of this is for the shell of the other node
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+is_iwarp() { equal "$(</sys/class/infiniband/siw0/node_type)" '4: RNIC'; }
+
+by_verbs() {
+	local before
+	before=$(sovia-stat --value verbs_tx_bytes)
+	sov -4 ask node-b 5004 500000 && sov -6 ask node-b 5006 500000 || return
+	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge 1000000 ]
+}
+
+# KUnit counts some, too, where it runs.
+compact() { echo "$(sovia-stat --value compact_tx) $(on-peer sovia-stat --value compact_tx)"; }
+
+without_imm() {
+	local before
+	before=$(compact)
+	sov ask node-b 5004 500000 && equal "$(compact)" "$before"
+}
+
+no_links() { [ -z "$(cat /proc/net/sovia/link)" ] && [ -z "$(on-peer cat /proc/net/sovia/link)" ]; }
+
+links_end() {
+	there 'rdma link del siw0 && rdma link add siw0 type siw netdev eth0' && eventually no_links
+}
+
+# Both nodes want a link at the same moment and the one that gets its way, which
+# is us, has nothing to say when it is there.
+asker_is_silent() {
+	local round status
+	for round in {1..8}; do
+		links_end || return
+		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
+		sov knock node-b 5004
+		wait $!
+		status=$?
+		[ $status = 0 ] || { echo "round $round:"; cat "$WORK/there"; return 1; }
+	done
+}
+
+both_talk() {
+	local round
+	for round in {1..8}; do
+		links_end || return
+		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
+		sov ask node-b 5004 1000 || { echo "round $round, here"; return 1; }
+		wait $! || { echo "round $round, there:"; cat "$WORK/there"; return 1; }
+	done
+}
+
+limit 120
+check 'it is iWARP'				is_iwarp
+check 'a server on node-b'			start_server
+setsid sov echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+check 'and here'				eventually test -e "$WORK/echo"
+check 'bytes go over verbs'			by_verbs
+check 'no message is without a header'		without_imm
+check 'both ask at once'			both_talk
+check 'both ask, one has nothing to say'	asker_is_silent
+rm "$WORK/echo"
+finish
