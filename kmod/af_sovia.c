@@ -25,6 +25,7 @@
 #include "connd.h"
 #include "debugfs.h"
 #include "fault.h"
+#include "objects.h"
 #include "sock.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
@@ -43,6 +44,7 @@ static void sock_destruct(struct sock *sk)
 	if (sk->sk_family == AF_INET6)
 		inet6_cleanup_sock(sk);
 	inet_sock_destruct(sk);
+	sovia_object_dec(sockets);
 	sovia_link_sock_put(sovia_net(sock_net(sk)));
 }
 
@@ -118,6 +120,7 @@ void sovia_sock_init(struct sock *sk)
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	sovia_reset_stream(sk);
 	atomic_inc(&sovia_net(sock_net(sk))->socks);
+	sovia_object_inc(sockets);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
 }
 
@@ -396,6 +399,7 @@ static int __init sovia_init(void)
 	if (err)
 		return err;
 	sovia_debugfs_init();
+	sovia_objects_init();
 	sovia_fault_init();
 	err = sovia_verbs_init();
 	if (err)
@@ -437,6 +441,7 @@ static void __exit sovia_exit(void)
 	/* Sockets are freed after a grace period. */
 	rcu_barrier();
 	proto_unregister(&sovia_prot);
+	sovia_objects_exit();
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

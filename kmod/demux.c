@@ -7,6 +7,7 @@
  */
 #include <linux/rhashtable.h>
 #include "link.h"
+#include "objects.h"
 
 static const struct rhashtable_params conn_params = {
 	.head_offset		= offsetof(struct sovia_conn, hash_node),
@@ -28,8 +29,10 @@ int sovia_conn_hash(struct sovia_conn *conn)
 	int err;
 
 	err = rhashtable_lookup_insert_fast(&snet->conns, &conn->hash_node, conn_params);
-	if (!err)
+	if (!err) {
 		conn->hashed = true;
+		sovia_object_inc(connections);
+	}
 	return err == -EEXIST ? -EADDRNOTAVAIL : err;
 }
 
@@ -46,6 +49,7 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 	if (!conn->hashed)
 		return;
 	conn->hashed = false;
+	sovia_object_dec(connections);
 	rhashtable_remove_fast(&conn->key.link->snet->conns, &conn->hash_node, conn_params);
 }
 

@@ -33,6 +33,7 @@
 #include "connd.h"
 #include "fault.h"
 #include "link.h"
+#include "objects.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
@@ -91,6 +92,7 @@ static void link_free(struct kref *kref)
 {
 	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
 
+	sovia_object_dec(links);
 	kfree_rcu(link, rcu);
 }
 
@@ -181,6 +183,7 @@ static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_
 
 	if (!link)
 		return NULL;
+	sovia_object_inc(links);
 	kref_init(&link->kref);
 	link->snet = snet;
 	link->pair = *pair;
@@ -225,7 +228,8 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 		if (!fresh)
 			return NULL;
 	}
-	kfree(fresh);
+	if (fresh)
+		link_free(&fresh->kref);
 	return link;
 }
 

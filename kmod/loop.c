@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include "net.h"
+#include "objects.h"
 #include "provider.h"
 
 #define LOOP_POLL_WEIGHT	64
@@ -136,6 +137,12 @@ static int loop_poll(struct irq_poll *poll, int budget)
 	return done;
 }
 
+static void loop_request_free(struct loop_request *lr)
+{
+	kfree(lr);
+	sovia_object_dec(requests);
+}
+
 static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 				  const struct sovia_vi_attr *attr,
 				  const struct sovia_vi_client *client, void *context)
@@ -149,6 +156,7 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 		kfree(lv);
 		return NULL;
 	}
+	sovia_object_inc(loop_vis);
 	lv->vi.prov = &sovia_loop_provider;
 	lv->vi.client = client;
 	lv->vi.context = context;
@@ -174,6 +182,7 @@ static void loop_free(struct loop_vi *lv)
 	local_bh_enable();
 	kvfree(lv->sent);
 	kfree(lv);
+	sovia_object_dec(loop_vis);
 }
 
 static struct loop_wire *wire_alloc(void)
@@ -195,6 +204,7 @@ static int loop_send_request(struct net *net, const struct sovia_pair *pair,
 
 	if (!lr)
 		return -ENOMEM;
+	sovia_object_inc(requests);
 	kref_get(&wire->kref);
 	lr->wire = wire;
 	lr->req.prov = &sovia_loop_provider;
@@ -270,7 +280,7 @@ static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
 	} else {
 		client->closed(&lv->vi, -ECONNRESET);
 	}
-	kfree(lr);
+	loop_request_free(lr);
 	return &lv->vi;
 }
 
@@ -286,7 +296,7 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	if (peer)
 		peer->vi.client->closed(&peer->vi, err);
 	wire_put(lr->wire);
-	kfree(lr);
+	loop_request_free(lr);
 }
 
 /* Put a message into the hands of the other end, if there is one. */

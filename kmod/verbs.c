@@ -27,6 +27,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "objects.h"
 #include "verbs.h"
 
 /* Asked for; fewer if the device cannot. */
@@ -369,6 +370,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 
 	if (!v)
 		return NULL;
+	sovia_object_inc(verbs_vis);
 	v->vi.prov = &sovia_verbs_provider;
 	v->vi.client = client;
 	v->vi.context = context;
@@ -442,6 +444,7 @@ void verbs_vi_free(struct verbs_vi *v)
 	cancel_delayed_work_sync(&v->fail_work);
 	cancel_delayed_work_sync(&v->deadline);
 	kfree(v);
+	sovia_object_dec(verbs_vis);
 }
 
 static void verbs_destroy(struct sovia_vi *vi)

@@ -19,6 +19,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "objects.h"
 #include "verbs.h"
 
 /* Requests that the client has not answered yet. */
@@ -109,6 +110,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 		kfree(rq);
 		return -EAFNOSUPPORT;
 	}
+	sovia_object_inc(requests);
 	rq->req.prov = &sovia_verbs_provider;
 	rq->req.net = lis->net;
 	rq->req.hello_len = min_t(unsigned int, conn->private_data_len, sizeof(rq->req.hello));
@@ -171,6 +173,7 @@ reject:
 static void verbs_request_free(struct verbs_request *rq)
 {
 	kfree(rq);
+	sovia_object_dec(requests);
 	atomic_dec(&verbs_pending);
 }
 

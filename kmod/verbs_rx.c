@@ -24,6 +24,7 @@
 #include <linux/slab.h>
 #include <net/busy_poll.h>
 
+#include "objects.h"
 #include "verbs.h"
 
 #define VERBS_REFILL_DELAY	msecs_to_jiffies(10)
@@ -50,6 +51,7 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 		verbs_page_free(page, v->rx_order);
 		return -ENOMEM;
 	}
+	sovia_object_inc(mappings);
 	rx->pages[i] = page;
 	sge->addr = addr;
 	sge->length = verbs_page_size(v);
@@ -87,6 +89,7 @@ static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i)
 
 	ib_dma_unmap_page(verbs_ibdev(rx->v), rx->sge[i + 1].addr,
 			  verbs_page_size(rx->v), DMA_FROM_DEVICE);
+	sovia_object_dec(mappings);
 	rx->pages[i] = NULL;
 	return page;
 }
@@ -107,6 +110,8 @@ static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i
 		rx->head = NULL;
 		return -ENOMEM;
 	}
+	sovia_object_inc(mappings);
+	sovia_object_inc(receives);
 	rx->sge[0].length = VERBS_HEAD;
 	rx->sge[0].lkey = v->qp->pd->local_dma_lkey;
 	rx->wr.wr_cqe = &rx->cqe;
@@ -125,6 +130,8 @@ static void verbs_rx_release(struct verbs_rx *rx)
 		if (rx->pages[i])
 			verbs_page_free(verbs_rx_take_page(rx, i), rx->v->rx_order);
 	ib_dma_unmap_single(verbs_ibdev(rx->v), rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
+	sovia_object_dec(mappings);
+	sovia_object_dec(receives);
 	kfree(rx->head);
 	kfree_skb(rx->skb);
 }

@@ -14,6 +14,7 @@
 
 #include <linux/slab.h>
 
+#include "objects.h"
 #include "verbs.h"
 
 /* At most so many descriptors in a row are quiet; less than half of a short ring. */
@@ -31,6 +32,7 @@ static void verbs_tx_unmap(struct verbs_tx *tx)
 		else
 			ib_dma_unmap_page(ibdev, tx->sge[i].addr, tx->sge[i].length,
 					  DMA_TO_DEVICE);
+	sovia_object_add(mappings, -(long)tx->num_sge);
 	tx->num_sge = 0;
 }
 
@@ -44,6 +46,7 @@ static int verbs_tx_add(struct verbs_tx *tx, u64 addr, unsigned int length)
 	sge->length = length;
 	sge->lkey = tx->v->qp->pd->local_dma_lkey;
 	tx->num_sge++;
+	sovia_object_inc(mappings);
 	return 0;
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the module has in its hands: see objects.h. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/printk.h>
+#include <linux/seq_file.h>
+#include "debugfs.h"
+#include "objects.h"
+#include "provider.h"
+
+DEFINE_PER_CPU(struct sovia_objects, sovia_objects);
+
+static const char * const object_names[SOVIA_OBJECTS] = {
+	[SOVIA_OBJECT_sockets]		= "sockets",
+	[SOVIA_OBJECT_connections]	= "connections",
+	[SOVIA_OBJECT_links]		= "links",
+	[SOVIA_OBJECT_requests]		= "requests",
+	[SOVIA_OBJECT_loop_vis]		= "loop_vis",
+	[SOVIA_OBJECT_verbs_vis]	= "verbs_vis",
+	[SOVIA_OBJECT_receives]		= "receives",
+	[SOVIA_OBJECT_mappings]		= "mappings",
+};
+
+static long object_count(enum sovia_object what)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(sovia_objects, cpu).count[what]);
+	return sum;
+}
+
+static int objects_show(struct seq_file *seq, void *unused)
+{
+	int i;
+
+	for (i = 0; i < SOVIA_OBJECTS; i++)
+		seq_printf(seq, "%s %ld\n", object_names[i], object_count(i));
+	seq_printf(seq, "pages %ld\n", sovia_verbs_pages_out());
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(objects);
+
+/**
+ * sovia_objects_init() - make the file
+ *
+ * Context: module init, after sovia_debugfs_init().
+ */
+void sovia_objects_init(void)
+{
+	debugfs_create_file("objects", 0444, sovia_debugfs_dir(), NULL, &objects_fops);
+}
+
+/**
+ * sovia_objects_exit() - complain about what has not been given back
+ *
+ * Context: module exit; everything else has ended.
+ */
+void sovia_objects_exit(void)
+{
+	int i;
+
+	for (i = 0; i < SOVIA_OBJECTS; i++)
+		WARN(object_count(i), "%s: %ld %s left\n", KBUILD_MODNAME, object_count(i),
+		     object_names[i]);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the module has in its hands, counted where it is taken and where it is given
+ * back: shown in debugfs' file objects.  Nothing may be left when the module goes.
+ */
+#ifndef _SOVIA_OBJECTS_H
+#define _SOVIA_OBJECTS_H
+
+#include <linux/percpu.h>
+
+/**
+ * enum sovia_object - what is counted
+ * @SOVIA_OBJECT_sockets: until their memory is free: those included that wait for
+ *	messages under way, and for a grace period
+ * @SOVIA_OBJECT_connections: those that messages can find
+ * @SOVIA_OBJECT_links: with their lanes
+ * @SOVIA_OBJECT_requests: of peers, unanswered
+ * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
+ * @SOVIA_OBJECT_verbs_vis: VIs on verbs
+ * @SOVIA_OBJECT_receives: receive descriptors of these
+ * @SOVIA_OBJECT_mappings: pieces of memory that devices have addresses of
+ * @SOVIA_OBJECTS: how many there are
+ *
+ * Messages of a socket keep it, others die with their lane.
+ */
+enum sovia_object {
+	SOVIA_OBJECT_sockets,
+	SOVIA_OBJECT_connections,
+	SOVIA_OBJECT_links,
+	SOVIA_OBJECT_requests,
+	SOVIA_OBJECT_loop_vis,
+	SOVIA_OBJECT_verbs_vis,
+	SOVIA_OBJECT_receives,
+	SOVIA_OBJECT_mappings,
+	SOVIA_OBJECTS
+};
+
+/**
+ * struct sovia_objects - one CPU's part of the counts
+ * @count: by enum sovia_object; may be negative, only the sum means something
+ */
+struct sovia_objects {
+	long	count[SOVIA_OBJECTS];
+};
+
+DECLARE_PER_CPU(struct sovia_objects, sovia_objects);
+
+#define sovia_object_add(name, n) \
+	this_cpu_add(sovia_objects.count[SOVIA_OBJECT_##name], n)
+#define sovia_object_inc(name)	sovia_object_add(name, 1)
+#define sovia_object_dec(name)	sovia_object_add(name, -1)
+
+void sovia_objects_init(void);
+void sovia_objects_exit(void);
+
+#endif /* _SOVIA_OBJECTS_H */
