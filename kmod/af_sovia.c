@@ -81,7 +81,7 @@ void sovia_reset_stream(struct sock *sk)
 }
 
 /**
- * sovia_lock_class() - tell lockdep whose socket lock this is
+ * sovia_lock_class() - tell lockdep whose socket locks these are
  * @sk: new, not locked
  *
  * TCP's sockets are of the same families, and RDMA drivers use some.
@@ -90,9 +90,10 @@ void sovia_reset_stream(struct sock *sk)
  */
 void sovia_lock_class(struct sock *sk)
 {
-	static struct lock_class_key slock, sk_lock;
+	static struct lock_class_key slock, sk_lock, clock;
 
 	sock_lock_init_class_and_name(sk, "slock-AF_SOVIA", &slock, "sk_lock-AF_SOVIA", &sk_lock);
+	lockdep_set_class_and_name(&sk->sk_callback_lock, &clock, "clock-AF_SOVIA");
 }
 
 /**
