@@ -460,6 +460,7 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	WRITE_ONCE(fv->real, vi);
 	fv->vi.max_frags = vi->max_frags;
 	fv->vi.imm = vi->imm && READ_ONCE(fault_imm);
+	fv->vi.first = vi->first;
 	WARN_ONCE(test_and_set_bit(SEEN_ESTABLISHED, &fv->seen) ||
 		  test_bit(SEEN_CLOSED, &fv->seen),
 		  "%s: established twice, or too late", vi->prov->name);
