@@ -43,7 +43,7 @@ links_end() {
 # is us, has nothing to say when it is there.
 asker_is_silent() {
 	local round status
-	for round in {1..8}; do
+	for round in {1..4}; do
 		links_end || return
 		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
 		sov knock node-b 5004
@@ -55,7 +55,7 @@ asker_is_silent() {
 
 both_talk() {
 	local round
-	for round in {1..8}; do
+	for round in {1..4}; do
 		links_end || return
 		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
 		sov ask node-b 5004 1000 || { echo "round $round, here"; return 1; }
@@ -63,8 +63,15 @@ both_talk() {
 	done
 }
 
-limit 120
+# A link that ends is to be gone, not mended.
+no_recovery() {
+	echo 0 >/sys/module/sovia/parameters/recovery_timeout
+	there 'echo 0 >/sys/module/sovia/parameters/recovery_timeout'
+}
+
+limit 180
 check 'it is iWARP'				is_iwarp
+check 'links are not mended'			no_recovery
 check 'a server on node-b'			start_server
 setsid sov echo 5014 "$WORK/echo" >/dev/null 2>&1 &
 check 'and here'				eventually test -e "$WORK/echo"
