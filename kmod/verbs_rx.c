@@ -370,8 +370,7 @@ static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	rx->len = wc->byte_len;
 	rx->has_imm = wc->wc_flags & IB_WC_WITH_IMM;
 	rx->imm = rx->has_imm ? be32_to_cpu(wc->ex.imm_data) : 0;
-	if (unlikely((rx->len < sizeof(struct sovia_hdr) && !rx->has_imm) ||
-		     rx->len > v->vi.attr.msg_size)) {
+	if (unlikely(rx->len > v->vi.attr.msg_size)) {
 		pr_notice_ratelimited("link to %pI6c: message of %u bytes\n",
 				      &v->vi.pair.remote, rx->len);
 		verbs_vi_die(v, -EPROTO);
