@@ -670,7 +670,8 @@ static int link_yield(struct sovia_link *link)
 {
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
-		if (link->lane.vi && link_own_attempt_counts(link))
+		/* An attempt of the peer that it has not finished is not ours. */
+		if (link->lane.vi && link->lane.asking && link_own_attempt_counts(link))
 			return -EAGAIN;
 		link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
