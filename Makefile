@@ -8,6 +8,7 @@
 #   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
+#   make hostile        a peer that breaks every rule, for ten minutes; SECONDS=n for others
 #   make lint           the checkers alone
 #   make clean          remove everything that was built here
 #
@@ -41,6 +42,16 @@ bench:
 bench-quick:
 	scripts/bench --quick
 
+SECONDS ?= 600
+
+hostile:
+	scripts/build-module --kernel debug
+	$(MAKE) -C userland O=$(CURDIR)/.build/userland
+	$(MAKE) -C tests/hostile O=$(CURDIR)/.build/hostile
+	scripts/vm run --wire --kernel debug --leaks --timeout $$(($(SECONDS) + 900)) \
+		--append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10" -- \
+		tests/vm/hostile.sh $(SECONDS)
+
 install-deps:
 	scripts/install-deps
 
@@ -50,4 +61,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean
+.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean hostile

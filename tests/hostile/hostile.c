@@ -1,0 +1,1090 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * hostile: a peer that breaks every rule of the protocol, over real verbs.
+ *
+ *	hostile OWN VICTIM GROUP [SEED [MESSAGES]]
+ *
+ * OWN and VICTIM are IPv4 addresses of the same host, on two devices, with the
+ * module behind VICTIM alone: nobody else has a link from OWN.  The groups are
+ * the table at the end.  What happens to the lane and to the connection has to be
+ * what Documentation/protocol.rst says of each offence, no more and no less;
+ * exit status 1 if it is not.  The same seed does the same again.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/sovia.h>
+#include "peer.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static struct in_addr own_addr, victim_addr;
+static unsigned char noise[SLOT];
+static unsigned long messages = 1000;
+static unsigned int failures, attacks;
+/* Ports of the victim's listeners: one reads all, one closes at once, one accepts nothing. */
+static uint16_t sink_port, closer_port, full_port;
+static uint16_t closed_port = 9;
+
+static void expect(bool ok, const char *what, unsigned int a, unsigned int b)
+{
+	attacks++;
+	if (ok)
+		return;
+	failures++;
+	printf("not as it should be: %s (%u, %u)\n", what, a, b);
+}
+
+/* ---- chance ---- */
+
+static uint64_t chance_state;
+
+static uint32_t chance(uint32_t below)
+{
+	chance_state = chance_state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (chance_state >> 33) % below;
+}
+
+static uint32_t any_number(void)
+{
+	static const uint32_t special[] = { 0, 1, 2, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff };
+
+	return chance(2) ? special[chance(ARRAY_SIZE(special))] : chance(0x80000000) * 2 + chance(2);
+}
+
+/* ---- the victim's programs ---- */
+
+static int victim_socket(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, SOVIAPROTO_INET);
+
+	if (fd < 0)
+		die("socket");
+	return fd;
+}
+
+static int victim_listener(int backlog, uint16_t *port)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr = victim_addr };
+	socklen_t len = sizeof(addr);
+	int fd = victim_socket();
+
+	if (bind(fd, (void *)&addr, len) || listen(fd, backlog) || getsockname(fd, (void *)&addr, &len))
+		die("listen");
+	*port = ntohs(addr.sin_port);
+	return fd;
+}
+
+static void *read_all(void *arg)
+{
+	static char buf[65536];
+	struct pollfd fds[1024] = { { .fd = (intptr_t)arg, .events = POLLIN } };
+	int n = 1, i;
+
+	for (;;) {
+		poll(fds, n, -1);
+		for (i = n - 1; i > 0; i--)
+			if (fds[i].revents && recv(fds[i].fd, buf, sizeof(buf), MSG_DONTWAIT) <= 0) {
+				close(fds[i].fd);
+				fds[i] = fds[--n];
+			}
+		if (fds[0].revents && n < (int)ARRAY_SIZE(fds)) {
+			fds[n] = (struct pollfd) { .fd = accept(fds[0].fd, NULL, NULL), .events = POLLIN };
+			n += fds[n].fd >= 0;
+		}
+	}
+	return NULL;
+}
+
+static void *close_all(void *arg)
+{
+	int fd;
+
+	while ((fd = accept((intptr_t)arg, NULL, NULL)) >= 0)
+		close(fd);
+	return NULL;
+}
+
+static void start_program(void *(*program)(void *), uint16_t *port)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, program, (void *)(intptr_t)victim_listener(64, port)))
+		die("thread");
+}
+
+static void start_programs(void)
+{
+	start_program(read_all, &sink_port);
+	start_program(close_all, &closer_port);
+	victim_listener(64, &full_port);
+}
+
+/* ---- hellos ---- */
+
+static void hello_refused(const struct sovia_hello *hello, size_t len, const char *what, unsigned int a)
+{
+	struct lane l;
+	enum outcome how = lane_open_with(&l, hello, len, true);
+
+	expect(how == REFUSED && l.reject_code == SOVIA_CODE_PROTOCOL, what, a, how);
+	lane_drop(&l);
+}
+
+static void hellos(void)
+{
+	static const unsigned int versions[] = { 0, 1, SOVIA_WIRE_VERSION + 1, 255 };
+	static const unsigned int windows[] = { 0, SOVIA_WINDOW_MAX + 1, 0xffff };
+	static const unsigned int payloads[] = {
+		0, 1, SOVIA_PAYLOAD_MIN - 1, SOVIA_PAYLOAD_MAX + 1, 0x80000000, 0xffffffff,
+	};
+	static const unsigned int lanes[] = { SOVIA_LANES_MAX, 128, 255 };
+	struct sovia_hello good = peer_hello(1), bad;
+	unsigned int i;
+
+	bad = good, bad.magic = ~good.magic;
+	hello_refused(&bad, sizeof(bad), "hello of another magic", 0);
+	for (i = 0; i < ARRAY_SIZE(versions); i++) {
+		bad = good, bad.version = versions[i];
+		hello_refused(&bad, sizeof(bad), "hello of version", versions[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(windows); i++) {
+		bad = good, bad.window = htons(windows[i]);
+		hello_refused(&bad, sizeof(bad), "hello with window", windows[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(payloads); i++) {
+		bad = good, bad.payload = htonl(payloads[i]);
+		hello_refused(&bad, sizeof(bad), "hello with payload", payloads[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(lanes); i++) {
+		bad = good, bad.lane = lanes[i];
+		hello_refused(&bad, sizeof(bad), "hello for lane", lanes[i]);
+	}
+	/* Cut before what counts of the payload limit: the rest arrives as zeros. */
+	for (i = 0; i <= offsetof(struct sovia_hello, payload) + 2; i += 2)
+		hello_refused(&good, i, "hello of length", i);
+}
+
+/* ---- every type with every odd field ---- */
+
+/* What is wrong with a message; false if that cannot be with its type. */
+struct oddity {
+	const char *name;
+	bool (*apply)(struct msg *m);
+};
+
+static bool has_ports(const struct msg *m) { return m->hdr.sport; }
+static bool odd_version_0(struct msg *m) { m->hdr.version = 0; return true; }
+static bool odd_version_next(struct msg *m) { m->hdr.version++; return true; }
+static bool odd_version_255(struct msg *m) { m->hdr.version = 255; return true; }
+static bool odd_type_0(struct msg *m) { m->hdr.type = 0; return true; }
+static bool odd_type_gone(struct msg *m) { m->hdr.type = 5; return true; }
+static bool odd_type_next(struct msg *m) { m->hdr.type = SOVIA_TYPE_COUNT; return true; }
+static bool odd_type_255(struct msg *m) { m->hdr.type = 255; return true; }
+static bool odd_len_more(struct msg *m) { m->hdr.len++; return true; }
+static bool odd_len_huge(struct msg *m) { m->hdr.len = 0xffffffff; return true; }
+static bool odd_len_wraps(struct msg *m) { m->hdr.len -= sizeof(struct sovia_hdr); return true; }
+static bool odd_seq_old(struct msg *m) { m->hdr.seq--; return true; }
+static bool odd_seq_next(struct msg *m) { m->hdr.seq++; return true; }
+static bool odd_seq_far(struct msg *m) { m->hdr.seq += 0x80000000; return true; }
+static bool odd_ack_future(struct msg *m) { m->hdr.ack += 1000; return true; }
+static bool odd_ack_far(struct msg *m) { m->hdr.ack += 0x7fffffff; return true; }
+
+static bool odd_len_none(struct msg *m)
+{
+	m->hdr.len = 0;
+	return m->len;
+}
+
+static bool odd_sport(struct msg *m)
+{
+	m->hdr.sport = has_ports(m) ? 0 : 1;
+	return true;
+}
+
+static bool odd_dport(struct msg *m)
+{
+	m->hdr.dport = m->hdr.dport ? 0 : 1;
+	return true;
+}
+
+static bool odd_no_payload(struct msg *m)
+{
+	bool had = m->len;
+
+	m->len = m->hdr.len = 0;
+	return had;
+}
+
+static bool odd_more_payload(struct msg *m)
+{
+	m->payload = noise;
+	m->len = m->hdr.len += m->hdr.type == SOVIA_DATA ? PAYLOAD + 1 : 1;
+	return true;
+}
+
+static bool odd_short(struct msg *m)
+{
+	m->cut = m->len + 1;
+	return true;
+}
+
+static bool odd_empty(struct msg *m)
+{
+	m->cut = m->len + sizeof(struct sovia_hdr);
+	return true;
+}
+
+static const struct oddity oddities[] = {
+	{ "version 0", odd_version_0 }, { "next version", odd_version_next }, { "version 255", odd_version_255 },
+	{ "type 0", odd_type_0 }, { "type 5", odd_type_gone }, { "next type", odd_type_next },
+	{ "type 255", odd_type_255 },
+	{ "length one more", odd_len_more }, { "huge length", odd_len_huge }, { "length wraps", odd_len_wraps },
+	{ "length 0", odd_len_none },
+	{ "old number", odd_seq_old }, { "number skipped", odd_seq_next }, { "number far away", odd_seq_far },
+	{ "acknowledges the future", odd_ack_future }, { "acknowledges nonsense", odd_ack_far },
+	{ "other sport", odd_sport }, { "other dport", odd_dport },
+	{ "no payload", odd_no_payload }, { "payload too much", odd_more_payload },
+	{ "shorter than a header", odd_short }, { "empty", odd_empty },
+};
+
+static const uint8_t types[] = {
+	SOVIA_DATA, SOVIA_ACK, SOVIA_WAKEUP, SOVIA_FIN, SOVIA_CONN, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_RESET,
+	SOVIA_PROBE, SOVIA_URGENT,
+};
+
+/* A message of the type, for the connection if it has one, with nothing wrong. */
+static struct msg good_message(struct conn *c, uint8_t type)
+{
+	struct msg m;
+
+	if (type == SOVIA_ACK || type == SOVIA_PROBE)
+		return msg_of(c->lane, type, 0, 0);
+	if (type == SOVIA_CONN)
+		return conn_request(c->lane, c->sport + 1, c->dport);
+	m = conn_msg(c, type);
+	if (type == SOVIA_DATA) {
+		m.payload = noise;
+		m.len = m.hdr.len = 7;
+	}
+	return m;
+}
+
+static void fields(void)
+{
+	unsigned int i, j, number = 0;
+	struct lane l;
+	struct conn c;
+	struct msg m;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		for (j = 0; j < ARRAY_SIZE(oddities); j++) {
+			/* All of them if there is time, otherwise those whose turn it is. */
+			if (chance(ARRAY_SIZE(types) * ARRAY_SIZE(oddities)) >= messages)
+				continue;
+			lane_open(&l, 1 + number++ % (SOVIA_LANES_MAX - 1));
+			if (!conn_open(&c, &l, sink_port)) {
+				expect(false, "no connection", i, j);
+				lane_close(&l);
+				continue;
+			}
+			m = good_message(&c, types[i]);
+			if (oddities[j].apply(&m)) {
+				msg_send(&l, &m);
+				expect(lane_dies(&l), oddities[j].name, types[i], j);
+			}
+			lane_drop(&l);
+		}
+}
+
+/* ---- compact DATA ---- */
+
+static struct msg compact(struct conn *c, size_t len, uint32_t imm)
+{
+	struct msg m = msg_of(c->lane, SOVIA_DATA, c->sport, c->dport);
+
+	m.compact = true;
+	m.payload = noise;
+	m.len = len;
+	m.imm = imm;
+	return m;
+}
+
+static uint32_t good_imm(const struct conn *c)
+{
+	return (uint32_t)sovia_slot(c->sport, c->dport) << 24 | (uint16_t)c->lane->rx_next;
+}
+
+static void compacts(void)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+		uint32_t flip;		/* of the immediate data */
+		bool known;		/* its slot is in use */
+	} odd[] = {
+		{ "compact DATA of an empty slot", 7, 0, false },
+		{ "compact DATA of nothing", 0, 0, true },
+		{ "compact DATA too long", PAYLOAD + 1, 0, true },
+		{ "compact DATA much too long", SLOT, 0, true },
+		{ "compact DATA acknowledges the future", 7, 0x4000, true },
+		{ "compact DATA of a neighbour's slot", 7, 0x01000000, true },
+		{ "compact DATA of a distant slot", 7, 0x80000000, true },
+	};
+	struct lane l;
+	struct conn c;
+	struct msg m;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(odd); i++) {
+		lane_open(&l, 1 + i);
+		expect(conn_open(&c, &l, sink_port), "connection for compact DATA", i, 0);
+		m = conn_data(&c, noise, 7);
+		if (odd[i].known)
+			msg_send(&l, &m);
+		/* With nothing wrong it is taken. */
+		if (odd[i].known) {
+			m = compact(&c, 7, good_imm(&c));
+			msg_send(&l, &m);
+			expect(lane_alive(&l), "compact DATA", i, 0);
+		}
+		m = compact(&c, odd[i].len, good_imm(&c) ^ odd[i].flip);
+		msg_send(&l, &m);
+		expect(lane_dies(&l), odd[i].name, i, 0);
+		lane_drop(&l);
+	}
+}
+
+/* ---- what connections may not do ---- */
+
+/* A connection that nobody reads from. */
+static void open_unread(struct conn *c, struct lane *l)
+{
+	expect(conn_open(c, l, full_port), "connection that nobody reads", 0, 0);
+}
+
+static void fill_window(struct conn *c)
+{
+	uint32_t left;
+	struct msg m;
+
+	while ((left = c->limit - c->offset)) {
+		m = conn_data(c, noise, left < PAYLOAD ? left : PAYLOAD);
+		if (!msg_send(c->lane, &m))
+			return;
+	}
+}
+
+static void ends(struct lane *l)
+{
+	struct conn c;
+	struct msg m;
+
+	/* All that it lets us, and a byte. */
+	open_unread(&c, l);
+	fill_window(&c);
+	expect(lane_alive(l), "a full window", 0, 0);
+	m = conn_data(&c, noise, 1);
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_PROTOCOL), "data beyond the window", 0, 0);
+
+	open_unread(&c, l);
+	m = conn_msg(&c, SOVIA_FIN);
+	msg_send(l, &m);
+	m = conn_data(&c, noise, 1);
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_PROTOCOL), "DATA after FIN", 0, 0);
+
+	/* A second FIN, on its own or on DATA. */
+	open_unread(&c, l);
+	m = conn_data(&c, noise, 3);
+	m.hdr.flags = SOVIA_F_FIN | SOVIA_F_GONE | 0xfff0;
+	msg_send(l, &m);
+	m = conn_msg(&c, SOVIA_FIN);
+	msg_send(l, &m);
+	m = conn_msg(&c, SOVIA_FIN);
+	msg_send(l, &m);
+	expect(lane_alive(l), "FIN twice", 0, 0);
+	m = conn_data(&c, noise, 3);
+	m.hdr.flags = SOVIA_F_FIN;
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_PROTOCOL), "DATA with FIN after FIN", 0, 0);
+}
+
+static void answers(struct lane *l)
+{
+	static const uint8_t unasked[] = { SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_WAKEUP, SOVIA_URGENT };
+	unsigned int i, j, resets;
+	struct conn c;
+	struct msg m;
+
+	open_unread(&c, l);
+	for (i = 0; i < ARRAY_SIZE(unasked); i++)
+		for (j = 0; j < 20; j++) {
+			m = conn_msg(&c, unasked[i]);
+			m.hdr.ref = j ? any_number() : m.hdr.seq;
+			m.hdr.code = any_number();
+			/* Never forwards by much: the window is not the point. */
+			m.hdr.window = chance(65536);
+			until(l, l->tx_next - l->tx_una < WINDOW / 2);
+			msg_send(l, &m);
+		}
+	resets = l->count[SOVIA_RESET];
+	m = conn_data(&c, noise, 1);
+	msg_send(l, &m);
+	expect(lane_alive(l) && l->count[SOVIA_RESET] == resets, "a connection outlives what it did not ask for", 0, 0);
+
+	/* Storms of RESET: the first one counts. */
+	for (i = 0; i < 200; i++) {
+		m = conn_msg(&c, SOVIA_RESET);
+		m.hdr.code = i;
+		until(l, l->tx_next - l->tx_una < WINDOW / 2);
+		msg_send(l, &m);
+	}
+	m = conn_data(&c, noise, 1);
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_NO_SOCKET), "a connection that was reset", 0, 0);
+
+	/* Ports that no connection has. */
+	c.sport++;
+	m = conn_data(&c, noise, 100);
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_NO_SOCKET), "DATA without a connection", 0, 0);
+	m = conn_msg(&c, SOVIA_ACCEPT);
+	c.sport = m.hdr.sport = 7;
+	msg_send(l, &m);
+	expect(conn_reset(&c, SOVIA_CODE_NO_SOCKET), "ACCEPT without a connection", 0, 0);
+}
+
+static bool refused(struct lane *l, const struct msg *m, unsigned int code)
+{
+	unsigned int refuses = l->count[SOVIA_REFUSE];
+
+	msg_send(l, m);
+	return until(l, l->count[SOVIA_REFUSE] != refuses) && ntohl(l->last[SOVIA_REFUSE].code) == code;
+}
+
+static void requests(struct lane *l, struct lane *other)
+{
+	struct sovia_conn_body body;
+	struct conn c, c2;
+	struct msg m;
+
+	m = conn_request(l, 77, closed_port);
+	expect(refused(l, &m, SOVIA_CODE_NO_LISTENER), "CONN to a port without a listener", 0, 0);
+	m = conn_request(l, 77, sink_port);
+	memcpy(&body, m.payload, sizeof(body));
+	body.saddr[15]++;
+	m.payload = &body;
+	expect(refused(l, &m, SOVIA_CODE_BAD_ADDRESS), "CONN from another address", 0, 0);
+	m = conn_request(l, 77, sink_port);
+	body.saddr[15]--;
+	body.daddr[0] = 1;
+	m.payload = &body;
+	expect(refused(l, &m, SOVIA_CODE_BAD_ADDRESS), "CONN to another address", 0, 0);
+
+	/* A connection of another lane is nobody's here, and stays what it is there. */
+	open_unread(&c, other);
+	c2 = c;
+	c2.lane = l;
+	m = conn_data(&c2, noise, 10);
+	msg_send(l, &m);
+	expect(conn_reset(&c2, SOVIA_CODE_NO_SOCKET), "DATA for another lane's connection", 0, 0);
+	m = conn_msg(&c2, SOVIA_RESET);
+	msg_send(l, &m);
+	m = conn_data(&c, noise, 10);
+	msg_send(other, &m);
+	expect(lane_alive(l) && lane_alive(other) && !other->count[SOVIA_RESET], "another lane's connection", 0, 0);
+
+	/* The same CONN again and again: the last one counts. */
+	for (unsigned int i = 0; i < 100; i++) {
+		m = conn_request(l, 78, sink_port);
+		until(l, l->tx_next - l->tx_una < WINDOW / 2);
+		msg_send(l, &m);
+		lane_ack(l);
+	}
+	expect(lane_alive(l), "the same CONN again", 0, 0);
+}
+
+/* More connections than anybody accepts: the backlog counts, and the rest is told to wait. */
+static void flood(struct lane *l)
+{
+	unsigned int i, accepts = l->count[SOVIA_ACCEPT], refuses = l->count[SOVIA_REFUSE];
+	uint16_t port;
+	int fd = victim_listener(16, &port);
+	struct msg m;
+
+	for (i = 0; i < 1000 && !l->dead; i++) {
+		m = conn_request(l, 2000 + i, port);
+		until(l, l->tx_next - l->tx_una < WINDOW / 2);
+		msg_send(l, &m);
+		lane_ack(l);
+	}
+	expect(lane_alive(l), "a flood of CONN", i, 0);
+	accepts = l->count[SOVIA_ACCEPT] - accepts;
+	refuses = l->count[SOVIA_REFUSE] - refuses;
+	expect(accepts >= 16 && accepts <= 17, "a backlog of 16 has", accepts, refuses);
+	expect(refuses && ntohl(l->last[SOVIA_REFUSE].code) == SOVIA_CODE_BUSY, "the rest is refused", accepts, refuses);
+	close(fd);
+	expect(lane_alive(l), "the end of a full listener", 0, 0);
+}
+
+static void connections(void)
+{
+	struct lane l, other;
+
+	lane_open(&l, 1);
+	lane_open(&other, 2);
+	ends(&l);
+	answers(&l);
+	requests(&l, &other);
+	flood(&l);
+	expect(lane_alive(&l) && lane_alive(&other), "lanes that broke nothing", 0, 0);
+	lane_close(&l);
+	lane_close(&other);
+}
+
+/* ---- verbs that we never use ---- */
+
+static void verbs(void)
+{
+	static const struct {
+		const char *name;
+		enum ibv_wr_opcode opcode;
+		size_t len;
+	} odd[] = {
+		{ "RDMA write of nothing, with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 0 },
+		{ "RDMA write with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 64 },
+		{ "RDMA write", IBV_WR_RDMA_WRITE, 64 },
+		{ "RDMA read", IBV_WR_RDMA_READ, 64 },
+		{ "longer than any descriptor", IBV_WR_SEND, PAYLOAD + sizeof(struct sovia_hdr) + 4000 },
+		{ "a header's length, as immediate data", IBV_WR_SEND_WITH_IMM, sizeof(struct sovia_hdr) },
+	};
+	struct lane l;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(odd); i++) {
+		lane_open(&l, 1 + i);
+		lane_post(&l, noise, odd[i].len, odd[i].opcode, 0);
+		expect(lane_dies(&l), odd[i].name, i, 0);
+		lane_drop(&l);
+	}
+
+	/* A peer that takes nothing, and says so much that answers pile up. */
+	lane_open(&l, 1);
+	l.deaf = true;
+	while (!l.dead && l.tx_next < 100000) {
+		struct msg m = msg_of(&l, SOVIA_PROBE, 0, 0);
+
+		m.hdr.flags = SOVIA_F_ACKREQ;
+		msg_send(&l, &m);
+	}
+	expect(lane_dies(&l), "a peer that takes no answers", l.tx_next, 0);
+	lane_drop(&l);
+}
+
+/* ---- the connection manager ---- */
+
+/* How many links from us the victim has, in a state or in any. */
+static unsigned int victim_links(const char *state)
+{
+	char line[512], from[64], text[INET_ADDRSTRLEN];
+	FILE *file = fopen("/proc/net/sovia/link", "r");
+	unsigned int n = 0;
+
+	if (!file)
+		die("/proc/net/sovia/link");
+	inet_ntop(AF_INET, &own_addr, text, sizeof(text));
+	snprintf(from, sizeof(from), " ::ffff:%s verbs ", text);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, from) && (!state || !strncmp(line, state, strlen(state)));
+	fclose(file);
+	return n;
+}
+
+static bool no_links(void)
+{
+	double end = now() + PATIENCE;
+
+	while (victim_links(NULL) && now() < end)
+		pause_ms(100);
+	return !victim_links(NULL);
+}
+
+static void manager(void)
+{
+	struct sovia_hello hello;
+	struct lane l[SOVIA_LANES_MAX];
+	unsigned int i;
+	pid_t child;
+
+	/* Links that stay half open are given up, all at once if need be. */
+	for (i = 0; i < ARRAY_SIZE(l); i++) {
+		hello = peer_hello(i);
+		expect(lane_open_with(&l[i], &hello, sizeof(hello), false) == UP, "half a link", i, 0);
+	}
+	expect(victim_links("CONNECTING"), "half-open links", victim_links(NULL), 0);
+	expect(no_links(), "the end of half-open links", victim_links(NULL), 0);
+	for (i = 0; i < ARRAY_SIZE(l); i++)
+		lane_drop(&l[i]);
+
+	/* Who begins anew does not have to wait for the end of what it left half open. */
+	hello = peer_hello(3);
+	expect(lane_open_with(&l[0], &hello, sizeof(hello), false) == UP, "half a link", 3, 0);
+	expect(lane_open_with(&l[1], &hello, sizeof(hello), true) == UP && lane_alive(&l[1]), "a whole one in its place",
+	       l[1].reject_code, 0);
+	lane_drop(&l[0]);
+	lane_close(&l[1]);
+
+	/* Gone as soon as it stands, with or without a word. */
+	for (i = 0; i < ARRAY_SIZE(l); i++) {
+		lane_open(&l[0], i);
+		if (i % 2)
+			lane_close(&l[0]);
+		else
+			lane_drop(&l[0]);
+	}
+	expect(no_links(), "the end of links that were left at once", victim_links(NULL), 0);
+
+	/* The same lane again, while the one before stands. */
+	lane_open(&l[0], 3);
+	lane_open(&l[1], 3);
+	expect(lane_dies(&l[0]) && lane_alive(&l[1]), "a lane that is asked for twice", 0, 0);
+	lane_drop(&l[0]);
+	lane_close(&l[1]);
+
+	/* Killed in the middle of everything. */
+	child = fork();
+	if (!child) {
+		for (i = 0; ; i++) {
+			hello = peer_hello(i % SOVIA_LANES_MAX);
+			lane_open_with(&l[0], &hello, sizeof(hello), i % 3);
+		}
+	}
+	pause_ms(2000);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	expect(no_links(), "the end of a peer that was killed", victim_links(NULL), 0);
+}
+
+/* ---- we are the server ---- */
+
+/* The victim connects to us.  Returns its socket; @c is the connection as we see it. */
+static int victim_connects(struct lane *l, struct conn *c, uint32_t *ref)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = victim_addr };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = own_addr, .sin_port = htons(4000) };
+	unsigned int conns = l->count[SOVIA_CONN];
+	int fd = victim_socket();
+
+	if (bind(fd, (void *)&from, sizeof(from)))
+		die("bind");
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (!connect(fd, (void *)&to, sizeof(to)) || errno != EINPROGRESS)
+		die("connect");
+	if (!until(l, l->count[SOVIA_CONN] != conns))
+		expect(false, "no CONN from the victim", 0, 0);
+	*c = (struct conn) {
+		.lane = l, .sport = ntohs(l->last[SOVIA_CONN].dport), .dport = ntohs(l->last[SOVIA_CONN].sport),
+	};
+	*ref = ntohl(l->last[SOVIA_CONN].seq);
+	return fd;
+}
+
+/* What the victim's program sees within the patience: POLLIN, POLLOUT, ... */
+static int sees(int fd, short events, int ms)
+{
+	struct pollfd poller = { .fd = fd, .events = events };
+
+	return poll(&poller, 1, ms) > 0 ? poller.revents : 0;
+}
+
+/* The message comes before ACCEPT, and must not count for the connection that follows. */
+static void too_early(struct lane *l, uint8_t type, const char *name)
+{
+	char buf[100];
+	struct conn c;
+	struct msg m;
+	uint32_t ref;
+	int fd = victim_connects(l, &c, &ref), got;
+
+	m = type == SOVIA_DATA ? conn_data(&c, "early", 5) : conn_msg(&c, type);
+	/* Answers to another CONN than this one. */
+	m.hdr.ref = ref - 1;
+	m.hdr.code = SOVIA_CODE_NO_LISTENER;
+	if (type == SOVIA_WAKEUP)
+		m.hdr.window = 0x7fffffff;
+	msg_send(l, &m);
+	expect(lane_alive(l) && !sees(fd, POLLIN | POLLOUT, 0), name, type, 0);
+	m = conn_msg(&c, SOVIA_ACCEPT);
+	m.hdr.ref = ref;
+	msg_send(l, &m);
+	/* And once more. */
+	m.hdr.seq++;
+	m.hdr.window = 0;
+	msg_send(l, &m);
+	expect(sees(fd, POLLOUT, PATIENCE * 1000) == POLLOUT, name, type, 1);
+	m = conn_data(&c, "hello", 5);
+	msg_send(l, &m);
+	sees(fd, POLLIN, PATIENCE * 1000);
+	got = recv(fd, buf, sizeof(buf), 0);
+	expect(got == 5 && !memcmp(buf, "hello", 5), name, type, 2);
+	close(fd);
+	expect(lane_alive(l), name, type, 3);
+}
+
+static void server(void)
+{
+	static const struct {
+		uint8_t type;
+		const char *name;
+	} early[] = {
+		{ SOVIA_FIN, "FIN before ACCEPT" }, { SOVIA_DATA, "DATA before ACCEPT" },
+		{ SOVIA_RESET, "RESET before ACCEPT" }, { SOVIA_WAKEUP, "WAKEUP before ACCEPT" },
+		{ SOVIA_URGENT, "URGENT before ACCEPT" }, { SOVIA_ACCEPT, "ACCEPT of another CONN" },
+		{ SOVIA_REFUSE, "REFUSE of another CONN" },
+	};
+	struct lane l;
+	struct conn c;
+	struct msg m;
+	uint32_t ref;
+	int fd, err = 0;
+	socklen_t len = sizeof(err);
+	unsigned int i;
+
+	/* The victim's own connections take lane 0. */
+	lane_open(&l, 0);
+	for (i = 0; i < ARRAY_SIZE(early); i++)
+		too_early(&l, early[i].type, early[i].name);
+
+	/* A code that does not exist is a refusal like any other. */
+	fd = victim_connects(&l, &c, &ref);
+	m = conn_msg(&c, SOVIA_REFUSE);
+	m.hdr.ref = ref;
+	m.hdr.code = 0xffffffff;
+	msg_send(&l, &m);
+	sees(fd, POLLOUT, PATIENCE * 1000);
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	expect(err == ECONNREFUSED, "REFUSE with an unknown code", err, 0);
+	close(fd);
+
+	/* Told to wait, and told to wait again. */
+	fd = victim_connects(&l, &c, &ref);
+	for (i = 0; i < 100; i++) {
+		m = conn_msg(&c, SOVIA_REFUSE);
+		m.hdr.ref = ntohl(l.last[SOVIA_CONN].seq);
+		m.hdr.code = SOVIA_CODE_BUSY;
+		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
+		msg_send(&l, &m);
+	}
+	expect(lane_alive(&l) && !sees(fd, POLLOUT, 0), "REFUSE, busy, many times", 0, 0);
+	close(fd);
+	expect(lane_alive(&l), "the end of a connect()", 0, 0);
+	lane_close(&l);
+}
+
+/* ---- more than the victim can hold ---- */
+
+/* Until a lane is refused, or all are there.  Each has a connection, if @used. */
+static unsigned int fill_links(struct lane *l, bool used)
+{
+	struct sovia_hello hello;
+	unsigned int i;
+	struct conn c;
+
+	for (i = 0; i < SOVIA_LANES_MAX; i++) {
+		hello = peer_hello(i);
+		if (lane_open_with(&l[i], &hello, sizeof(hello), true) != UP)
+			break;
+		if (used)
+			expect(conn_open(&c, &l[i], sink_port), "a connection on a lane", i, 0);
+	}
+	return i;
+}
+
+/* The victim takes as many links as MESSAGES says, and more only in place of others that nobody uses. */
+static void links(void)
+{
+	struct lane l[SOVIA_LANES_MAX];
+	unsigned int got = fill_links(l, true), i;
+
+	expect(got == messages, "links with connections", got, messages);
+	expect(got == ARRAY_SIZE(l) || l[got].reject_code == SOVIA_CODE_NO_MEMORY, "one too many", l[got].reject_code, 0);
+	for (i = 0; i <= got && i < ARRAY_SIZE(l); i++)
+		lane_close(&l[i]);
+	expect(no_links(), "the end of all links", victim_links(NULL), 0);
+
+	got = fill_links(l, false);
+	expect(got == ARRAY_SIZE(l), "links without connections", got, 0);
+	/* One more is on its way out at most. */
+	expect(victim_links(NULL) <= messages + 1, "links that are kept", victim_links(NULL), messages);
+	for (i = 0; i < got; i++)
+		lane_close(&l[i]);
+}
+
+/* Objects of a slab cache that are in use. */
+static unsigned int slab(const char *name)
+{
+	FILE *file = fopen("/proc/slabinfo", "r");
+	char line[512], cache[64];
+	unsigned int used = 0, n;
+
+	if (!file)
+		die("/proc/slabinfo");
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%63s %u", cache, &n) == 2 && !strcmp(cache, name))
+			used = n;
+	fclose(file);
+	return used;
+}
+
+/*
+ * Asks for MESSAGES connections that end at once and acknowledges nothing, so that
+ * the victim may not answer.  It keeps what it has to say, up to a number.  (Loaded
+ * with probe_interval=0, or it would give the lane up.)
+ */
+static void unacknowledged(void)
+{
+	unsigned int before = slab("SOVIA"), most = 0, used;
+	struct lane l;
+	struct msg m;
+	unsigned long i;
+
+	lane_open(&l, 1);
+	l.silent = true;
+	for (i = 0; i < messages && !l.dead; i++) {
+		m = conn_request(&l, 1 + i % 60000, closer_port);
+		m.hdr.ack = 0;
+		/* Its own acknowledgments, on ACK alone, still come. */
+		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
+		msg_send(&l, &m);
+		if (i % 100 == 0) {
+			used = slab("SOVIA");
+			most = used > most ? used : most;
+		}
+	}
+	printf("%lu requests, %u sockets at most\n", i, most - before);
+	/* 4096, a backlog, and what the allocator keeps for each processor. */
+	expect(most - before < 6000, "sockets that wait for a peer", most - before, i);
+	expect(i == messages && !l.dead, "requests", i, 0);
+	lane_close(&l);
+}
+
+/* Pages of messages that the victim holds, and how many it may. */
+static void victim_memory(unsigned long *held, unsigned long *most)
+{
+	FILE *file = fopen("/sys/kernel/debug/sovia/limits", "r");
+
+	if (!file || fscanf(file, "memory %lu %*u %lu", held, most) != 2)
+		die("/sys/kernel/debug/sovia/limits");
+	fclose(file);
+}
+
+/* MESSAGES connections that nobody reads, all windows full: more than the victim may hold. */
+static void hoard(void)
+{
+	unsigned long i, held, most, peak = 0;
+	unsigned int resets;
+	struct conn *c = calloc(messages, sizeof(*c));
+	struct lane l;
+	uint16_t port;
+
+	victim_listener(messages, &port);
+	lane_open(&l, 1);
+	/* First, so that they have been promised large windows. */
+	for (i = 0; i < messages && !l.dead; i++)
+		expect(conn_open(&c[i], &l, port), "a connection that nobody reads", i, 0);
+	for (i = 0; i < messages && !l.dead; i++) {
+		fill_window(&c[i]);
+		expect(lane_alive(&l), "a lane with full windows", i, 0);
+		victim_memory(&held, &most);
+		peak = held > peak ? held : peak;
+	}
+	resets = l.resets[SOVIA_CODE_NO_MEMORY];
+	printf("%u of %lu reset, %lu pages at most, %lu allowed\n", resets, i, peak, most);
+	expect(resets, "resets", resets, 0);
+	/* Beyond the limit, each may have the smallest buffer and a message more. */
+	expect(peak < most + messages * (2 + PAYLOAD / 4096), "memory at most", peak, most);
+	lane_close(&l);
+	free(c);
+}
+
+/* ---- at random ---- */
+
+#define CROWD	3
+
+/* One lane of the crowd, with what we know of it. */
+struct victim_lane {
+	struct lane l;
+	bool open;
+	struct conn conns[4];
+	bool slots[SOVIA_SLOTS];
+};
+
+static void reopen(struct victim_lane *v, unsigned int index)
+{
+	unsigned int i;
+
+	memset(v, 0, sizeof(*v));
+	/* Each has its own numbers, or one would end another. */
+	lane_open(&v->l, 1 + index + CROWD * chance((SOVIA_LANES_MAX - 1) / CROWD));
+	v->open = true;
+	for (i = 0; i < ARRAY_SIZE(v->conns); i++)
+		if (!conn_open(&v->conns[i], &v->l, chance(4) ? sink_port : full_port))
+			v->conns[i] = (struct conn) { .lane = &v->l, .sport = 1 + chance(65535), .dport = 1 + chance(65535) };
+}
+
+static void random_hello(unsigned int index)
+{
+	struct sovia_hello hello = peer_hello(1 + index);
+	unsigned char *byte = (unsigned char *)&hello;
+	struct lane l;
+
+	byte[chance(sizeof(hello))] = chance(256);
+	/* Whatever comes of it. */
+	if (lane_open_with(&l, &hello, chance(4) ? sizeof(hello) : chance(sizeof(hello) + 1), chance(4)) == UP && chance(2))
+		lane_close(&l);
+	else
+		lane_drop(&l);
+}
+
+/* Nothing in it ends the lane, and much of it makes no sense. */
+static struct msg odd_message(struct victim_lane *v)
+{
+	struct conn *c = &v->conns[chance(ARRAY_SIZE(v->conns))];
+	struct msg m = good_message(c, types[chance(ARRAY_SIZE(types))]);
+
+	if (m.hdr.type == SOVIA_DATA)
+		m.len = m.hdr.len = 1 + chance(chance(3) ? 100 : PAYLOAD);
+	if (m.hdr.type == SOVIA_CONN && !chance(3))
+		m.payload = noise;
+	m.hdr.flags = chance(2) ? 0 : chance(65536);
+	m.hdr.ack -= chance(4) ? 0 : chance(10);
+	m.hdr.window = chance(2) ? 65536 : any_number();
+	m.hdr.ref = any_number();
+	m.hdr.code = any_number();
+	if (has_ports(&m) && !chance(4)) {
+		m.hdr.sport = 1 + chance(65535);
+		m.hdr.dport = chance(2) ? sink_port : 1 + chance(65535);
+	}
+	if (m.hdr.type == SOVIA_DATA && v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] && chance(2)) {
+		m.compact = true;
+		m.imm = (uint32_t)sovia_slot(m.hdr.sport, m.hdr.dport) << 24 | (m.hdr.flags & 0xff) << 16 |
+			(uint16_t)v->l.rx_next;
+	} else if (m.hdr.type == SOVIA_DATA) {
+		v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] = true;
+	}
+	return m;
+}
+
+static void random_message(struct victim_lane *v)
+{
+	struct msg m;
+
+	if (!until(&v->l, v->l.tx_next - v->l.tx_una < WINDOW / 2)) {
+		expect(false, "a lane that ended, or says nothing", v->l.tx_next, v->l.dead);
+		lane_drop(&v->l);
+		v->open = false;
+		return;
+	}
+	m = odd_message(v);
+	if (chance(25) || m.compact) {
+		msg_send(&v->l, &m);
+		lane_ack(&v->l);
+		return;
+	}
+	while (!oddities[chance(ARRAY_SIZE(oddities))].apply(&m))
+		;
+	msg_send(&v->l, &m);
+	expect(lane_dies(&v->l), "a message that should have ended the lane", m.hdr.type, m.hdr.len);
+	lane_drop(&v->l);
+	v->open = false;
+}
+
+static void randomly(void)
+{
+	static struct victim_lane crowd[CROWD];
+	unsigned long i;
+	unsigned int k;
+
+	for (i = 0; i < messages; i++) {
+		k = chance(CROWD);
+		if (!crowd[k].open)
+			reopen(&crowd[k], k);
+		random_message(&crowd[k]);
+		attacks++;
+		if (crowd[k].open && !chance(200)) {
+			/* A hello may take the lane away: its own. */
+			if (chance(2))
+				lane_close(&crowd[k].l);
+			else
+				lane_drop(&crowd[k].l);
+			crowd[k].open = false;
+			random_hello(k);
+		}
+	}
+	for (k = 0; k < CROWD; k++)
+		if (crowd[k].open) {
+			expect(lane_alive(&crowd[k].l), "a lane after it all", k, 0);
+			lane_close(&crowd[k].l);
+		}
+	expect(no_links(), "the end of all links", victim_links(NULL), 0);
+}
+
+/* ---- groups ---- */
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} groups[] = {
+	{ "hellos", hellos },
+	{ "fields", fields },
+	{ "compact", compacts },
+	{ "connections", connections },
+	{ "verbs", verbs },
+	{ "manager", manager },
+	{ "server", server },
+	{ "links", links },
+	{ "unacknowledged", unacknowledged },
+	{ "hoard", hoard },
+	{ "random", randomly },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i, j;
+
+	if (argc < 4 || argc > 6 || inet_pton(AF_INET, argv[1], &own_addr) != 1 ||
+	    inet_pton(AF_INET, argv[2], &victim_addr) != 1) {
+		fprintf(stderr, "usage: hostile OWN VICTIM GROUP [SEED [MESSAGES]]\n");
+		return 2;
+	}
+	peer_addresses(argv[1], argv[2]);
+	chance_state = argc > 4 ? strtoull(argv[4], NULL, 0) : 1;
+	chance(2);
+	if (argc > 5)
+		messages = strtoul(argv[5], NULL, 0);
+	for (i = 0; i < sizeof(noise); i++)
+		noise[i] = chance(256);
+	signal(SIGPIPE, SIG_IGN);
+	for (j = 0; j < ARRAY_SIZE(groups) && strcmp(groups[j].name, argv[3]); j++)
+		;
+	if (j == ARRAY_SIZE(groups)) {
+		fprintf(stderr, "no group %s\n", argv[3]);
+		return 2;
+	}
+	start_programs();
+	groups[j].run();
+	printf("%s: %u attacks, %u failures\n", groups[j].name, attacks, failures);
+	return failures ? 1 : 0;
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The peer's machinery: lanes, numbers, credits.  What it does with them is the attacks'. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "peer.h"
+
+/* One device, so one protection domain for all lanes. */
+static struct ibv_pd *pd;
+
+static struct sockaddr_in own, victim;
+
+/* A lane that is not looked at for long is given up by the victim. */
+static struct lane *lanes;
+
+void serve_lanes(void)
+{
+	static bool busy;
+	struct lane *l;
+
+	/* To acknowledge may mean to wait. */
+	if (busy)
+		return;
+	busy = true;
+	for (l = lanes; l; l = l->next) {
+		lane_poll(l);
+		if (!l->dead && !l->silent && !l->deaf)
+			lane_ack(l);
+	}
+	busy = false;
+}
+
+void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+void pause_ms(unsigned int ms)
+{
+	poll(NULL, 0, ms);
+}
+
+void peer_addresses(const char *from, const char *to)
+{
+	own.sin_family = victim.sin_family = AF_INET;
+	victim.sin_port = htons(SOVIA_SERVICE_PORT);
+	if (inet_pton(AF_INET, from, &own.sin_addr) != 1 || inet_pton(AF_INET, to, &victim.sin_addr) != 1)
+		die("addresses");
+}
+
+/* ---- set-up ---- */
+
+/* What a peer without bad intentions says for a link that is new. */
+struct sovia_hello peer_hello(unsigned int lane)
+{
+	return (struct sovia_hello) {
+		.magic = htonl(SOVIA_WIRE_MAGIC),
+		.version = SOVIA_WIRE_VERSION,
+		.lane = lane,
+		.window = htons(WINDOW),
+		.payload = htonl(PAYLOAD),
+	};
+}
+
+static void post_receive(struct lane *l, unsigned int slot)
+{
+	struct ibv_sge sge = { (uintptr_t)l->memory + slot * SLOT, SLOT, l->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	if (ibv_post_recv(l->id->qp, &wr, &bad))
+		l->dead = true;
+}
+
+static void make_queues(struct lane *l)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = { .max_send_wr = TX_SLOTS, .max_recv_wr = RX_SLOTS, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	unsigned int i;
+
+	if (!pd)
+		pd = ibv_alloc_pd(l->id->verbs);
+	l->memory = malloc((RX_SLOTS + TX_SLOTS) * SLOT);
+	if (pd && l->memory)
+		l->mr = ibv_reg_mr(pd, l->memory, (RX_SLOTS + TX_SLOTS) * SLOT, IBV_ACCESS_LOCAL_WRITE);
+	if (!l->mr)
+		die("memory region");
+	l->cq = ibv_create_cq(l->id->verbs, RX_SLOTS + TX_SLOTS, NULL, NULL, 0);
+	attr.send_cq = attr.recv_cq = l->cq;
+	if (!l->cq || rdma_create_qp(l->id, pd, &attr))
+		die("queue pair");
+	for (i = 0; i < RX_SLOTS; i++)
+		post_receive(l, i);
+}
+
+/* The next event of the connection manager, or -1 when there is none in time. */
+static int next_event(struct lane *l, int ms)
+{
+	struct pollfd poller = { .fd = l->events->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+	int what;
+
+	while (poll(&poller, 1, ms < 100 ? ms : 100) <= 0) {
+		if (ms <= 100)
+			return -1;
+		ms -= 100;
+		serve_lanes();
+	}
+	if (rdma_get_cm_event(l->events, &event))
+		return -1;
+	what = event->event;
+	if (what == RDMA_CM_EVENT_REJECTED) {
+		const struct sovia_reject *rej = event->param.conn.private_data;
+
+		l->reject_code = 0;
+		if (rej && event->param.conn.private_data_len >= sizeof(*rej) &&
+		    ntohl(rej->magic) == SOVIA_WIRE_MAGIC)
+			l->reject_code = ntohl(rej->code);
+	}
+	rdma_ack_cm_event(event);
+	return what;
+}
+
+/*
+ * Asks the victim for a lane with this hello.  Without @finish, its answer is not
+ * answered: the link stays half open.
+ */
+enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish)
+{
+	static unsigned int number;
+	uint8_t timeout = 20;
+	struct rdma_conn_param param = {
+		.private_data = hello, .private_data_len = len,
+		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7,
+		/* Of a queue pair that does not exist. */
+		.qp_num = 0x100000 + ++number,
+	};
+	int ms = PATIENCE * 1000, what;
+
+	memset(l, 0, sizeof(*l));
+	l->events = rdma_create_event_channel();
+	if (!l->events || rdma_create_id(l->events, &l->id, NULL, RDMA_PS_TCP))
+		die("rdma_cm");
+	/* As long as the victim's, on a busy machine. */
+	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+	if (rdma_resolve_addr(l->id, (struct sockaddr *)&own, (struct sockaddr *)&victim, 2000) ||
+	    next_event(l, ms) != RDMA_CM_EVENT_ADDR_RESOLVED)
+		return FAILED;
+	if (rdma_resolve_route(l->id, 2000) || next_event(l, ms) != RDMA_CM_EVENT_ROUTE_RESOLVED)
+		return FAILED;
+	if (finish)
+		make_queues(l);
+	if (rdma_connect(l->id, &param))
+		return FAILED;
+	what = next_event(l, ms);
+	if (what == RDMA_CM_EVENT_REJECTED)
+		return REFUSED;
+	if (what != (finish ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE))
+		return FAILED;
+	if (finish) {
+		l->stands = true;
+		l->next = lanes;
+		lanes = l;
+	}
+	return UP;
+}
+
+/* Lets go of everything, in whatever state it is, without a word to the victim. */
+void lane_drop(struct lane *l)
+{
+	struct lane **prev;
+
+	if (!l->id)
+		return;
+	for (prev = &lanes; l->stands && *prev; prev = &(*prev)->next)
+		if (*prev == l) {
+			*prev = l->next;
+			break;
+		}
+	if (l->id->qp)
+		rdma_destroy_qp(l->id);
+	if (l->cq)
+		ibv_destroy_cq(l->cq);
+	if (l->mr)
+		ibv_dereg_mr(l->mr);
+	free(l->memory);
+	rdma_destroy_id(l->id);
+	rdma_destroy_event_channel(l->events);
+	memset(l, 0, sizeof(*l));
+}
+
+void lane_close(struct lane *l)
+{
+	if (l->id)
+		rdma_disconnect(l->id);
+	lane_drop(l);
+}
+
+/* A lane that stands.  The victim may still be busy with the end of one before. */
+void lane_open(struct lane *l, unsigned int number)
+{
+	struct sovia_hello hello = peer_hello(number);
+	double end = now() + PATIENCE;
+
+	while (lane_open_with(l, &hello, sizeof(hello), true) != UP) {
+		if (now() > end) {
+			fprintf(stderr, "no lane %u: code %u\n", number, l->reject_code);
+			exit(2);
+		}
+		lane_drop(l);
+		pause_ms(50);
+	}
+}
+
+/* ---- messages ---- */
+
+static void heard(struct lane *l, const struct ibv_wc *wc)
+{
+	const struct sovia_hdr *hdr = (void *)(l->memory + wc->wr_id * SLOT);
+	uint32_t ack;
+
+	if (wc->wc_flags & IBV_WC_WITH_IMM) {
+		l->count[SOVIA_DATA]++;
+		l->rx_next++;
+		l->tx_una += (uint16_t)(ntohl(wc->imm_data) - l->tx_una);
+		return;
+	}
+	if (wc->byte_len < sizeof(*hdr) || hdr->version != SOVIA_WIRE_VERSION) {
+		fprintf(stderr, "the victim itself breaks the rules\n");
+		exit(2);
+	}
+	if (hdr->type != SOVIA_ACK)
+		l->rx_next++;
+	ack = ntohl(hdr->ack);
+	if ((int32_t)(ack - l->tx_una) > 0)
+		l->tx_una = ack;
+	l->count[hdr->type]++;
+	l->last[hdr->type] = *hdr;
+	if (hdr->type == SOVIA_RESET) {
+		l->reset_port = ntohs(hdr->dport);
+		l->resets[ntohl(hdr->code) % SOVIA_CODE_COUNT]++;
+	}
+}
+
+static void poll_events(struct lane *l)
+{
+	int what = next_event(l, 0);
+
+	if (what == RDMA_CM_EVENT_DISCONNECTED || what == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		l->dead = true;
+}
+
+/* Takes what has come. */
+void lane_poll(struct lane *l)
+{
+	struct ibv_wc wc;
+
+	while (!l->dead && ibv_poll_cq(l->cq, 1, &wc) > 0) {
+		if (wc.status != IBV_WC_SUCCESS) {
+			l->dead = true;
+		} else if (wc.opcode & IBV_WC_RECV) {
+			heard(l, &wc);
+			if (!l->deaf)
+				post_receive(l, wc.wr_id);
+		} else {
+			l->sent++;
+		}
+	}
+	if (!l->dead)
+		poll_events(l);
+}
+
+/* Sends anything at all.  False when the lane is dead. */
+bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode opcode, uint32_t imm)
+{
+	unsigned int slot = RX_SLOTS + l->posted % TX_SLOTS;
+	struct ibv_sge sge = { (uintptr_t)l->memory + slot * SLOT, len, l->mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = len ? 1 : 0, .opcode = opcode, .imm_data = htonl(imm),
+	}, *bad;
+
+	if (!until(l, l->posted - l->sent < TX_SLOTS - 1))
+		return false;
+	if (len)
+		memcpy(l->memory + slot * SLOT, data, len);
+	/* Whatever these name does not exist. */
+	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
+		wr.wr.rdma.rkey = 0x1234;
+		wr.wr.rdma.remote_addr = 0x1000;
+	}
+	if (ibv_post_send(l->id->qp, &wr, &bad)) {
+		l->dead = true;
+		return false;
+	}
+	l->posted++;
+	return true;
+}
+
+/* A message without payload that is as it should be. */
+struct msg msg_of(struct lane *l, unsigned int type, unsigned int sport, unsigned int dport)
+{
+	return (struct msg) { .hdr = {
+		.version = SOVIA_WIRE_VERSION, .type = type, .seq = l->tx_next, .ack = l->rx_next,
+		.sport = sport, .dport = dport,
+	} };
+}
+
+/* Sends a message, and numbers on if the victim does, too. */
+bool msg_send(struct lane *l, const struct msg *m)
+{
+	static unsigned char buf[SLOT];
+	struct sovia_hdr hdr = m->hdr;
+	size_t len = sizeof(hdr) + m->len - m->cut;
+
+	hdr.flags = htons(hdr.flags);
+	hdr.len = htonl(hdr.len);
+	hdr.seq = htonl(hdr.seq);
+	hdr.ack = htonl(hdr.ack);
+	hdr.sport = htons(hdr.sport);
+	hdr.dport = htons(hdr.dport);
+	hdr.window = htonl(hdr.window);
+	hdr.ref = htonl(hdr.ref);
+	hdr.code = htonl(hdr.code);
+	if (m->hdr.type != SOVIA_ACK)
+		l->tx_next++;
+	l->rx_told = m->hdr.ack;
+	if (m->compact)
+		return lane_post(l, m->payload, m->len, IBV_WR_SEND_WITH_IMM, m->imm);
+	memcpy(buf, &hdr, sizeof(hdr));
+	if (m->len)
+		memcpy(buf + sizeof(hdr), m->payload, m->len);
+	return lane_post(l, buf, len, IBV_WR_SEND, 0);
+}
+
+void lane_ack(struct lane *l)
+{
+	struct msg m = msg_of(l, SOVIA_ACK, 0, 0);
+
+	if (l->rx_told != l->rx_next)
+		msg_send(l, &m);
+}
+
+/* Does the victim take and acknowledge what is right? */
+bool lane_alive(struct lane *l)
+{
+	struct msg m;
+
+	/* Not more than it lets us. */
+	if (!until(l, l->tx_next - l->tx_una < WINDOW / 2))
+		return false;
+	m = msg_of(l, SOVIA_PROBE, 0, 0);
+	m.hdr.flags = SOVIA_F_ACKREQ;
+	return msg_send(l, &m) && until(l, l->tx_una == l->tx_next) && !l->dead;
+}
+
+/* Does it end the lane? */
+bool lane_dies(struct lane *l)
+{
+	until(l, l->dead);
+	return l->dead;
+}
+
+/* ---- connections ---- */
+
+static void mapped(uint8_t *to, const struct sockaddr_in *from)
+{
+	memset(to, 0, 10);
+	memset(to + 10, 0xff, 2);
+	memcpy(to + 12, &from->sin_addr, 4);
+}
+
+struct msg conn_request(struct lane *l, unsigned int sport, unsigned int dport)
+{
+	static struct sovia_conn_body body;
+	struct msg m = msg_of(l, SOVIA_CONN, sport, dport);
+
+	mapped(body.saddr, &own);
+	mapped(body.daddr, &victim);
+	m.payload = &body;
+	m.len = m.hdr.len = sizeof(body);
+	m.hdr.window = 65536;
+	return m;
+}
+
+/* Opens a connection as it should be.  False if the victim does not want it. */
+bool conn_open(struct conn *c, struct lane *l, unsigned int dport)
+{
+	static uint16_t port = 1024;
+	unsigned int accepts = l->count[SOVIA_ACCEPT], refuses = l->count[SOVIA_REFUSE];
+	struct msg m;
+
+	if (++port < 1024)
+		port = 1024;
+	m = conn_request(l, port, dport);
+	*c = (struct conn) { .lane = l, .sport = port, .dport = dport };
+	if (!msg_send(l, &m) ||
+	    !until(l, l->count[SOVIA_ACCEPT] != accepts || l->count[SOVIA_REFUSE] != refuses) ||
+	    l->count[SOVIA_ACCEPT] == accepts)
+		return false;
+	c->limit = ntohl(l->last[SOVIA_ACCEPT].window);
+	lane_ack(l);
+	return true;
+}
+
+struct msg conn_msg(const struct conn *c, unsigned int type)
+{
+	struct msg m = msg_of(c->lane, type, c->sport, c->dport);
+
+	m.hdr.window = 65536;
+	return m;
+}
+
+struct msg conn_data(struct conn *c, const void *data, size_t len)
+{
+	struct msg m = conn_msg(c, SOVIA_DATA);
+
+	m.payload = data;
+	m.len = m.hdr.len = len;
+	c->offset += len;
+	return m;
+}
+
+/* Does the victim say that this connection is over, and why? */
+bool conn_reset(const struct conn *c, unsigned int code)
+{
+	struct lane *l = c->lane;
+
+	return until(l, l->count[SOVIA_RESET] && l->reset_port == c->sport) && !l->dead &&
+	       ntohl(l->last[SOVIA_RESET].code) == code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A peer of AF_SOVIA made of raw verbs: it knows the rules, so that it can break
+ * them one at a time.
+ */
+#ifndef PEER_H
+#define PEER_H
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sovia/wire.h>
+
+/* What we take, and what the module takes unless its parameters say otherwise. */
+#define WINDOW		32
+#define PAYLOAD		16384
+/* A message with room for what is too much. */
+#define SLOT		(PAYLOAD + 4096)
+#define RX_SLOTS	(2 * WINDOW + 8)
+#define TX_SLOTS	16
+
+/* How setting a lane up has ended. */
+enum outcome { UP, REFUSED, FAILED };
+
+/* One lane to the victim, as it should be. */
+struct lane {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	unsigned char *memory;	/* RX_SLOTS, then TX_SLOTS of them */
+	bool dead;		/* the victim has ended it */
+	bool deaf;		/* receives are not posted again */
+	bool silent;		/* nothing is acknowledged by itself */
+	bool stands;
+	struct lane *next;	/* of those that stand */
+	unsigned int posted;	/* sends, of that */
+	unsigned int sent;	/* are completed */
+	uint32_t tx_next, tx_una, rx_next, rx_told;
+	uint32_t reject_code;	/* with REFUSED */
+
+	/* What the victim said last. */
+	unsigned int count[256];	/* by type */
+	struct sovia_hdr last[256];	/* in network order */
+	uint16_t reset_port;		/* our port in the last RESET */
+	unsigned int resets[SOVIA_CODE_COUNT];
+};
+
+/* One connection on a lane. */
+struct conn {
+	struct lane *lane;
+	uint16_t sport, dport;
+	uint32_t offset;	/* of our next byte */
+	uint32_t limit;		/* how far we may send */
+};
+
+/* A message, in host order; len counts what really follows the header. */
+struct msg {
+	struct sovia_hdr hdr;
+	const void *payload;
+	size_t len;
+	size_t cut;		/* bytes that are left out at the end */
+	bool compact;		/* the header stays at home */
+	uint32_t imm;
+};
+
+void die(const char *what) __attribute__((noreturn));
+double now(void);
+void pause_ms(unsigned int ms);
+void serve_lanes(void);
+
+/* addresses of both ends, IPv4 in text */
+void peer_addresses(const char *own, const char *victim);
+
+struct sovia_hello peer_hello(unsigned int lane);
+enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish);
+void lane_open(struct lane *l, unsigned int number);
+void lane_close(struct lane *l);
+void lane_drop(struct lane *l);
+void lane_poll(struct lane *l);
+bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode opcode, uint32_t imm);
+
+struct msg msg_of(struct lane *l, unsigned int type, unsigned int sport, unsigned int dport);
+bool msg_send(struct lane *l, const struct msg *m);
+void lane_ack(struct lane *l);
+bool lane_alive(struct lane *l);
+bool lane_dies(struct lane *l);
+
+struct msg conn_request(struct lane *l, unsigned int sport, unsigned int dport);
+bool conn_open(struct conn *c, struct lane *l, unsigned int dport);
+struct msg conn_msg(const struct conn *c, unsigned int type);
+struct msg conn_data(struct conn *c, const void *data, size_t len);
+bool conn_reset(const struct conn *c, unsigned int code);
+
+/* Polls the lane until @cond holds, it is dead, or no patience is left. */
+#define PATIENCE	60
+#define until(l, cond)							\
+({									\
+	double end_ = now() + PATIENCE;					\
+	lane_poll(l);							\
+	while (!(cond) && !(l)->dead && now() < end_) {			\
+		serve_lanes();						\
+		pause_ms(1);						\
+		lane_poll(l);						\
+	}								\
+	!!(cond);							\
+})
+
+#endif

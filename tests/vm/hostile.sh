@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A peer made of raw verbs breaks every rule (tests/hostile), while connections of others go on: what it says ends what
+# the protocol says it ends, and no more, and nothing of it stays.
+#
+#     hostile.sh [SECONDS]      so long at random, with another seed each time
+#
+# A busy machine must not look like a silent peer, so there is more patience than usual.
+#
+# vm: --wire --kernel debug --leaks --timeout 600 --append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10"
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+PATH=$PWD/lib:$PWD/../../.build/hostile:$PATH
+WORK=$(mktemp -d)
+RANDOM_SECONDS=${1:-0}
+VICTIM=10.77.0.1
+ENEMY=10.77.0.3
+
+# An address that only the enemy has, at the far end of the wire: see scripts/guest/main.
+enemy_address() {
+	ip addr add $ENEMY/32 dev eth1 &&
+		ip rule add pref 12 iif lo to $ENEMY lookup 101 &&
+		ip rule add pref 22 oif eth0 to $ENEMY lookup 101 &&
+		ip route add $ENEMY dev eth0 src $VICTIM table 101
+}
+
+# Everything takes long on the debug kernel, and longer on a busy machine.
+patiently() { eventually "$@" || eventually "$@" || eventually "$@" || eventually "$@"; }
+
+# --- the others ---
+
+start_good() {
+	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	patiently test -e "$WORK/echo" || return
+	touch "$WORK/go"
+	good node-b &
+	good 127.0.0.1 &
+}
+
+# One transfer after the other, all that is sent comes back.
+good() { # HOST
+	while [ -e "$WORK/go" ]; do
+		if sov ask "$1" 5004 100000 >>"$WORK/complaints" 2>&1; then
+			echo >>"$WORK/good.$1"
+		else
+			echo "to $1" >>"$WORK/complaints"
+		fi
+	done
+}
+
+# Since the last time, some have come to their end, and no other way than well.
+good_go_on() {
+	local host seen
+	for host in node-b 127.0.0.1; do
+		seen=$(wc -l 2>/dev/null <"$WORK/good.$host" || echo 0)
+		patiently more_than "$seen" "$host" || { echo "none to $host"; return 1; }
+	done
+	[ ! -s "$WORK/complaints" ] || { cat "$WORK/complaints"; return 1; }
+}
+
+more_than() { [ "$(wc -l 2>/dev/null <"$WORK/good.$2" || echo 0)" -gt "$1" ]; }
+
+stop_good() {
+	rm "$WORK/go" "$WORK/echo"
+	patiently no_sov
+}
+
+no_sov() { ! pgrep -x sov >/dev/null; }
+
+# --- what is counted, and what is left ---
+
+counted() {
+	local name
+	# the module's own tests have counted as well
+	for name in bad_message bad_sequence bad_ack bad_window bad_state bad_hello no_socket conn_refused reset_tx reset_rx; do
+		[ "$(sovia-stat --value $name)" -gt "$(sed -n "s/^$name //p" "$WORK/before")" ] || { echo "no $name"; return 1; }
+	done
+}
+
+no_sockets() { patiently is_empty /proc/net/sovia/sock; }
+no_enemy_links() { patiently no_enemy; }
+no_enemy() { ! grep $ENEMY /proc/net/sovia/link; }
+is_empty() { ! grep . "$1"; }
+
+at_random() {
+	local seed=2 end=$((SECONDS + RANDOM_SECONDS))
+	while [ $SECONDS -lt $end ]; do
+		timeout 300 hostile $ENEMY $VICTIM random $seed 1000 || { echo "seed $seed"; return 1; }
+		seed=$((seed + 1))
+	done
+	echo "seeds 2 to $((seed - 1))" >&3
+}
+
+exec 3>&1
+cat /proc/net/sovia/stat >"$WORK/before"
+limit 300
+check 'an address for the enemy' enemy_address
+check 'others have connections' start_good
+check 'hellos that make no sense' hostile $ENEMY $VICTIM hellos
+check 'types with odd fields' hostile $ENEMY $VICTIM fields 1 40
+check 'compact DATA that cannot be' hostile $ENEMY $VICTIM compact
+check 'offences on connections' hostile $ENEMY $VICTIM connections
+check 'verbs that nobody uses, and answers that nobody takes' hostile $ENEMY $VICTIM verbs
+check 'a connection manager that is abused' hostile $ENEMY $VICTIM manager
+check 'a server that answers wrongly' hostile $ENEMY $VICTIM server
+check 'at random' hostile $ENEMY $VICTIM random 1 500
+if [ "$RANDOM_SECONDS" -gt 0 ]; then
+	limit $((RANDOM_SECONDS + 300))
+	check "every type with every odd field" hostile $ENEMY $VICTIM fields 1 1000000
+	check "at random for $RANDOM_SECONDS s" at_random
+	limit 300
+fi
+check 'the others notice nothing' good_go_on
+check 'every kind of offence was counted' counted
+check 'the enemy has no links' no_enemy_links
+check 'the others end' stop_good
+check 'no socket is left' no_sockets
+check 'the module can go' modprobe -r sovia
+finish
