@@ -27,6 +27,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/jhash.h>
+#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -47,6 +48,17 @@
 static unsigned int probe_interval = 5;
 module_param(probe_interval, uint, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
+
+/* What a link to another node costs with the default parameters: its receives. */
+#define SOVIA_LINK_COST		(1200 << 10)
+/* Without a number they may have this part of the memory, but so many at least and at most. */
+#define SOVIA_LINKS_PART	8
+#define SOVIA_LINKS_MIN		16U
+#define SOVIA_LINKS_MAX		4096U
+
+static unsigned int max_links;
+module_param(max_links, uint, 0644);
+MODULE_PARM_DESC(max_links, "links to other nodes in a namespace (0: by the size of the memory)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
@@ -196,6 +208,49 @@ static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_
 	return link;
 }
 
+static unsigned int links_most(void)
+{
+	unsigned long most = totalram_pages() / SOVIA_LINKS_PART / (SOVIA_LINK_COST >> PAGE_SHIFT);
+
+	return READ_ONCE(max_links) ?: clamp_t(unsigned long, most, SOVIA_LINKS_MIN,
+					       SOVIA_LINKS_MAX);
+}
+
+static bool link_unused(const struct sovia_link *link)
+{
+	return link->prov != &sovia_loop_provider && link->state == SOVIA_LINK_UP &&
+	       !READ_ONCE(link->conn_count) && !test_bit(SOVIA_LINK_EV_IDLE, &link->events);
+}
+
+/* May there be another one?  If there are too many, one that nobody uses has to go. */
+static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
+{
+	struct sovia_link *link;
+	int bkt;
+
+	lockdep_assert_held(&snet->link_lock);
+	/* Those of this host take no memory, and do not stay without connections. */
+	if (fresh->prov == &sovia_loop_provider || snet->link_count < links_most())
+		return true;
+	hash_for_each(snet->links, bkt, link, net_node)
+		if (link_unused(link)) {
+			sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+			return true;
+		}
+	return false;
+}
+
+static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
+{
+	if (!link_may_add(snet, fresh)) {
+		sovia_stat_inc(snet, no_link);
+		return false;
+	}
+	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
+	snet->link_count += fresh->prov != &sovia_loop_provider;
+	return true;
+}
+
 /**
  * sovia_link_get() - find or make the link between two addresses
  * @snet: namespace
@@ -204,25 +259,27 @@ static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_
  * @gfp: for that
  *
  * Context: any that @gfp allows; a socket lock may be held.
- * Return: the link with a reference for the caller, or NULL without memory.
+ * Return: the link with a reference for the caller, or NULL without memory, or if
+ * there are too many.
  */
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
 				  const struct sovia_provider *prov, gfp_t gfp)
 {
 	struct sovia_link *link, *fresh = NULL;
+	bool full;
 
 	for (;;) {
 		spin_lock_bh(&snet->link_lock);
 		link = link_find(snet, pair);
-		if (!link && fresh) {
-			hash_add(snet->links, &fresh->net_node, pair_hash(pair));
+		full = !link && fresh && !link_add(snet, fresh);
+		if (!link && fresh && !full) {
 			link = fresh;
 			fresh = NULL;
 		}
 		if (link)
 			kref_get(&link->kref);
 		spin_unlock_bh(&snet->link_lock);
-		if (link)
+		if (link || full)
 			break;
 		fresh = link_alloc(snet, pair, prov, gfp);
 		if (!fresh)
@@ -252,8 +309,10 @@ static void link_unlist(struct sovia_link *link)
 
 	spin_lock_bh(&link->snet->link_lock);
 	listed = !hlist_unhashed(&link->net_node);
-	if (listed)
+	if (listed) {
 		hash_del(&link->net_node);
+		link->snet->link_count -= link->prov != &sovia_loop_provider;
+	}
 	spin_unlock_bh(&link->snet->link_lock);
 	if (listed)
 		sovia_link_put(link);
@@ -551,7 +610,10 @@ static void link_closed(struct sovia_link *link)
 	}
 }
 
-/* A loop link has had no connections for a while. */
+/*
+ * A loop link has had no connections for a while, or another one its memory is wanted
+ * for a new link.
+ */
 static void link_idle(struct sovia_link *link)
 {
 	bool idle;

@@ -31,8 +31,10 @@ struct sovia_port_bucket {
  * @mib: counters
  * @ports: bound sockets by port
  * @conns: connections by link and ports; lookups under RCU take the reference
- * @link_lock: protects @links; innermost but for nothing, bottom halves off
+ * @link_lock: protects @links and @link_count; innermost but for the connection
+ *	thread's queue, bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
+ * @link_count: how many of them lead to other nodes
  * @listen_mutex: protects @listening
  * @listening: providers take requests in this namespace
  * @socks: sockets, those included that wait for their memory to come back
@@ -49,6 +51,7 @@ struct sovia_net {
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
+	unsigned int			link_count;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
 	atomic_t			socks;

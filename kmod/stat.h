@@ -41,6 +41,7 @@
  * @SOVIA_STAT_reset_rx: RESET messages received
  * @SOVIA_STAT_no_socket: messages for ports that no connection has
  * @SOVIA_STAT_nomem: allocations that failed and were put off
+ * @SOVIA_STAT_no_link: links that were one too many
  * @SOVIA_STAT_bad_message: messages that broke the format
  * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
  * @SOVIA_STAT_bad_ack: acknowledgments of messages never sent
@@ -81,6 +82,7 @@ enum sovia_stat {
 	SOVIA_STAT_reset_rx,
 	SOVIA_STAT_no_socket,
 	SOVIA_STAT_nomem,
+	SOVIA_STAT_no_link,
 	SOVIA_STAT_bad_message,
 	SOVIA_STAT_bad_sequence,
 	SOVIA_STAT_bad_ack,
