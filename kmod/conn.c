@@ -131,6 +131,7 @@ static void conn_drop_control(struct sovia_conn *conn)
 		return;
 	conn->ctl = 0;
 	list_del_init(&conn->ctl_node);
+	conn_lane(conn)->ctl_count--;
 	sock_put(conn->sk);
 }
 
@@ -148,6 +149,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 	if (!conn->ctl) {
 		sock_hold(conn->sk);
 		list_add_tail(&conn->ctl_node, &lane->ctl);
+		lane->ctl_count++;
 	}
 	/* A client that waits for ACCEPT listens to no RESET. */
 	if (type == SOVIA_RESET)

@@ -182,6 +182,7 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 	list_for_each_entry(conn, &lane->ctl, ctl_node)
 		conn->ctl = 0;
 	list_splice_init(&lane->ctl, ctl);
+	lane->ctl_count = 0;
 	spin_unlock_bh(&lane->lock);
 }
 

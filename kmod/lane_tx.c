@@ -19,6 +19,8 @@
 #define SOVIA_ACK_DELAY		msecs_to_jiffies(10)
 /* Messages without a connection that may wait; more are not worth the memory. */
 #define SOVIA_LOOSE_MAX		256
+/* Connections with control messages that may wait before a peer gets no more. */
+#define SOVIA_CTL_MAX		4096
 /* Head room of a message: its header.  Nothing is added below us. */
 #define SOVIA_HEADROOM		sizeof(struct sovia_hdr)
 
@@ -242,6 +244,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	conn->ctl &= ~SOVIA_CTL(cb->type);
 	if (!conn->ctl) {
 		list_del_init(&conn->ctl_node);
+		lane->ctl_count--;
 		/* Frees after a grace period only, so it may be the last one. */
 		sock_put(conn->sk);
 	}
@@ -431,6 +434,20 @@ void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dpor
 	}
 	spin_unlock_bh(&lane->lock);
 	kfree_skb(skb);
+}
+
+/**
+ * sovia_lane_clogged() - does the peer ask for more than it takes answers
+ * @lane: the lane
+ *
+ * What waits to be sent pins its socket, even when the program has closed that.
+ *
+ * Context: any; a hint.
+ * Return: true if no connection should be made for it.
+ */
+bool sovia_lane_clogged(const struct sovia_lane *lane)
+{
+	return READ_ONCE(lane->ctl_count) >= SOVIA_CTL_MAX;
 }
 
 /**

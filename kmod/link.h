@@ -165,6 +165,7 @@ struct sovia_tx_cb {
  * @rx_slots: whose, on the way in; the bottom half's own
  * @credit: sequence numbers and credits
  * @ctl: connections with control messages waiting
+ * @ctl_count: how many
  * @ready: connections with stream messages waiting, served in turn
  * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
  *	say), sent first
@@ -194,6 +195,7 @@ struct sovia_lane {
 	struct sovia_slots	rx_slots;
 	struct sovia_credit	credit;
 	struct list_head	ctl;
+	unsigned int		ctl_count;
 	struct list_head	ready;
 	struct sk_buff_head	loose;
 	struct sk_buff_head	again;
@@ -320,6 +322,7 @@ void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *att
 void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);
 void sovia_lane_probe(struct sovia_lane *lane);
+bool sovia_lane_clogged(const struct sovia_lane *lane);
 int sovia_lane_choose(u16 lport, u16 rport);
 
 /* recover.c */

@@ -218,6 +218,10 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_BAD_ADDRESS);
 		return;
 	}
+	if (sovia_lane_clogged(&link->lane)) {
+		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
+		return;
+	}
 	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
 	if (listener) {
