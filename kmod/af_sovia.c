@@ -66,8 +66,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx_closed = false;
 	ss->urg_state = SOVIA_URG_NONE;
 	ss->urg_drop = false;
-	/* CONN and ACCEPT tell the peer how much it may send. */
-	ss->conn.rx_adv = max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+	ss->conn.rx_adv = 0;
 	ss->conn.rx_told = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->snd_lim = 0;
@@ -402,9 +401,12 @@ static int __init sovia_init(void)
 	sovia_debugfs_init();
 	sovia_objects_init();
 	sovia_fault_init();
-	err = sovia_verbs_init();
+	err = sovia_limits_init();
 	if (err)
 		goto undo_proto;
+	err = sovia_verbs_init();
+	if (err)
+		goto undo_limits;
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
@@ -425,6 +427,8 @@ undo_net:
 	sovia_net_unregister();
 undo_verbs:
 	sovia_verbs_exit();
+undo_limits:
+	sovia_limits_exit();
 undo_proto:
 	sovia_debugfs_exit();
 	proto_unregister(&sovia_prot);
@@ -441,6 +445,7 @@ static void __exit sovia_exit(void)
 	sovia_debugfs_exit();
 	/* Sockets are freed after a grace period. */
 	rcu_barrier();
+	sovia_limits_exit();
 	proto_unregister(&sovia_prot);
 	sovia_objects_exit();
 }

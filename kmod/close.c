@@ -41,6 +41,7 @@ void sovia_destroy(struct sock *sk)
 	sk_stop_timer(sk, &ss->cork_timer);
 	sovia_purge_send(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
+	sovia_orphan_end(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 	sock_put(sk);
 }
@@ -261,6 +262,14 @@ static void close_begin(struct sock *sk, long timeout)
 	sk_stream_wait_close(sk, timeout);
 }
 
+/* One orphan too many: nothing of it may wait for the peer, not even the RESET. */
+static void abandon(struct sock *sk)
+{
+	sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
+	sovia_abort(sk, 0, SOVIA_CODE_NO_MEMORY);
+	sovia_conn_leave(&sovia_sk(sk)->conn);
+}
+
 /**
  * sovia_close() - struct proto::close
  * @sk: the socket; the reference that the file had is consumed
@@ -277,8 +286,10 @@ void sovia_close(struct sock *sk, long timeout)
 	sock_orphan(sk);
 	if (sk->sk_state == TCP_CLOSE)
 		sovia_destroy(sk);
-	else
+	else if (sovia_orphan_begin(sk))
 		sovia_arm_orphan(sk);
+	else
+		abandon(sk);
 	release_sock(sk);
 	sock_put(sk);
 }

@@ -154,6 +154,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	ss->link_retries = SOVIA_LINK_RETRIES;
 	ss->retry_delay = SOVIA_RETRY_MIN;
 	ss->connect_deadline = jiffies + connect_timeout(sk);
+	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	err = use_link(sk, &pair, prov);
 	if (err) {

@@ -29,8 +29,12 @@
 static u32 window_size(const struct sock *sk)
 {
 	u32 clamp = READ_ONCE(sovia_sk(sk)->opt.window_clamp);
-	u32 size = max(READ_ONCE(sk->sk_rcvbuf) / 2, 1);
+	int buf = READ_ONCE(sk->sk_rcvbuf);
+	u32 size;
 
+	if (sovia_mem_short())
+		buf = min(buf, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]));
+	size = max(buf / 2, 1);
 	return clamp ? min(size, clamp) : size;
 }
 
@@ -44,6 +48,19 @@ static void advance_window(struct sock *sk)
 	WRITE_ONCE(ss->conn.rx_news, size / 4);
 	if (sovia_before(ss->conn.rx_adv, adv))
 		WRITE_ONCE(ss->conn.rx_adv, adv);
+}
+
+/**
+ * sovia_rx_prepare() - choose what CONN or ACCEPT tells the peer that it may send
+ * @sk: about to be connected
+ *
+ * Context: process or softirq.
+ */
+void sovia_rx_prepare(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	advance_window(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 /**
@@ -102,7 +119,7 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 		if (!tail)
 			return false;
 		SOVIA_RX_CB(tail)->off = 0;
-		skb_set_owner_r(tail, sk);
+		sovia_own_rx(tail, sk);
 		__skb_queue_tail(&sk->sk_receive_queue, tail);
 	}
 	/* Cannot fail: the length has been checked against the message. */
@@ -128,9 +145,23 @@ static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 		return false;
 	SOVIA_RX_CB(skb)->off = 0;
 	stamp(sk, skb);
-	skb_set_owner_r(skb, sk);
+	sovia_own_rx(skb, sk);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
+}
+
+/* Is there no memory for what a socket gets beyond the least that each may have? */
+static bool no_room(const struct sock *sk)
+{
+	return sovia_mem_none() &&
+	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
+}
+
+/* The peer may not send this, or we cannot take it: the connection ends. */
+static void refuse_data(struct sovia_conn *conn, u32 code)
+{
+	sovia_conn_control(conn, SOVIA_RESET, code);
+	sovia_defer(conn->sk, SOVIA_DEFER_RESET, code);
 }
 
 /**
@@ -147,7 +178,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, closed;
+	bool taken = false, bad = false, full = false, closed;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	closed = ss->rx_closed;
@@ -158,7 +189,8 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	}
 	if (!closed) {
 		bad = ss->rx_fin || sovia_before(conn->rx_adv, ss->rcv_nxt + msg->len);
-		if (!bad) {
+		full = no_room(sk);
+		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
 			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
@@ -170,14 +202,17 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 
 	if (bad) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
-		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_PROTOCOL);
-		sovia_defer(sk, SOVIA_DEFER_RESET, SOVIA_CODE_PROTOCOL);
+		refuse_data(conn, SOVIA_CODE_PROTOCOL);
+		return false;
+	}
+	if (full) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
+		refuse_data(conn, SOVIA_CODE_NO_MEMORY);
 		return false;
 	}
 	if (closed) {
 		/* Nobody will ever read it: say so, as TCP does. */
-		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_ABORT);
-		sovia_defer(sk, SOVIA_DEFER_RESET, SOVIA_CODE_ABORT);
+		refuse_data(conn, SOVIA_CODE_ABORT);
 		return false;
 	}
 	if (!msg->compact)
@@ -232,7 +267,8 @@ static void grow_window(struct sock *sk)
 	bool fast = time_before(jiffies, ss->rcv_half_time + SOVIA_RCV_FAST);
 
 	ss->rcv_half_time = jiffies;
-	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most)
+	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
+	    !sovia_mem_short())
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
 }
 
@@ -246,7 +282,7 @@ static void tell_window(struct sock *sk)
 	u32 news = READ_ONCE(ss->conn.rx_adv) - READ_ONCE(ss->conn.rx_told);
 
 	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, window_size(sk) / 2, 1) && !READ_ONCE(ss->rx_fin)) {
+	    news >= max_t(u32, READ_ONCE(ss->conn.rx_news) * 2, 1) && !READ_ONCE(ss->rx_fin)) {
 		grow_window(sk);
 		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	}

@@ -7,7 +7,7 @@
  * allow.  A message that has not been handed over yet still grows (SOVIA 4.2).
  *
  * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
- * completed; its destructor (sock_wfree) wakes the writer.
+ * completed; its destructor wakes the writer (limits.c).
  */
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
@@ -50,8 +50,10 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
 {
 	int used = sk_wmem_alloc_get(sk);
 	int size = READ_ONCE(sk->sk_sndbuf);
-
 	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
+
+	if (sovia_mem_short())
+		size = min(size, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
 
 	/* As TCP: a writer is woken when half of the mark is free. */
 	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
@@ -115,7 +117,7 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 	rest = sovia_msg_alloc(linear, GFP_ATOMIC | __GFP_NOWARN);
 	if (!rest)
 		return -ENOMEM;
-	skb_set_owner_w(rest, sk);
+	sovia_own_tx(rest, sk);
 	*SOVIA_TX_CB(rest) = *SOVIA_TX_CB(skb);
 	skb_split(skb, rest, len);
 	SOVIA_TX_CB(skb)->flags &= ~(SOVIA_F_FIN | SOVIA_F_GONE);
@@ -141,7 +143,7 @@ static bool grow_buffer(struct sock *sk)
 		       2 * sovia_conn_flight_max(&sovia_sk(sk)->conn));
 
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
-	    sk->sk_sndbuf >= most)
+	    sk->sk_sndbuf >= most || sovia_mem_short())
 		return false;
 	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
 	return true;
@@ -249,7 +251,7 @@ void sovia_queue_fin(struct sock *sk, bool gone)
 	} else {
 		skb = sovia_msg_alloc(0, GFP_KERNEL | __GFP_NOFAIL);
 		SOVIA_TX_CB(skb)->type = SOVIA_FIN;
-		skb_set_owner_w(skb, sk);
+		sovia_own_tx(skb, sk);
 		__skb_queue_tail(&sk->sk_write_queue, skb);
 	}
 	if (gone)
@@ -271,12 +273,11 @@ static int append_linear(struct sk_buff *skb, struct iov_iter *from, int len)
 }
 
 /* A message has grown by @len bytes of pages. */
-static void charge(struct sock *sk, struct sk_buff *skb, int len)
+static void charge(struct sk_buff *skb, int len)
 {
 	skb->len += len;
 	skb->data_len += len;
-	skb->truesize += len;
-	refcount_add(len, &sk->sk_wmem_alloc);
+	sovia_grow_tx(skb, len);
 }
 
 /* Append to the pages of a message; 0 if it has no room for another one. */
@@ -302,7 +303,7 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 		skb_fill_page_desc(skb, i, pfrag->page, pfrag->offset, len);
 	}
 	pfrag->offset += len;
-	charge(sk, skb, len);
+	charge(skb, len);
 	return len;
 }
 
@@ -333,7 +334,7 @@ static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter 
 	}
 	/* Others may write to them until they are sent. */
 	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
-	charge(sk, skb, len);
+	charge(skb, len);
 	return len;
 }
 
@@ -371,7 +372,7 @@ static struct sk_buff *tail_message(struct sock *sk, size_t linear)
 	if (!skb)
 		return NULL;
 	SOVIA_TX_CB(skb)->type = SOVIA_DATA;
-	skb_set_owner_w(skb, sk);
+	sovia_own_tx(skb, sk);
 	__skb_queue_tail(&sk->sk_write_queue, skb);
 	return skb;
 }
@@ -460,6 +461,16 @@ static void push_full(struct sock *sk, u32 full)
 		sovia_push(sk);
 }
 
+/* The payload of a full message: less if memory runs short. */
+static u32 full_message(const struct sock *sk)
+{
+	u32 full = sovia_conn_payload(&sovia_sk(sk)->conn);
+
+	if (sovia_mem_short())
+		full = min_t(u32, full, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
+	return full;
+}
+
 static int send_locked(struct sock *sk, struct msghdr *msg)
 {
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
@@ -474,7 +485,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	ss->more = msg->msg_flags & MSG_MORE;
 	if (ss->snd_queued)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
-	full = sovia_conn_payload(&ss->conn);
+	full = full_message(sk);
 	while (msg_data_left(msg)) {
 		ret = copy_some(sk, msg, full, !copied, &timeo);
 		if (ret < 0) {

@@ -18,6 +18,7 @@
  *	sockopt.c	options and ioctls
  *	tcpopt.c	options of IPPROTO_TCP
  *	splice.c	pages from and to pipes
+ *	limits.c	what all sockets together may hold
  */
 #ifndef _SOVIA_SOCK_H
 #define _SOVIA_SOCK_H
@@ -118,6 +119,7 @@ struct sovia_opts {
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
  * @fin_gone: our FIN says that the program has closed.  Socket lock.
  * @peer_gone: the peer's FIN said so.  Socket lock.
+ * @orphan: it counts as one, see limits.c.  Socket lock.
  * @opt: options
  * @more: the last send said MSG_MORE.  Socket lock.
  * @flush: the cork has lasted long enough.  Socket lock.
@@ -169,6 +171,7 @@ struct sovia_sock {
 	u32			snd_queued;
 	bool			fin_gone;
 	bool			peer_gone;
+	bool			orphan;
 	struct sovia_opts	opt;
 	bool			more;
 	bool			flush;
@@ -286,6 +289,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		  int *addr_len);
 bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
+void sovia_rx_prepare(struct sock *sk);
 void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
@@ -309,6 +313,17 @@ void sovia_destroy(struct sock *sk);
 void sovia_discard_child(struct sock *child);
 void sovia_orphan_timeout(struct sock *sk);
 void sovia_arm_orphan(struct sock *sk);
+
+/* limits.c */
+int sovia_limits_init(void);
+void sovia_limits_exit(void);
+bool sovia_mem_short(void);
+bool sovia_mem_none(void);
+void sovia_own_rx(struct sk_buff *skb, struct sock *sk);
+void sovia_own_tx(struct sk_buff *skb, struct sock *sk);
+void sovia_grow_tx(struct sk_buff *skb, u32 len);
+bool sovia_orphan_begin(struct sock *sk);
+void sovia_orphan_end(struct sock *sk);
 
 /* urgent.c */
 void sovia_urgent_message(struct sock *sk, u32 pos);

@@ -41,6 +41,7 @@
  * @SOVIA_STAT_reset_rx: RESET messages received
  * @SOVIA_STAT_no_socket: messages for ports that no connection has
  * @SOVIA_STAT_nomem: allocations that failed and were put off
+ * @SOVIA_STAT_no_room: connections that ended because all of them held too much
  * @SOVIA_STAT_no_link: links that were one too many
  * @SOVIA_STAT_bad_message: messages that broke the format
  * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
@@ -82,6 +83,7 @@ enum sovia_stat {
 	SOVIA_STAT_reset_rx,
 	SOVIA_STAT_no_socket,
 	SOVIA_STAT_nomem,
+	SOVIA_STAT_no_room,
 	SOVIA_STAT_no_link,
 	SOVIA_STAT_bad_message,
 	SOVIA_STAT_bad_sequence,

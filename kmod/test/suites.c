@@ -21,6 +21,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_listen_suite,
 	&sovia_hostile_suite,
 	&sovia_recover_suite,
+	&sovia_limits_suite,
 };
 
 static int __init sovia_test_init(void)

@@ -20,5 +20,6 @@ extern struct kunit_suite sovia_urgent_suite;
 extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;
 extern struct kunit_suite sovia_recover_suite;
+extern struct kunit_suite sovia_limits_suite;
 
 #endif /* _SOVIA_TEST_SUITES_H */

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What all sockets together may hold (Documentation/limits.rst): memory of messages
+ * that wait to be read or acknowledged, and orphans, which no process pays for with
+ * a descriptor.
+ *
+ * Memory is limited as TCP's is (net.ipv4.tcp_mem): from the first number on, windows
+ * and send buffers are the smallest there are, and nothing grows.  What has been
+ * promised to peers may still come.  TCP would drop it beyond the last number, and
+ * have it sent again; a lane cannot, so there the connection ends that holds more
+ * than the smallest window and is about to get more.
+ */
+#include <linux/debugfs.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu_counter.h>
+#include <linux/seq_file.h>
+#include "debugfs.h"
+#include "sock.h"
+
+/* So much does each processor keep for itself. */
+#define SOVIA_MEM_BATCH		SZ_128K
+
+static unsigned long mem[2];
+module_param_array(mem, ulong, NULL, 0644);
+MODULE_PARM_DESC(mem, "pages that messages may take: buffers shrink, connections end (1/16, 3/32 of the memory)");
+
+static unsigned int max_orphans;
+module_param(max_orphans, uint, 0644);
+MODULE_PARM_DESC(max_orphans, "closed sockets that may wait for their peers (by the size of the memory)");
+
+static struct percpu_counter mem_used;	/* bytes */
+static atomic_t orphans = ATOMIC_INIT(0);
+
+static bool beyond(unsigned long pages)
+{
+	return percpu_counter_read_positive(&mem_used) >> PAGE_SHIFT > pages;
+}
+
+/**
+ * sovia_mem_short() - is memory for messages running short
+ *
+ * Context: any.
+ * Return: true if nobody should have more than the least.
+ */
+bool sovia_mem_short(void)
+{
+	return unlikely(beyond(READ_ONCE(mem[0])));
+}
+
+/**
+ * sovia_mem_none() - is there no memory for messages any more
+ *
+ * Context: any.
+ * Return: true if nobody may have more than the least.
+ */
+bool sovia_mem_none(void)
+{
+	return unlikely(beyond(READ_ONCE(mem[1])));
+}
+
+static void mem_add(s64 bytes)
+{
+	percpu_counter_add_batch(&mem_used, bytes, SOVIA_MEM_BATCH);
+}
+
+static void rx_free(struct sk_buff *skb)
+{
+	mem_add(-(s64)skb->truesize);
+	sock_rfree(skb);
+}
+
+/**
+ * sovia_own_rx() - a message waits for the program from now on
+ * @skb: the message; its size does not change any more
+ * @sk: the socket
+ *
+ * Context: any.
+ */
+void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
+{
+	skb_set_owner_r(skb, sk);
+	skb->destructor = rx_free;
+	mem_add(skb->truesize);
+}
+
+static void tx_free(struct sk_buff *skb)
+{
+	mem_add(-(s64)skb->truesize);
+	sock_wfree(skb);
+}
+
+/**
+ * sovia_own_tx() - a message waits to be sent, or to be acknowledged, from now on
+ * @skb: the message; sovia_grow_tx() makes it larger
+ * @sk: the socket
+ *
+ * Context: any.
+ */
+void sovia_own_tx(struct sk_buff *skb, struct sock *sk)
+{
+	skb_set_owner_w(skb, sk);
+	skb->destructor = tx_free;
+	mem_add(skb->truesize);
+}
+
+/**
+ * sovia_grow_tx() - a message to be sent takes more memory than before
+ * @skb: the message, owned by its socket
+ * @len: so many bytes
+ *
+ * Context: any.
+ */
+void sovia_grow_tx(struct sk_buff *skb, u32 len)
+{
+	skb->truesize += len;
+	refcount_add(len, &skb->sk->sk_wmem_alloc);
+	mem_add(len);
+}
+
+/**
+ * sovia_orphan_begin() - a socket that its program has closed stays for a while
+ * @sk: closed, not CLOSE
+ *
+ * Context: socket lock held.
+ * Return: false if there are too many of them, or too little memory.
+ */
+bool sovia_orphan_begin(struct sock *sk)
+{
+	sovia_sk(sk)->orphan = true;
+	return atomic_inc_return(&orphans) <= READ_ONCE(max_orphans) && !sovia_mem_none();
+}
+
+/**
+ * sovia_orphan_end() - a socket goes
+ * @sk: was an orphan or not
+ *
+ * Context: socket lock held.
+ */
+void sovia_orphan_end(struct sock *sk)
+{
+	if (sovia_sk(sk)->orphan)
+		atomic_dec(&orphans);
+	sovia_sk(sk)->orphan = false;
+}
+
+/* Name, how much there is, and the limits. */
+static int limits_show(struct seq_file *seq, void *v)
+{
+	u64 used = percpu_counter_sum_positive(&mem_used);
+
+	seq_printf(seq, "memory %llu %lu %lu\n", used >> PAGE_SHIFT, READ_ONCE(mem[0]),
+		   READ_ONCE(mem[1]));
+	seq_printf(seq, "orphans %d %u\n", atomic_read(&orphans), READ_ONCE(max_orphans));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(limits);
+
+/**
+ * sovia_limits_init() - choose the limits that nobody has chosen, begin to count
+ *
+ * Context: module init.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_limits_init(void)
+{
+	if (!mem[0])
+		mem[0] = totalram_pages() / 16;
+	if (!mem[1])
+		mem[1] = mem[0] + mem[0] / 2;
+	if (!max_orphans)
+		max_orphans = totalram_pages() / 32;
+	debugfs_create_file("limits", 0444, sovia_debugfs_dir(), NULL, &limits_fops);
+	return percpu_counter_init(&mem_used, 0, GFP_KERNEL);
+}
+
+/**
+ * sovia_limits_exit() - stop counting
+ *
+ * Context: module exit; no socket is left, nor a file of debugfs.
+ */
+void sovia_limits_exit(void)
+{
+	percpu_counter_destroy(&mem_used);
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/limits_test.c"
+#endif
