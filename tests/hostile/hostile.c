@@ -951,6 +951,9 @@ static void random_hello(unsigned int index)
 	struct lane l;
 
 	byte[chance(sizeof(hello))] = chance(256);
+	/* Not another one of the crowd, which would end. */
+	if (hello.lane < SOVIA_LANES_MAX)
+		hello.lane = 1 + index;
 	/* Whatever comes of it. */
 	if (lane_open_with(&l, &hello, chance(4) ? sizeof(hello) : chance(sizeof(hello) + 1), chance(4)) == UP && chance(2))
 		lane_close(&l);

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What peers and programs can make the kernel hold is bounded (Documentation/limits.rst), in a guest that has little.
+#
+# vm: --wire --mem 256 --timeout 400
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+PATH=$PWD/lib:$PWD/../../.build/hostile:$PATH
+WORK=$(mktemp -d)
+LIMITS=/sys/kernel/debug/sovia/limits
+VICTIM=10.77.0.1
+ENEMY=10.77.0.3
+
+# An address that only the enemy has, at the far end of the wire: see scripts/guest/main.
+enemy_address() {
+	ip addr add $ENEMY/32 dev eth1 &&
+		ip rule add pref 12 iif lo to $ENEMY lookup 101 &&
+		ip rule add pref 22 oif eth0 to $ENEMY lookup 101 &&
+		ip route add $ENEMY dev eth0 src $VICTIM table 101
+}
+
+reload() { modprobe -r sovia && modprobe sovia "$@"; }
+
+# What press has said.
+held() { sed -n 's/^held \([0-9]*\) .*/\1/p' "$WORK/press"; }
+whole() { sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press"; }
+
+pressed() { press "$@" >"$WORK/press" || return; cat "$WORK/press"; }
+
+# Limits of memory, of which each connection may have the least in addition: a message at each end.
+held_at_most() { # PAGES
+	[ "$(held)" -le "$1" ] || { cat "$WORK/press"; return 1; }
+}
+
+some() { [ "$1" -gt 0 ]; }
+
+nothing_held() { [ "$(awk '$1 == "memory" { print $2 }' $LIMITS)" = 0 ]; }
+no_orphans() { [ "$(awk '$1 == "orphans" { print $2 }' $LIMITS)" = 0 ]; }
+
+default_limits() {
+	local short none rest
+	read -r rest rest short none < <(grep memory $LIMITS)
+	cat $LIMITS
+	# a 16th and three 32nds of what is at most 256 MiB
+	[ "$short" -gt 1000 ] && [ "$short" -le 4096 ] && [ "$none" = $((short + short / 2)) ]
+}
+
+# --- orphans: more than one may leave behind ---
+
+orphans() {
+	local now dropped
+	press node-b 30 "$WORK/filled" >"$WORK/press" 2>&1 &
+	eventually test -e "$WORK/filled" || { cat "$WORK/press"; return 1; }
+	echo 10 >/sys/module/sovia/parameters/max_orphans
+	# ends with 30 connections whose peers live and read nothing
+	dropped=$(sovia-stat --value no_room)
+	kill -KILL $!
+	wait $!
+	now=$(awk '$1 == "orphans" { print $2 }' $LIMITS)
+	dropped=$(($(sovia-stat --value no_room) - dropped))
+	rm "$WORK/filled"
+	echo "$now orphans, $dropped dropped"
+	# as many as there may be, and the others that had something to say still
+	[ "$now" = 10 ] && [ "$dropped" -gt 0 ]
+}
+
+no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
+
+limit 240
+check 'an address for the enemy' enemy_address
+check 'limits by the size of the memory' default_limits
+
+check '1000 connections that nobody reads' pressed 127.0.0.1 1000
+check 'hold no more than they may' held_at_most 16000
+check 'then nothing is held' eventually nothing_held
+
+check 'a limit of 4 MiB' reload mem=512,1024
+check '100 connections that nobody reads' pressed node-b 100
+check 'hold no more than they may' held_at_most 2400
+check 'and bring everything' some "$(whole)"
+check 'a peer that fills the windows of 200' hostile $ENEMY $VICTIM hoard 1 200
+check 'a transfer as ever' pressed node-b 1
+check 'nothing is held' eventually nothing_held
+
+check 'limits as before' reload
+check 'too many orphans' orphans
+check 'no orphan stays' eventually no_orphans
+
+check 'at most 10 links' reload max_links=10 probe_interval=0
+check 'a peer gets no more, unless for others that it does not use' hostile $ENEMY $VICTIM links 1 10
+check 'which is counted' test "$(sovia-stat --value no_link)" -gt 0
+check 'a peer that acknowledges nothing' hostile $ENEMY $VICTIM unacknowledged 1 12000
+check 'nothing has run out of memory' no_oom
+check 'the module can go' modprobe -r sovia
+finish
