@@ -3,13 +3,15 @@
 """What an idle connection costs: kernel memory of a socket, for TCP and for AF_SOVIA.
 
     scripts/vm run --wire --mem 2048 -- tests/bench/memory.py [COUNT]
+    scripts/vm run --pair --mem 2048 -- tests/bench/memory.py [COUNT]
 
-Opens COUNT connections (10000) in one guest that has both ends of the wire, each
-end in a process of its own, and says what one of the 2 * COUNT sockets costs:
-what MemAvailable has lost and what slabs have grown by, the link and everything
-else that came with them included.
+Opens COUNT connections (10000) in one guest that has both ends of the wire, or
+between two, each end in a process of its own, and says what one of the 2 * COUNT
+sockets costs: what MemAvailable has lost and what slabs have grown by, the link
+and everything else that came with them included.
 """
 
+import json
 import os
 import resource
 import socket
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import time
 
+ME = os.path.realpath(__file__)
+PAIR = bool(os.environ.get("SOVIA_PEER")) and os.environ.get("SOVIA_WIRE") == "no"
 HOST = "node-b"
 PORT = 5190
 
@@ -38,8 +42,17 @@ def slabs():
     return {row[0]: (int(row[1]) * int(row[3]), int(row[3])) for row in rows}
 
 
+def figures():
+    """Of this node and the other one, if there is one: bytes available, and slabs."""
+    here = available(), slabs()
+    if not PAIR:
+        return [here]
+    there = subprocess.run(["on-peer", sys.executable, ME, "figures"], check=True, stdout=subprocess.PIPE, text=True)
+    return [here, json.loads(there.stdout)]
+
+
 def end(role, count):
-    """One end: says when its sockets are there, and closes them when stdin ends."""
+    """One end: says when its sockets are there.  The client closes them when stdin ends, the server when the client does."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
     sockets = []
     if role == "server":
@@ -53,12 +66,15 @@ def end(role, count):
             sockets.append(socket.socket(socket.AF_INET))
             sockets[-1].connect(address)
     print("done", flush=True)
-    sys.stdin.readline()
+    if role == "server":
+        sockets[0].recv(1)
+    else:
+        sys.stdin.readline()
 
 
 def start(prefix, role, count):
-    return subprocess.Popen([*prefix, sys.executable, os.path.realpath(__file__), role, str(count)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*prefix, sys.executable, ME, role, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True)
 
 
 def expect(process, word):
@@ -68,7 +84,7 @@ def expect(process, word):
 
 def ends(prefix, count):
     """Opens @count connections; returns the two processes that hold them."""
-    server = start(prefix, "server", count)
+    server = start((["on-peer"] if PAIR else []) + prefix, "server", count)
     expect(server, "listening")
     client = start(prefix, "client", count)
     expect(client, "done")
@@ -85,21 +101,27 @@ def close(processes):
 def measure(name, prefix, count):
     # Against one connection of TCP: the processes themselves cancel out, the link does not.
     few = ends([], 1)
-    before, slabs_before = available(), slabs()
+    before = figures()
     close(few)
     many = ends(prefix, count)
-    after, slabs_after = available(), slabs()
+    after = figures()
     close(many)
-    each = (before - after) / (2 * count)
-    grown = {cache: (slabs_after[cache][0] - slabs_before.get(cache, (0, 0))[0]) / (2 * count) for cache in slabs_after}
+    each, grown, size = 0, {}, {}
+    for (old, slabs_old), (new, slabs_new) in zip(before, after):
+        each += (old - new) / (2 * count)
+        for cache, (used, size[cache]) in slabs_new.items():
+            grown[cache] = grown.get(cache, 0) + (used - slabs_old.get(cache, (0, 0))[0]) / (2 * count)
     shown = sorted((cache for cache in grown if grown[cache] >= 16), key=lambda cache: -grown[cache])
     print(f"{name}, {count} connections: {each:.0f} bytes a socket; slabs {sum(grown.values()):.0f}: " +
-          ", ".join(f"{cache} {grown[cache]:.0f} (of {slabs_after[cache][1]})" for cache in shown), flush=True)
+          ", ".join(f"{cache} {grown[cache]:.0f} (of {size[cache]})" for cache in shown), flush=True)
 
 
 def main():
     if sys.argv[1:2] in (["server"], ["client"]):
         end(sys.argv[1], int(sys.argv[2]))
+        return
+    if sys.argv[1:2] == ["figures"]:
+        print(json.dumps((available(), slabs())))
         return
     os.chdir("/")
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
