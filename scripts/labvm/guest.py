@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One QEMU guest: its command line, its files, and its two virtio-serial
-ports, `output` (what the command prints) and `control` (see guest/main)."""
+ports, `output` (what the command prints) and `control` (see guest/main), and
+QEMU's monitor."""
 
 import ctypes
 import os
@@ -67,6 +68,7 @@ class Guest:
         config = self.config
         self.output, output = socket.socketpair()
         self.control, control = socket.socketpair()
+        self.monitor, monitor = socket.socketpair()
         lines = {"output": output, "control": control}
         if peer:
             lines["peer"] = peer
@@ -87,7 +89,9 @@ class Guest:
                                  ("checkout", config.root, ",multidevs=remap")):
             argv += ["-fsdev", f"local,id={tag},path={path},security_model=none{extra}",
                      "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-        passed = [end.fileno() for end in lines.values()]
+        argv += ["-chardev", f"socket,id=monitor,fd={monitor.fileno()},server=off",
+                 "-mon", "chardev=monitor,mode=readline"]
+        passed = [end.fileno() for end in (*lines.values(), monitor)]
         if wire:
             argv += ["-netdev", f"socket,id=wire,fd={wire.fileno()}",
                      "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:77:00:{number:02x}"]
@@ -100,7 +104,7 @@ class Guest:
                                             pass_fds=passed, start_new_session=True,
                                             preexec_fn=die_with_parent)
         self.ended = os.pidfd_open(self.process.pid)
-        for end in (*lines.values(), *([wire] if wire else [])):
+        for end in (*lines.values(), monitor, *([wire] if wire else [])):
             end.close()
 
     def order(self, word):
@@ -108,6 +112,10 @@ class Guest:
             self.control.sendall(word.encode() + b"\n")
         except OSError:
             pass    # it has died, which the caller sees by itself
+
+    def plug(self, state):
+        """The wire's plug, "on" or "off": pulled, it takes the carrier away."""
+        self.monitor.sendall(f"set_link wire {state}\n".encode())
 
     def said(self, data):
         """Complete lines of the control port."""
