@@ -230,6 +230,8 @@ static int tcp_errno(const struct sock *sk, int err)
 		return -ENETUNREACH;
 	case -EPROTO:
 		return -ECONNREFUSED;
+	case -EILSEQ:
+		return -ECONNRESET;
 	case -ENOMEM:
 	case -ENOSPC:
 		return -ENOBUFS;

@@ -14,11 +14,24 @@
 
 #include "lane.h"
 
+/* A peer that breaks the rules: that is the end of the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 {
 	pr_warn_ratelimited("link to %pI6c: %s (%d), closing it\n",
 			    &lane->link->pair.remote, what, err);
 	sovia_lane_die(lane, -EPROTO);
+}
+
+/*
+ * A message is missing, or came twice, or comes too soon: the lane is not reliable, as
+ * a device may be that does not repeat what was lost in the right way.  Another one
+ * may be, and begins with what was due.
+ */
+static void lane_disorder(struct sovia_lane *lane, const struct sovia_msg *msg, int err)
+{
+	pr_warn_ratelimited("link to %pI6c: message %u where %u was due (%d), lane lost\n",
+			    &lane->link->pair.remote, msg->seq, lane->credit.rx_next, err);
+	sovia_lane_die(lane, -EILSEQ);
 }
 
 static void lane_bad_message(struct sovia_lane *lane, int err)
@@ -82,7 +95,7 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 		err = -EPROTO;
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_sequence);
-		lane_violation(lane, "out of sequence or credit", err);
+		lane_disorder(lane, msg, err);
 	}
 	if (msg->flags & SOVIA_F_ACKREQ)
 		lane->credit.asked = true;
