@@ -87,8 +87,8 @@ int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg
  * @slots: what the peer has sent with headers
  * @len: bytes of the message
  * @max_payload: what this side announced in its hello
- * @msg: the result, valid on success only; @msg->seq and the upper half of
- *	@msg->ack come in as this side knows them
+ * @msg: the result, valid on success only; @msg->seq and @msg->ack come in as this
+ *	side knows them, for their upper bits
  *
  * Context: any.
  * Return: 0, -EMSGSIZE bad length, -EINVAL an empty slot.
@@ -96,16 +96,17 @@ int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg
 int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_payload,
 		    struct sovia_msg *msg)
 {
-	u32 ports = slots->ports[imm >> 24];
+	u32 ports = slots->ports[imm >> SOVIA_IMM_SLOT_SHIFT];
 
 	if (!len || len > max_payload)
 		return -EMSGSIZE;
 	if (!ports)
 		return -EINVAL;
 	msg->type = SOVIA_DATA;
-	msg->flags = imm >> 16 & 0xff;
+	msg->flags = imm >> SOVIA_IMM_FLAGS_SHIFT & SOVIA_IMM_FLAGS_MASK;
 	msg->len = len;
-	msg->ack += (u16)(imm - msg->ack);
+	msg->seq += ((imm >> SOVIA_IMM_SEQ_SHIFT) - msg->seq) & SOVIA_IMM_SEQ_MASK;
+	msg->ack += (imm - msg->ack) & SOVIA_IMM_ACK_MASK;
 	msg->sport = ports >> 16;
 	msg->dport = (u16)ports;
 	msg->window = 0;
@@ -124,8 +125,11 @@ int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_p
  */
 u32 sovia_imm_build(const struct sovia_msg *msg)
 {
-	return (u32)sovia_slot(msg->sport, msg->dport) << 24 |
-	       (u32)(msg->flags & 0xff) << 16 | (u16)msg->ack;
+	BUILD_BUG_ON(SOVIA_IMM_ACK_MASK <= SOVIA_WINDOW_MAX);
+	return (u32)sovia_slot(msg->sport, msg->dport) << SOVIA_IMM_SLOT_SHIFT |
+	       (msg->flags & SOVIA_IMM_FLAGS_MASK) << SOVIA_IMM_FLAGS_SHIFT |
+	       (msg->seq & SOVIA_IMM_SEQ_MASK) << SOVIA_IMM_SEQ_SHIFT |
+	       (msg->ack & SOVIA_IMM_ACK_MASK);
 }
 
 /**

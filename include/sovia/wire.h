@@ -48,10 +48,11 @@
  *
  *	31-24	slot: the ports are those of the last DATA with a header whose
  *		ports give this slot, sovia_slot()
- *	23-16	flags, the lower eight
- *	15-0	ack, the lower 16 bits; it is not before the last one
+ *	23-20	flags, the lower four
+ *	19-11	seq, the lower nine bits
+ *	10-0	ack, the lower eleven bits; it is not before the last one
  *
- *	seq is the one that is due, window is what it was.
+ *	window is what it was.
  *
  *	DATA, ACK, WAKEUP and FIN are SOVIA's own (figure 11), the rest is what
  *	multiplexing sockets over one VI needs.  SOVIA's FINACK is not there: a
@@ -62,6 +63,7 @@
  *	2	No FINACK; FIN may ride on DATA and say that its sender is gone.
  *		Compact DATA.
  *	3	A link goes on with another lane: id, peer_id, rx_next, NO_LINK.
+ *		Compact DATA has some bits of seq.
  */
 #ifndef _SOVIA_WIRE_H
 #define _SOVIA_WIRE_H
@@ -85,6 +87,14 @@
 
 /* The slot of a connection; the same from both sides. */
 #define sovia_slot(sport, dport)	(((sport) ^ (dport)) % SOVIA_SLOTS)
+
+/* Immediate data of compact DATA. */
+#define SOVIA_IMM_SLOT_SHIFT	24
+#define SOVIA_IMM_FLAGS_SHIFT	20
+#define SOVIA_IMM_FLAGS_MASK	0xfU
+#define SOVIA_IMM_SEQ_SHIFT	11
+#define SOVIA_IMM_SEQ_MASK	0x1ffU
+#define SOVIA_IMM_ACK_MASK	0x7ffU	/* more than SOVIA_WINDOW_MAX */
 
 enum sovia_type {
 	SOVIA_DATA	= 1,
