@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Transfers both ways over a wire that loses, delays, doubles, mixes up and damages
+# packets, or is unplugged: all arrives, once and in order, or somebody is told.
+#
+# vm: --pair --timeout 600 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+SECONDS_EACH=8
+
+prepare() {
+	modprobe -r sovia && modprobe sovia ack_timeout=14 || return
+	there 'modprobe -r sovia && modprobe sovia ack_timeout=14' || return
+	start_server
+}
+
+# Both ends send through netem with these options meanwhile, and it has had packets.
+netem() {
+	local begin="tc qdisc replace dev eth0 root netem $*" end='tc qdisc del dev eth0 root' sent
+	eval "$begin" && there "$begin" || return
+	sleep $SECONDS_EACH
+	sent=$(tc -s qdisc show dev eth0 | sed -n 's/.* \([0-9]*\) pkt .*/\1/p')
+	eval "$end" && there "$end" && [ "${sent:-0}" -gt 0 ]
+}
+
+unplugged() { # SECONDS
+	plug off && sleep "$1" && plug on && sleep 2
+}
+unplugged_there() { # SECONDS
+	there "plug off && sleep $1 && plug on" && sleep 2
+}
+# A plug with a loose contact.
+loose_contact() {
+	local i
+	for i in {1..8}; do
+		plug off && sleep "0.$i" && plug on && sleep "0.$((9 - i))" || return
+	done
+	sleep 2
+}
+
+# Nothing that came looks like a fault of the peer's, unless a device has lost a message,
+# or has had it twice: its lane is replaced.
+no_complaints() {
+	awk '/^bad_|^link_down|^link_recover_fail/ && !/^bad_sequence/ && $2 { print; bad = 1 } END { exit bad }' /proc/net/sovia/stat
+}
+
+limit 120
+check 'a server'				prepare
+check 'one packet in a hundred is lost'		transferring netem loss 1%
+check 'one in ten, and in bursts'		transferring netem loss 10% 50%
+check 'packets are late'			transferring netem delay 20ms
+check '... each by another time'		transferring netem delay 5ms 5ms
+check 'packets come twice'			transferring netem duplicate 20%
+check 'packets overtake others'			transferring netem delay 3ms reorder 25% 50%
+check 'packets are damaged'			transferring netem corrupt 2%
+check 'the wire is slow'			transferring netem rate 2mbit
+check 'all of that'	transferring netem delay 2ms 1ms loss 1% duplicate 1% reorder 10% corrupt 1%
+check 'unplugged for five seconds'		transferring unplugged 5
+check '... at the other end'			transferring unplugged_there 5
+check 'a loose contact'				transferring loose_contact
+check 'nobody complains'			no_complaints
+check '... there'				there "bash -c $(printf %q "$(declare -f no_complaints); no_complaints")"
+finish
