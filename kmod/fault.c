@@ -115,7 +115,7 @@ static struct fault fault_table[FAULT_KINDS] = {
 	[FAULT_STARVE]	= FAULT("starve", 0, 20),
 };
 
-static bool fault_loop, fault_verbs, fault_imm = true;
+static bool fault_loop, fault_verbs;
 
 static bool fault_applies(const struct sovia_provider *prov)
 {
@@ -459,7 +459,7 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	/* connect may not have returned yet */
 	WRITE_ONCE(fv->real, vi);
 	fv->vi.max_frags = vi->max_frags;
-	fv->vi.imm = vi->imm && READ_ONCE(fault_imm);
+	fv->vi.imm = vi->imm;
 	fv->vi.first = vi->first;
 	WARN_ONCE(test_and_set_bit(SEEN_ESTABLISHED, &fv->seen) ||
 		  test_bit(SEEN_CLOSED, &fv->seen),
@@ -812,7 +812,6 @@ void sovia_fault_init(void)
 
 	debugfs_create_bool("loop", 0600, top, &fault_loop);
 	debugfs_create_bool("verbs", 0600, top, &fault_verbs);
-	debugfs_create_bool("imm", 0600, top, &fault_imm);
 	for (fault = fault_table; fault < fault_table + FAULT_KINDS; fault++) {
 		folder = debugfs_create_dir(fault->name, top);
 		debugfs_create_u32("probability", 0600, folder, &fault->probability);

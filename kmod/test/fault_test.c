@@ -20,7 +20,6 @@ enum fault_outcome { GOES_ON, ENDS, NO_CONNECTION };
  * struct fault_case - a fault, and what comes of it
  * @kind: which
  * @early: it happens during the set-up
- * @numbered: every message has its number
  * @error: a positive errno, or 0 for the fault's own
  * @interval: as the file of that name; 2 spares the side that has the first chance: who
  *	connects with FAULT_CONNECT, who accepts with what comes later
@@ -31,7 +30,6 @@ enum fault_outcome { GOES_ON, ENDS, NO_CONNECTION };
 struct fault_case {
 	enum fault_kind		kind;
 	bool			early;
-	bool			numbered;
 	int			error;
 	int			interval;
 	int			times;
@@ -40,32 +38,32 @@ struct fault_case {
 };
 
 static const struct fault_case fault_cases[] = {
-	{ FAULT_CONNECT, true, false, ENOMEM, 1, 1, NO_CONNECTION, ENOBUFS },
-	{ FAULT_CONNECT, true, false, ENOMEM, 2, 1, NO_CONNECTION, ENOBUFS },
-	{ FAULT_CONNECT, true, false, EHOSTUNREACH, 1, 1, NO_CONNECTION, EHOSTUNREACH },
-	{ FAULT_CONNECT, true, false, ENODEV, 1, 1, NO_CONNECTION, ENETUNREACH },
+	{ FAULT_CONNECT, true, ENOMEM, 1, 1, NO_CONNECTION, ENOBUFS },
+	{ FAULT_CONNECT, true, ENOMEM, 2, 1, NO_CONNECTION, ENOBUFS },
+	{ FAULT_CONNECT, true, EHOSTUNREACH, 1, 1, NO_CONNECTION, EHOSTUNREACH },
+	{ FAULT_CONNECT, true, ENODEV, 1, 1, NO_CONNECTION, ENETUNREACH },
 	/* The other side hears that its peer has gone, and tries again. */
-	{ FAULT_SETUP, true, false, ECONNREFUSED, 1, 1, GOES_ON },
-	{ FAULT_SETUP, true, false, ECONNREFUSED, 2, 1, NO_CONNECTION, ECONNREFUSED },
-	{ FAULT_SETUP, true, false, ETIMEDOUT, 2, 1, GOES_ON },
-	{ FAULT_SETUP, true, false, ETIMEDOUT, 1, -1, NO_CONNECTION, ETIMEDOUT },
+	{ FAULT_SETUP, true, ECONNREFUSED, 1, 1, GOES_ON },
+	{ FAULT_SETUP, true, ECONNREFUSED, 2, 1, NO_CONNECTION, ECONNREFUSED },
+	{ FAULT_SETUP, true, ETIMEDOUT, 2, 1, GOES_ON },
+	{ FAULT_SETUP, true, ETIMEDOUT, 1, -1, NO_CONNECTION, ETIMEDOUT },
 	/* It waits for the other's attempt, in vain, and tries again. */
-	{ FAULT_SETUP, true, false, EAGAIN, 2, 1, GOES_ON },
-	{ FAULT_HELLO, true, false, 0, 1, 1, GOES_ON },
-	{ FAULT_HELLO, true, false, 0, 2, 1, NO_CONNECTION, ECONNREFUSED },
-	{ FAULT_LATE, true, false, 0, 1, 2, GOES_ON },
-	{ FAULT_POST, false, false, EAGAIN, 1, 5, GOES_ON },
-	{ FAULT_POST, false, false, ENOMEM, 1, 1, ENDS },
-	{ FAULT_POST, false, false, EIO, 3, 1, ENDS },
-	{ FAULT_DELAY, false, false, 0, 3, -1, GOES_ON },
-	{ FAULT_DROP, false, false, ETIMEDOUT, 3, 1, ENDS },
-	{ FAULT_CLOSE, false, false, ECONNRESET, 3, 1, ENDS },
-	{ FAULT_CLOSE, false, false, ENODEV, 1, 1, ENDS },
-	{ FAULT_SENT, false, false, 0, 1, -1, GOES_ON },
-	{ FAULT_LOSE, false, true, 0, 1, 1, ENDS },
-	{ FAULT_TWICE, false, true, 0, 1, 1, ENDS },
-	{ FAULT_SWAP, false, true, 0, 1, 1, ENDS },
-	{ FAULT_STARVE, false, false, 0, 2, -1, GOES_ON },
+	{ FAULT_SETUP, true, EAGAIN, 2, 1, GOES_ON },
+	{ FAULT_HELLO, true, 0, 1, 1, GOES_ON },
+	{ FAULT_HELLO, true, 0, 2, 1, NO_CONNECTION, ECONNREFUSED },
+	{ FAULT_LATE, true, 0, 1, 2, GOES_ON },
+	{ FAULT_POST, false, EAGAIN, 1, 5, GOES_ON },
+	{ FAULT_POST, false, ENOMEM, 1, 1, ENDS },
+	{ FAULT_POST, false, EIO, 3, 1, ENDS },
+	{ FAULT_DELAY, false, 0, 3, -1, GOES_ON },
+	{ FAULT_DROP, false, ETIMEDOUT, 3, 1, ENDS },
+	{ FAULT_CLOSE, false, ECONNRESET, 3, 1, ENDS },
+	{ FAULT_CLOSE, false, ENODEV, 1, 1, ENDS },
+	{ FAULT_SENT, false, 0, 1, -1, GOES_ON },
+	{ FAULT_LOSE, false, 0, 1, 1, ENDS },
+	{ FAULT_TWICE, false, 0, 1, 1, ENDS },
+	{ FAULT_SWAP, false, 0, 1, 1, ENDS },
+	{ FAULT_STARVE, false, 0, 2, -1, GOES_ON },
 };
 
 static void fault_case_name(const struct fault_case *c, char *desc)
@@ -188,7 +186,6 @@ static void fault_provider_test(struct kunit *test)
 	rcu_barrier();
 	socks = atomic_read(&snet->socks);
 	fault_loop = true;
-	fault_imm = !c->numbered;
 	if (c->early)
 		fault_arm(c);
 	err = test_connected_far(test, &a, &b);
@@ -208,7 +205,6 @@ static void fault_provider_test(struct kunit *test)
 	sock_release(a);
 	sock_release(b);
 	fault_loop = false;
-	fault_imm = true;
 	fault_kill_links();
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, atomic_read(&snet->socks), socks);

@@ -43,9 +43,6 @@ fresh() {
 	unloads && modprobe sovia && echo Y >$FAULTS/"$PROVIDER"
 }
 
-# The same, and every message has its number, so that one too few or too many shows.
-numbered() { fresh && echo N >$FAULTS/imm; }
-
 unloads() {
 	local tries
 	for tries in {1..100}; do
@@ -106,7 +103,6 @@ over() { # PROVIDER HERE THERE
 	check "$1: VIs cannot be made"			fatal close:100:97 connect:100:3:$EHOSTUNREACH
 	check "$1: nor set up"				fatal close:100:97 setup:100:3:$ECONNREFUSED
 	check "$1: the hello is lost, or late"		fatal close:100:97 hello:100:3 late:100:2
-	check "$1: messages have numbers"		numbered
 	check "$1: a message comes twice"		fatal twice:100:120
 	check "$1: two messages change places"		fatal swap:100:120
 	check "$1: everything at once"			everything
