@@ -410,7 +410,7 @@ static int __init sovia_init(void)
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
-	sovia_recover_init();
+	sovia_break_init();
 	/* Last: now it can be seen. */
 	err = register_protosw();
 	if (err)

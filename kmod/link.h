@@ -331,7 +331,9 @@ void sovia_recovery_stands(struct sovia_link *link);
 void sovia_recovery_begin(struct sovia_link *link);
 unsigned long sovia_recovery_left(const struct sovia_link *link);
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
-void sovia_recover_init(void);
+
+/* break.c */
+void sovia_break_init(void);
 
 /* lane_tx.c */
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
