@@ -87,17 +87,29 @@ const char *sovia_link_state_name(enum sovia_link_state state)
 	return state < SOVIA_LINK_STATES ? link_state_names[state] : "?";
 }
 
-/* The gate.  Returns whether the state was changed. */
-static bool link_set_state(struct sovia_link *link, enum sovia_link_state state)
+/*
+ * The gate.  Returns whether the state was changed.  If so, @conns gets those who are to
+ * be told, for link_for_each(): whoever attaches later has seen the state.
+ */
+static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
+		       struct list_head *conns)
 {
 	bool ok;
 
 	spin_lock_bh(&link->lock);
 	ok = link_next[link->state] & BIT(state);
-	if (ok)
+	if (ok) {
 		link->state = state;
+		if (conns)
+			list_splice_init(&link->conns, conns);
+	}
 	spin_unlock_bh(&link->lock);
 	return ok;
+}
+
+static bool link_set_state(struct sovia_link *link, enum sovia_link_state state)
+{
+	return link_enter(link, state, NULL);
 }
 
 static void link_free(struct kref *kref)
@@ -383,18 +395,17 @@ void sovia_link_detach(struct sovia_conn *conn)
 }
 
 /*
- * Call @fn for every connection that is on the link now.  The connection may
- * leave the link in it, and new ones may come: a cursor would be lost, so take
- * them off one by one and put back those that stay.
+ * Call @fn for each of @conns, which link_enter() took off the link.  They may leave
+ * the link meanwhile, and new ones may come: a cursor would be lost, so put them back
+ * one by one, if they are still there.
  */
-static void link_for_each(struct sovia_link *link, void (*fn)(struct sovia_conn *, int), int arg)
+static void link_for_each(struct sovia_link *link, struct list_head *conns,
+			  void (*fn)(struct sovia_conn *, int), int arg)
 {
 	struct sovia_conn *conn;
-	LIST_HEAD(todo);
 
 	spin_lock_bh(&link->lock);
-	list_splice_init(&link->conns, &todo);
-	while ((conn = list_first_entry_or_null(&todo, struct sovia_conn, link_node))) {
+	while ((conn = list_first_entry_or_null(conns, struct sovia_conn, link_node))) {
 		list_move_tail(&conn->link_node, &link->conns);
 		sock_hold(conn->sk);
 		spin_unlock_bh(&link->lock);
@@ -476,8 +487,10 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 static void link_up(struct sovia_link *link)
 {
 	bool again = link->state == SOVIA_LINK_RECOVERING;
+	LIST_HEAD(conns);
 
-	if (!link_set_state(link, SOVIA_LINK_UP))
+	/* Those of a link that comes back were never told that it was gone. */
+	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
 	sovia_recovery_stands(link);
 	link->waiting = false;
@@ -487,7 +500,7 @@ static void link_up(struct sovia_link *link)
 	} else {
 		sovia_stat_inc(link->snet, link_up);
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
-		link_for_each(link, conn_up, 0);
+		link_for_each(link, &conns, conn_up, 0);
 	}
 	if (link->lane.vi && link->lane.vi->first)
 		sovia_lane_probe(&link->lane);
@@ -498,8 +511,9 @@ static void link_up(struct sovia_link *link)
 static void link_down(struct sovia_link *link, int err)
 {
 	enum sovia_link_state was = link->state;
+	LIST_HEAD(conns);
 
-	if (!link_set_state(link, SOVIA_LINK_DOWN))
+	if (!link_enter(link, SOVIA_LINK_DOWN, &conns))
 		return;
 	if (was == SOVIA_LINK_RECOVERING) {
 		sovia_stat_inc(link->snet, link_recover_fail);
@@ -514,7 +528,7 @@ static void link_down(struct sovia_link *link, int err)
 	link_unlist(link);
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
-	link_for_each(link, conn_down, err);
+	link_for_each(link, &conns, conn_down, err);
 	if (kthread_cancel_delayed_work_sync(&link->timer))
 		sovia_link_put(link);
 }

@@ -408,8 +408,57 @@ static void link_all(struct kunit *test)
 	link_test_one(test, &other, stage, HAS_REQUEST);
 }
 
+#define LINK_RACES	200
+
+/* Whoever comes when the link is up sends CONN at once, and is not told so again. */
+static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
+{
+	struct sovia_link *link = sovia_link_get(sovia_net(&init_net), pair, &test_provider,
+						 GFP_KERNEL);
+	struct socket *first = test_socket(test), *late = test_socket(test);
+	struct test_vi *tv;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_attach(test, link, first->sk);
+	tv = container_of(link->lane.vi, struct test_vi, vi);
+
+	sovia_link_ref(link);
+	lock_sock(late->sk);
+	sovia_state_event(late->sk, SOVIA_EV_CONNECT);
+	link_test_established(link);
+	while (READ_ONCE(link->state) != SOVIA_LINK_UP)
+		cond_resched();
+	ret = sovia_link_attach(link, &sovia_sk(late->sk)->conn);
+	release_sock(late->sk);
+	sovia_connd_flush();
+	KUNIT_EXPECT_EQ(test, ret, 1);
+	/* That of the first one. */
+	KUNIT_EXPECT_EQ(test, tv->count, 1);
+
+	sock_release(late);
+	sock_release(first);
+	link_test_end(test, pair);
+	sovia_link_put(link);
+}
+
+static void link_up_races(struct kunit *test)
+{
+	struct sovia_pair pair = {};
+	int i;
+
+	ipv6_addr_set_v4mapped(htonl(0x0a630001), &pair.local);
+	ipv6_addr_set_v4mapped(htonl(0x0a630002), &pair.remote);
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	for (i = 0; i < LINK_RACES; i++)
+		link_up_told_once(test, &pair);
+}
+
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
+	KUNIT_CASE(link_up_races),
 	{}
 };
 
