@@ -742,7 +742,7 @@ struct link_request {
 };
 
 /* Decide what becomes of a link that is there already.  Returns an errno to reject with. */
-static int link_yield(struct sovia_link *link)
+static int link_yield(struct sovia_link *link, u64 peer_id)
 {
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
@@ -754,6 +754,9 @@ static int link_yield(struct sovia_link *link)
 		return 0;
 	case SOVIA_LINK_UP:
 	case SOVIA_LINK_RECOVERING:
+		/* Of the very end that we have: its answer to ours has overtaken it. */
+		if (link->lane.peer_id == peer_id)
+			return -EAGAIN;
 		/* The peer has lost its side. */
 		link_down(link, -ECONNRESET);
 		return 0;
@@ -803,24 +806,21 @@ static struct sovia_link *link_to_resume(struct sovia_net *snet,
 }
 
 static struct sovia_link *link_for_request(struct sovia_net *snet,
-					   const struct sovia_vi_request *req, int *err)
+					   const struct sovia_vi_request *req, u64 peer_id,
+					   int *err)
 {
 	struct sovia_link *link;
 
-	link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
-	if (link && (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)) {
-		link_yield(link);
-		sovia_link_put(link);
+	for (;;) {
 		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
-	}
-	if (!link) {
-		*err = -ENOMEM;
-		return NULL;
-	}
-	*err = link_yield(link);
-	if (*err) {
-		sovia_link_put(link);
-		return NULL;
+		*err = link ? link_yield(link, peer_id) : -ENOMEM;
+		/* If that was the end of it, there is room for another one. */
+		if (!*err && link->state != SOVIA_LINK_DOWN)
+			break;
+		if (link)
+			sovia_link_put(link);
+		if (*err)
+			return NULL;
 	}
 	link_set_state(link, SOVIA_LINK_CONNECTING);
 	return link;
@@ -848,7 +848,7 @@ static void link_request_work(struct kthread_work *work)
 	if (params.peer_id)
 		link = link_to_resume(snet, req, &params, &err);
 	else
-		link = link_for_request(snet, req, &err);
+		link = link_for_request(snet, req, params.id, &err);
 	if (!link) {
 		req->prov->reject(req, err);
 		return;

@@ -4,7 +4,7 @@
  * README.rst has the bounds and the results.
  *
  * A VI is an attempt v at setting one up.  What the connection manager carries
- * for it keeps its order, and may be lost.  What is on the wire when a VI dies is
+ * for it may be lost, or overtaken by what it carries for another one.  What is on the wire when a VI dies is
  * lost with it, but for what its receiver has taken before: a suffix.
  *
  * Node 0 has the lower address.
@@ -18,6 +18,9 @@
 #endif
 #ifndef LOSSES
 #define LOSSES	0	/* messages of the connection manager, or patience */
+#endif
+#ifndef OVERTAKES
+#define OVERTAKES	0	/* of messages of the connection manager */
 #endif
 #ifndef REBOOTS
 #define REBOOTS	0
@@ -69,7 +72,7 @@ chan wire[2] = [WINDOW] of { byte, byte, byte, byte };
 #define ACK		255
 
 byte ids, vis;
-byte deaths = DEATHS, losses = LOSSES, reboots = REBOOTS, limits = LIMITS;
+byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS;
 bool excuse;		/* somebody may well lose a link */
 
 /* ---- link.c ---- */
@@ -143,6 +146,8 @@ inline fresh_request(i, v)
 {
 	if
 	:: n[i].link == CONNECTING && n[i].vi && i == 0 -> reject(i, AGAIN, v)
+	/* Of the very end that we have: its answer to ours has overtaken it. */
+	:: LIVES(i) && h[v].id == n[i].peer -> reject(i, AGAIN, v)	/* MUTANT old-request-counts (overtaken): h[v].id == n[i].peer => false */
 	:: else ->
 		/* The peer has lost its side, if there was one. */
 		if
@@ -226,6 +231,13 @@ end:	do
 		:: what == AGAIN || what == UNKNOWN -> rejected(i, v)
 		:: losses -> losses--; h[v].id = 0; h[v].peer = 0; h[v].rx = 0
 		fi;
+		v = 0; what = NONE
+	   }
+	:: atomic {
+		overtakes && len(cm[i]) > 1 ->
+		overtakes--;
+		cm[i]?what, v;
+		cm[i]!what, v;
 		v = 0; what = NONE
 	   }
 	:: atomic {

@@ -152,7 +152,8 @@ static const char * const stage_names[STAGES] = {
  * @HAS_ESTABLISHED_CLOSED: after it was established
  * @HAS_REJECTED: because the peer's attempt counts
  * @HAS_POST_ERROR: a message cannot be posted
- * @HAS_REQUEST: the peer wants a link
+ * @HAS_REQUEST: the peer wants a link, which has none
+ * @HAS_OLD_REQUEST: the peer wanted one before it answered ours
  * @HAS_IDLE: no connection uses it
  * @HAS_KILL: the namespace goes
  * @LINK_HAPPENINGS: how many there are
@@ -160,7 +161,8 @@ static const char * const stage_names[STAGES] = {
 enum link_happening {
 	HAS_START, HAS_FAILED, HAS_ESTABLISHED, HAS_BAD_HELLO, HAS_ESTABLISHED_TWICE,
 	HAS_CLOSED, HAS_CLOSED_TWICE, HAS_CLOSED_ESTABLISHED, HAS_ESTABLISHED_CLOSED,
-	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_IDLE, HAS_KILL, LINK_HAPPENINGS
+	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_OLD_REQUEST, HAS_IDLE, HAS_KILL,
+	LINK_HAPPENINGS
 };
 
 #define NEW	SOVIA_LINK_NEW
@@ -187,6 +189,7 @@ static const struct {
 	[HAS_REJECTED] = { "rejected", { NEW, CONN, CONN, RECO, RECO, DOWN } },
 	[HAS_POST_ERROR] = { "post error", { NEW, CONN, CONN, RECO, RECO, DOWN } },
 	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, DOWN, DOWN, DOWN } },
+	[HAS_OLD_REQUEST] = { "old request", { CONN, CONN, CONN, UP, RECO, DOWN } },
 	[HAS_IDLE] = { "idle", { DOWN, CONN, CONN, UP, RECO, DOWN } },
 	[HAS_KILL] = { "kill", { DOWN, DOWN, DOWN, DOWN, DOWN, DOWN } },
 };
@@ -197,11 +200,15 @@ static const struct {
 #undef RECO
 #undef DOWN
 
-static void link_test_hello(struct sovia_link *link, struct sovia_hello *hello, u64 our_id)
+/* Numbers of the peer's end: of the link that there is, and of one that it wants. */
+#define TEST_PEER_ID		4711
+#define TEST_PEER_FRESH_ID	4712
+
+static void link_test_hello(struct sovia_link *link, struct sovia_hello *hello, u64 id, u64 our_id)
 {
 	const struct sovia_params params = {
 		.window = 8, .payload = SOVIA_PAYLOAD_MIN, .lane = link->pair.lane,
-		.id = 4711, .peer_id = our_id, .rx_next = link->lane.credit.tx_una,
+		.id = id, .peer_id = our_id, .rx_next = link->lane.credit.tx_una,
 	};
 
 	sovia_hello_build(hello, &params);
@@ -212,7 +219,7 @@ static void link_test_established(struct sovia_link *link)
 	struct sovia_vi *vi = link->lane.vi;
 	struct sovia_hello hello;
 
-	link_test_hello(link, &hello, link->lane.id);
+	link_test_hello(link, &hello, TEST_PEER_ID, link->lane.id);
 	if (vi)
 		vi->client->established(vi, &hello, sizeof(hello));
 }
@@ -225,7 +232,7 @@ static void link_test_closed(struct sovia_link *link, int err)
 		vi->client->closed(vi, err);
 }
 
-static void link_test_request(struct kunit *test, struct sovia_link *link)
+static void link_test_request(struct kunit *test, struct sovia_link *link, u64 id)
 {
 	struct sovia_vi_request *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
@@ -233,7 +240,7 @@ static void link_test_request(struct kunit *test, struct sovia_link *link)
 	req->prov = &test_provider;
 	req->net = &init_net;
 	req->pair = link->pair;
-	link_test_hello(link, &req->hello, 0);
+	link_test_hello(link, &req->hello, id, 0);
 	req->hello_len = sizeof(req->hello);
 	test_requests++;
 	link_request(req);
@@ -283,7 +290,10 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 		sovia_lane_probe(&link->lane);
 		break;
 	case HAS_REQUEST:
-		link_test_request(test, link);
+		link_test_request(test, link, TEST_PEER_FRESH_ID);
+		break;
+	case HAS_OLD_REQUEST:
+		link_test_request(test, link, TEST_PEER_ID);
 		break;
 	case HAS_IDLE:
 		sovia_link_event(link, SOVIA_LINK_EV_IDLE);
@@ -370,6 +380,8 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 	if (what == HAS_REQUEST && stage == STAGE_ASKING)
 		KUNIT_EXPECT_EQ(test, test_rejected,
 				link_own_attempt_counts(link) ? -EAGAIN : 0);
+	if (what == HAS_OLD_REQUEST && (stage == STAGE_UP || stage == STAGE_RECOVERING))
+		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
 	test_connect_err = 0;
 	sock_release(sock);
 	link_test_end(test, pair);
