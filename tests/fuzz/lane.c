@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of the lanes: kmod/lane*.c, conn.c, credit.h and wire.c between a
- * provider and a peer that do what the input says, and a socket layer that only
- * looks.  The peer may break any rule; the lane may not.
+ * Fuzzer of the lanes: kmod/lane*.c, recover.c, conn.c, credit.h and wire.c between
+ * a provider and a peer that do what the input says, and a socket layer that only
+ * looks.  The peer may break any rule; the lane may not.  A VI dies at any time, and
+ * there may be another one, as often as the input likes.
  *
  * The peer keeps its own account of what include/sovia/wire.h and
  * Documentation/protocol.rst allow: whether a message had to be accepted, which
  * number the lane's next one must have, how far its credit goes, what it may
- * acknowledge, and that the bytes of a connection leave in order.
+ * acknowledge, that the bytes of a connection leave in order, and that a number which
+ * goes again is the message that it was.
  *
  * The input begins with the size and numbers of the lane and the peer's hello;
  * operations follow, see operations[].
@@ -18,6 +20,8 @@
 #define CONNS		3
 #define POSTED_MAX	4096
 #define PORT(i)		(1000 + (i))
+/* A power of two above the largest window. */
+#define SENT_MAX	64
 
 /* A connection, and what is known of it. */
 struct end {
@@ -26,14 +30,28 @@ struct end {
 	bool			hashed;
 	bool			over;		/* nothing of its stream goes any more */
 	bool			fin;		/* it has ended its stream */
+	bool			delivered;	/* and has been told that the peer knows */
 	u8			tx_byte;	/* the next one it gives to the lane */
 	u8			rx_byte;	/* the next one that may leave */
 	u32			told;		/* the window that went last */
 	int			waited;		/* messages of others that went meanwhile */
+	int			posted;		/* its messages without a completion */
+};
+
+/* A message that the lane has posted, and what the peer knew before. */
+struct sent {
+	struct sovia_tx_cb	cb;
+	u32			sum;		/* of the payload */
+	u8			rx_byte;
+	u32			told;
 };
 
 /* The peer, and the provider. */
 struct peer {
+	u64			id;
+	bool			vi;		/* there is one, established or not */
+	u32			most;		/* the lane's next number, when nothing goes again */
+	struct sent		sent[SENT_MAX];	/* by their numbers */
 	u32			window;		/* what the lane may have under way */
 	u32			payload;
 	u32			next;		/* the lane's next number */
@@ -64,7 +82,7 @@ static struct peer peer;
 static u8 memory_left;	/* allocations that succeed, if memory_short */
 static bool memory_short;
 
-#define lane (&link_.lane)
+static struct sovia_lane *const lane = &link_.lane;
 
 int fuzz_skbs;
 
@@ -134,7 +152,8 @@ static void client_tx_ready(struct sovia_conn *conn)
 static void client_delivered(struct sovia_conn *conn)
 {
 	MUST(!lane->lock.held);
-	MUST(end_of(conn)->fin && !conn->fin);
+	MUST(end_of(conn)->fin && !conn->fin && !end_of(conn)->delivered);
+	end_of(conn)->delivered = true;
 }
 
 const struct sovia_client sovia_sock_client = {
@@ -214,6 +233,37 @@ static void check_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
 	MUST(msg->sport == end->conn.key.lport && msg->dport == end->conn.key.rport);
 }
 
+static u32 sum_of(const struct sk_buff *payload)
+{
+	u32 sum = 0, i;
+
+	for (i = 0; i < payload->len; i++)
+		sum = sum * 31 + payload->data[i];
+	return sum;
+}
+
+/* A number that goes again is the same message; another one is written down. */
+static void check_again(const struct sovia_tx_cb *cb, const struct sk_buff *payload)
+{
+	struct sent *sent = &peer.sent[cb->seq % SENT_MAX];
+	struct end *end = cb->conn ? end_of(cb->conn) : NULL;
+
+	if (sovia_before(cb->seq, peer.most)) {
+		MUST(cb->conn == sent->cb.conn && cb->type == sent->cb.type);
+		MUST(cb->sport == sent->cb.sport && cb->dport == sent->cb.dport);
+		MUST(cb->window == sent->cb.window && cb->ref == sent->cb.ref);
+		MUST(cb->code == sent->cb.code && cb->len == sent->cb.len);
+		MUST(!((cb->flags ^ sent->cb.flags) & ~SOVIA_F_ACKREQ));
+		MUST(sum_of(payload) == sent->sum);
+	} else {
+		peer.most = cb->seq + 1;
+	}
+	*sent = (struct sent) {
+		.cb = *cb, .sum = sum_of(payload),
+		.rx_byte = end ? end->rx_byte : 0, .told = end ? end->told : 0,
+	};
+}
+
 /* A message of @conn goes; nobody waits longer than it takes to serve each one once. */
 static void take_turns(const struct sovia_conn *conn)
 {
@@ -233,16 +283,20 @@ static void take_turns(const struct sovia_conn *conn)
 static void note_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+	bool again = sovia_before(msg->seq, peer.most);
 	struct sk_buff payload = *skb;
 
+	if (!msg->compact)
+		__skb_pull(&payload, sizeof(struct sovia_hdr));
+	if (sovia_sequenced(msg->type))
+		check_again(SOVIA_TX_CB(skb), &payload);
 	peer.next += sovia_sequenced(msg->type);
 	peer.acked = msg->ack;
-	if (conn)
+	if (conn && !again)
 		take_turns(conn);
 	if (!conn || msg->type != SOVIA_DATA)
 		return;
 	if (!msg->compact) {
-		__skb_pull(&payload, sizeof(struct sovia_hdr));
 		sovia_slots_set(&peer.lane_slots, msg->sport, msg->dport);
 		MUST(!sovia_before(msg->window, end_of(conn)->told));
 		end_of(conn)->told = msg->window;
@@ -256,7 +310,9 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 	struct sovia_msg msg;
 	bool odd = peer.posts & 1;
 
-	MUST(to == &vi);
+	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+
+	MUST(to == &vi && peer.vi);
 	read_posted(skb, how, &msg);
 	check_posted(skb, &msg);
 	peer.posts >>= 1;
@@ -265,13 +321,16 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 	if (odd && peer.fate % 4 == 1)
 		return -EIO;
 	note_posted(skb, &msg);
-	if (odd && how->quiet && peer.fate % 4 == 2) {
+	/* Where nothing can be lost, and so nothing goes again. */
+	if (odd && how->quiet && peer.fate % 4 == 2 && sovia_lane_is_loop(lane)) {
 		kfree_skb(skb);
 		return SOVIA_POSTED_TAKEN;
 	}
 	if ((odd && how->quiet) || peer.last - peer.first == POSTED_MAX)
 		return SOVIA_POSTED_QUIET;
 	peer.posted[peer.last++ % POSTED_MAX] = skb_get(skb);
+	if (conn)
+		end_of(conn)->posted++;
 	return SOVIA_POSTED;
 }
 
@@ -319,6 +378,10 @@ static void deliver(struct sk_buff *skb, const u32 *imm, const struct sovia_msg 
 	bool alive = !lane->dead, took;
 	u32 rx_next = lane->credit.rx_next;
 
+	if (!peer.vi || lane->vi != &vi) {
+		kfree_skb(skb);
+		return;
+	}
 	peer.expected = expected;
 	peer.upcalls = 0;
 	if (expected) {
@@ -462,14 +525,18 @@ static void op_raw(struct input *in)
 
 /* ---- and so do the others ---- */
 
-static void complete_one(void)
+static void complete_one(bool done)
 {
+	struct sovia_conn *conn;
 	struct sk_buff *skb;
 
 	if (peer.first == peer.last)
 		return;
 	skb = peer.posted[peer.first++ % POSTED_MAX];
-	vi.client->sent(&vi, skb);
+	conn = SOVIA_TX_CB(skb)->conn;
+	if (conn)
+		end_of(conn)->posted--;
+	vi.client->sent(&vi, skb, done);
 	kfree_skb(skb);
 }
 
@@ -478,7 +545,7 @@ static void op_sent(struct input *in)
 	u8 count = take8(in) % 16 + 1;
 
 	while (count--)
-		complete_one();
+		complete_one(true);
 }
 
 /* A message of the stream, or its end. */
@@ -490,7 +557,7 @@ static void op_send(struct input *in)
 	struct sk_buff *skb;
 	u8 *to;
 
-	if (end->over || end->fin || !(lane->up || lane->dead))
+	if (end->over || end->fin)
 		return;
 	skb = sovia_msg_alloc(len, GFP_KERNEL);
 	if (!skb)
@@ -529,7 +596,11 @@ static void op_control(struct input *in)
 
 static void op_starve(struct input *in)
 {
-	if (take8(in) & 1) {
+	bool more = take8(in) & 1;
+
+	if (!peer.vi)
+		return;
+	if (more) {
 		/* The provider has no more descriptors than these. */
 		if (peer.starved > 2 * lane->credit.own_window)
 			return;
@@ -585,12 +656,143 @@ static void op_end(struct input *in)
 
 static void op_fail(struct input *in)
 {
-	vi.client->closed(&vi, -ECONNRESET);
+	if (peer.vi)
+		vi.client->closed(&vi, -ECONNRESET);
+}
+
+/* ---- another VI ---- */
+
+/* What link.c does with one, and the provider with what was posted to it. */
+static void drop_vi(void)
+{
+	spin_lock_bh(&lane->lock);
+	lane->up = false;
+	lane->dead = true;
+	spin_unlock_bh(&lane->lock);
+	while (peer.first != peer.last)
+		complete_one(false);
+	peer.vi = false;
+	lane->vi = NULL;
+}
+
+/* What the peer has got is @next and no more: it forgets what it saw after that. */
+static void forget_after(u32 next)
+{
+	while (peer.next != next) {
+		struct sent *sent = &peer.sent[--peer.next % SENT_MAX];
+		struct end *end = sent->cb.conn ? end_of(sent->cb.conn) : NULL;
+
+		if (!end)
+			continue;
+		end->rx_byte = sent->rx_byte;
+		end->told = sent->told;
+	}
+	peer.una = next;
+}
+
+static void make_vi(bool asking, u64 peer_id)
+{
+	sovia_lane_prepare(lane, asking, peer_id);
+	peer.vi = true;
+	peer.down = 0;
+	peer.starved = 0;
+	peer.acked = peer.accepted;
+	memset(&peer.lane_slots, 0, sizeof(peer.lane_slots));
+	memset(&peer.own_slots, 0, sizeof(peer.own_slots));
+}
+
+/* Must the lane go on with a peer that says this?  @open: they know each other. */
+static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 payload)
+{
+	u64 id = be64_to_cpu(hello->id), peer_id = be64_to_cpu(hello->peer_id);
+	u32 rx_next = be32_to_cpu(hello->rx_next), theirs = be16_to_cpu(hello->window);
+	bool loop = sovia_lane_is_loop(lane);
+
+	if (be32_to_cpu(hello->magic) != SOVIA_WIRE_MAGIC ||
+	    hello->version != SOVIA_WIRE_VERSION || hello->lane || !theirs || !id ||
+	    be32_to_cpu(hello->payload) < SOVIA_PAYLOAD_MIN ||
+	    be32_to_cpu(hello->payload) > SOVIA_PAYLOAD_MAX || theirs > SOVIA_WINDOW_MAX)
+		return false;
+	/* Numbers of a link that is to be are those that it begins with. */
+	if (!peer_id && rx_next)
+		return false;
+	if (!loop && (peer_id ? peer_id != lane->id : lane->asking || open))
+		return false;
+	if (!loop && lane->peer_id && id != lane->peer_id)
+		return false;
+	if (open && (min(window, theirs) != peer.window || peer.payload != payload))
+		return false;
+	return rx_next - peer.una <= peer.next - peer.una;
+}
+
+/* Whether the lane is up afterwards. */
+static bool greet(struct input *in, struct sovia_params *params, bool open)
+{
+	u32 window = lane->credit.own_window;
+	struct sovia_hello hello;
+	u8 where = take8(in);
+	bool must;
+
+	sovia_hello_build(&hello, params);
+	if (where < sizeof(hello))
+		((u8 *)&hello)[where] ^= take8(in);
+	must = welcome(&hello, open, window,
+		       min(be32_to_cpu(hello.payload), lane->own_payload));
+	if (must) {
+		peer.window = min(window, be16_to_cpu(hello.window));
+		forget_after(be32_to_cpu(hello.rx_next));
+	}
+	vi.client->established(&vi, &hello, sizeof(hello));
+	MUST(!lane->lock.held && lane->open == (open || must));
+	if (!must) {
+		MUST(lane->dead && !lane->up);
+		return false;
+	}
+	/* What it sends at once may have been the end of it. */
+	MUST(lane->up != lane->dead);
+	MUST(lane->credit.window == peer.window && lane->payload == peer.payload);
+	MUST(lane->credit.tx_una == peer.una && lane->credit.tx_next == peer.next);
+	return true;
+}
+
+/* The lane's VI is dead or dies now, and there may be another one. */
+static void op_recover(struct input *in)
+{
+	struct sovia_params params = { .window = 0 };
+	struct sovia_hello hello;
+	u8 how = take8(in);
+
+	/* Who has broken the rules gets no other one. */
+	if (sovia_lane_is_loop(lane) || lane->err == -EPROTO)
+		return;
+	if (peer.vi)
+		drop_vi();
+	if (how % 4 == 3)
+		return;
+	make_vi(how & 4, peer.id);
+	sovia_lane_hello(lane, &hello);
+	MUST(!sovia_hello_parse(&hello, sizeof(hello), &params));
+	MUST(params.rx_next == peer.accepted && params.id == lane->id && params.peer_id == peer.id);
+	/* Comes to nothing; a hello that is late then must not wake it. */
+	if (how % 4 == 2)
+		vi.client->closed(&vi, -ETIMEDOUT);
+	params = (struct sovia_params) {
+		.window = peer.window, .payload = peer.payload,
+		.rx_next = nearly(in, peer.una + (peer.next - peer.una) * take8(in) / 255),
+		.id = peer.id, .peer_id = lane->id,
+	};
+	if (how % 4 != 2) {
+		greet(in, &params, true);
+		return;
+	}
+	sovia_hello_build(&hello, &params);
+	vi.client->established(&vi, &hello, sizeof(hello));
+	MUST(!lane->up && lane->dead && lane->credit.tx_una == peer.una);
 }
 
 static void (* const operations[])(struct input *in) = {
 	op_message, op_compact, op_send, op_sent, op_message, op_timer, op_send, op_control,
-	op_provider, op_end, op_starve, op_memory, op_raw, op_message, op_compact, op_fail,
+	op_provider, op_end, op_starve, op_memory, op_raw, op_recover, op_compact, op_fail,
 };
 
 /* ---- a life ---- */
@@ -610,6 +812,7 @@ static void begin(struct input *in)
 	link_.snet = &snet;
 	link_.prov = how & 1 ? &sovia_loop_provider : &sovia_verbs_provider;
 	sovia_lane_init(lane, &link_);
+	peer.id = get_random_u64();
 	vi.prov = link_.prov;
 	vi.client = &sovia_lane_vi_client;
 	vi.context = lane;
@@ -630,30 +833,49 @@ static void begin(struct input *in)
 /* Sizes and numbers.  False if the peer's hello was refused. */
 static bool establish(struct input *in)
 {
-	struct sovia_params params = { 0 };
-	struct sovia_hello hello;
 	u32 window = 1 + take8(in) % 40, threshold = take8(in) % 48;
-	u8 where = take8(in);
-
-	sovia_credit_init(&lane->credit, window, threshold);
-	lane->credit.tx_next = lane->credit.tx_una = (s32)(s16)take16(in);
-	lane->credit.rx_next = lane->credit.rx_acked = (s32)(s16)take16(in);
-	lane->own_payload = SOVIA_PAYLOAD_MIN;
-	params.window = 1 + take8(in) % 64;
-	params.payload = SOVIA_PAYLOAD_MIN + take8(in);
-	sovia_hello_build(&hello, &params);
-	if (where < sizeof(hello))
-		((u8 *)&hello)[where] ^= take8(in);
+	struct sovia_params params = { .id = peer.id };
 
 	peer.payload = SOVIA_PAYLOAD_MIN;
-	peer.window = min(window, be16_to_cpu(hello.window));
-	peer.next = peer.una = lane->credit.tx_next;
-	peer.accepted = peer.acked = lane->credit.rx_next;
-	vi.client->established(&vi, &hello, sizeof(hello));
-	MUST(lane->up != lane->dead);
-	if (lane->up)
-		MUST(lane->credit.window == peer.window && lane->payload == SOVIA_PAYLOAD_MIN);
-	return lane->up;
+	peer.next = peer.una = peer.most = (s32)(s16)take16(in);
+	peer.accepted = (s32)(s16)take16(in);
+	params.window = 1 + take8(in) % 64;
+	params.payload = SOVIA_PAYLOAD_MIN + take8(in);
+	params.rx_next = nearly(in, peer.next);
+	/* A peer that asks may know nothing yet. */
+	make_vi(window & 1, window & 1 ? 0 : peer.id);
+	if (window & 1 || peer.next)
+		params.peer_id = lane->id;
+	sovia_credit_init(&lane->credit, window, threshold);
+	lane->credit.tx_next = lane->credit.tx_una = peer.next;
+	lane->credit.rx_next = lane->credit.rx_acked = peer.accepted;
+	lane->own_payload = SOVIA_PAYLOAD_MIN;
+	return greet(in, &params, false);
+}
+
+/* What a connection has in the lane is what it believes to have there. */
+static void check_conn(const struct end *end)
+{
+	const struct sovia_conn *conn = &end->conn;
+	int flight = skb_queue_len(&conn->txq) + end->posted;
+	struct sk_buff *skb;
+	u32 outq = 0;
+
+	skb_queue_walk(&conn->txq, skb)
+		outq += SOVIA_TX_CB(skb)->len;
+	skb_queue_walk(&lane->unacked, skb)
+		outq += SOVIA_TX_CB(skb)->conn == conn ? SOVIA_TX_CB(skb)->len : 0;
+	skb_queue_walk(&lane->again, skb) {
+		if (SOVIA_TX_CB(skb)->conn != conn)
+			continue;
+		outq += SOVIA_TX_CB(skb)->len;
+		flight++;
+	}
+	MUST(atomic_read(&conn->outq) == outq);
+	MUST(atomic_read(&conn->inflight) == flight);
+	MUST(skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX);
+	/* With nothing in flight nobody would wake it. */
+	MUST(!conn->tx_wanted || flight || end->over);
 }
 
 static void check_lane(void)
@@ -666,7 +888,7 @@ static void check_lane(void)
 	/* However much it is asked to send. */
 	MUST(skb_queue_len(&lane->loose) <= 256);
 	for (i = 0; i < CONNS; i++)
-		MUST(skb_queue_len(&ends[i].conn.txq) <= SOVIA_TXQ_MAX);
+		check_conn(&ends[i]);
 }
 
 /* After the provider has let go of everything, so must the lane. */
@@ -674,9 +896,18 @@ static void end_all(void)
 {
 	int i;
 
-	while (peer.first != peer.last)
-		kfree_skb(peer.posted[peer.first++ % POSTED_MAX]);
+	if (peer.vi)
+		drop_vi();
 	sovia_lane_reset(lane);
+	/* Its sockets have not been told yet, and go on for a moment. */
+	memory_short = false;
+	for (i = 0; i < CONNS; i++) {
+		u8 which[] = { i };
+
+		op_send(&(struct input){ which, sizeof(which) });
+		op_control(&(struct input){ which, sizeof(which) });
+	}
+	MUST(!lane->open && !sovia_lane_has_work(lane));
 	MUST(!fuzz_skbs);
 	MUST(!timer_pending(&lane->ack_timer));
 	for (i = 0; i < CONNS; i++) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of two lanes that speak with each other: kmod/lane*.c, conn.c, credit.h
- * and wire.c on both ends of a wire.  Both keep the rules, so neither may ever
+ * Fuzzer of two lanes that speak with each other: kmod/lane*.c, recover.c, conn.c,
+ * credit.h and wire.c on both ends of a wire.  Both keep the rules, so neither may ever
  * complain; the input decides what is sent, when messages arrive, when completions
- * and timers come, what memory fails and when the provider has no room.
+ * and timers come, what memory fails, when the provider has no room, when the VIs die
+ * and which end notices, and how far each attempt gets to replace them.
  *
  * Streams arrive whole and in order, receive descriptors suffice (2w + 1 here, where
- * one is posted again at once; see credit.h), windows are told as promised, and in the end, when all has
- * arrived that is on its way, nothing waits for anything any more.
+ * one is posted again at once; see credit.h), windows are told as promised, and in the
+ * end, when there are VIs and all has arrived that is on its way, nothing waits for
+ * anything any more.
  *
  * The input begins with the sizes and numbers of both; operations follow, see
  * operations[].
@@ -56,10 +58,19 @@ struct node {
 	u8			room;		/* bit by bit: the provider has none */
 	u8			quiet;		/* ... or tells nothing of a message */
 	u32			window;		/* of the message that is received */
+	u8			own_window, threshold;
+	unsigned int		number;		/* of the VI, as the peer's that it belongs to; or 0 */
+	bool			established;
+	bool			failing;	/* somebody has closed it */
+	struct sovia_hello	hello;		/* that came, until it is established */
 };
 
 static struct node nodes[2];
 static struct sovia_net snet[2];
+static unsigned int vis;	/* numbers of VIs so far */
+
+/* Parameters of kmod/lane.c. */
+uint *fuzz_window(void), *fuzz_ack_threshold(void), *fuzz_payload(void);
 static u8 memory_left;
 static bool memory_short;
 
@@ -157,7 +168,7 @@ const struct sovia_client sovia_sock_client = {
 
 void sovia_link_event(struct sovia_link *link, unsigned int event)
 {
-	MUST(event == SOVIA_LINK_EV_UP);
+	MUST(event == SOVIA_LINK_EV_UP || node_of_link(link)->failing);
 }
 
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
@@ -191,6 +202,17 @@ static struct sk_buff *copy_of(const struct sk_buff *skb)
 	return copy;
 }
 
+static void fly(struct node *to, const struct sk_buff *skb, const struct sovia_post *how)
+{
+	/* It will find a descriptor, even if nobody looks at the queue until then. */
+	if (!to->starved)
+		MUST(to->sent_to - to->arrived < 2 * to->link.lane.credit.own_window + 1);
+	MUST(to->sent_to - to->arrived < RING);
+	to->wire[to->sent_to++ % RING] = (struct flying) {
+		copy_of(skb), how->has_imm, how->imm, SOVIA_TX_CB(skb)->window,
+	};
+}
+
 static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 			      const struct sovia_post *how)
 {
@@ -198,18 +220,13 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	bool full = node->room & 1, tell = !(node->quiet & 1) || !how->quiet;
 	struct sovia_lane *lane = &node->link.lane;
 
-	MUST(lane->lock.held);
+	MUST(lane->lock.held && node->established && !node->failing);
 	node->room >>= 1;
 	node->quiet >>= 1;
 	if (full || node->posts - node->completed >= RING)
 		return -EAGAIN;
-	/* It will find a descriptor, even if nobody looks at the queue until then. */
-	if (!peer->starved)
-		MUST(peer->sent_to - peer->arrived < 2 * peer->link.lane.credit.own_window + 1);
-	MUST(peer->sent_to - peer->arrived < RING);
-	peer->wire[peer->sent_to++ % RING] = (struct flying) {
-		copy_of(skb), how->has_imm, how->imm, SOVIA_TX_CB(skb)->window,
-	};
+	if (node->number == peer->number)
+		fly(peer, skb, how);
 	if (!tell)
 		return SOVIA_POSTED_QUIET;
 	node->posted[node->posts++ % RING] = skb_get(skb);
@@ -219,14 +236,15 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
 const struct sovia_provider sovia_loop_provider;
 
-static bool complete_one(struct node *node)
+/* Done or not, nobody knows whether it has arrived when a VI dies. */
+static bool complete_one(struct node *node, bool done)
 {
 	struct sk_buff *skb;
 
 	if (node->completed == node->posts)
 		return false;
 	skb = node->posted[node->completed++ % RING];
-	node->vi.client->sent(&node->vi, skb);
+	node->vi.client->sent(&node->vi, skb, done);
 	kfree_skb(skb);
 	return true;
 }
@@ -241,7 +259,8 @@ static bool arrive_one(struct node *node, bool starving)
 {
 	struct flying *f;
 
-	if (node->arrived == node->sent_to)
+	/* What comes before it is established waits. */
+	if (!node->established || node->arrived == node->sent_to)
 		return false;
 	f = &node->wire[node->arrived++ % RING];
 	/* The memory of its descriptor cannot be replaced; half of them are always there. */
@@ -284,7 +303,7 @@ static void op_sent(struct input *in)
 	u8 how = take8(in), count = how / 2 % 32 + 1;
 
 	while (count--)
-		complete_one(&nodes[how & 1]);
+		complete_one(&nodes[how & 1], true);
 }
 
 static void op_send(struct input *in)
@@ -347,6 +366,92 @@ static void op_refill(struct input *in)
 		starve(node, -1);
 }
 
+/* ---- other VIs ---- */
+
+/* This end notices that its VI is dead. */
+static void lose(struct node *node)
+{
+	if (!node->number || node->failing)
+		return;
+	node->failing = true;
+	node->vi.client->closed(&node->vi, -ECONNRESET);
+}
+
+/* The VI goes, with what has not been looked at and what is not known to have been sent. */
+static void drop(struct node *node)
+{
+	struct sovia_lane *lane = &node->link.lane;
+
+	spin_lock_bh(&lane->lock);
+	lane->up = false;
+	lane->dead = true;
+	spin_unlock_bh(&lane->lock);
+	while (node->arrived != node->sent_to)
+		kfree_skb(node->wire[node->arrived++ % RING].skb);
+	while (complete_one(node, false))
+		;
+	lane->vi = NULL;
+	node->number = node->starved = 0;
+	node->established = node->failing = false;
+}
+
+static void make(struct node *node, bool asking, u64 peer_id, unsigned int number)
+{
+	/* Parameters of later are nothing to a link that has been up. */
+	*fuzz_window() = node->link.lane.open ? 1 + vis % 20 : node->own_window;
+	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
+	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
+	sovia_lane_prepare(&node->link.lane, asking, peer_id);
+	MUST(node->link.lane.credit.own_window == node->own_window);
+	node->number = number;
+	sovia_lane_hello(&node->link.lane, &node->peer->hello);
+}
+
+static void establish(struct node *node)
+{
+	struct sovia_lane *lane = &node->link.lane;
+
+	if (!node->number || node->established || node->failing)
+		return;
+	node->established = true;
+	node->vi.client->established(&node->vi, &node->hello, sizeof(node->hello));
+	MUST(lane->up && lane->open && lane->peer_id == node->peer->link.lane.id);
+}
+
+/* One end asks; the other one gives up what it has, and answers. */
+static void reconnect(struct node *asks)
+{
+	struct node *answers = asks->peer;
+	struct sovia_lane *lane = &answers->link.lane;
+
+	drop(asks);
+	make(asks, true, asks->link.lane.peer_id, ++vis);
+	MUST(be64_to_cpu(answers->hello.peer_id) == (lane->open ? lane->id : 0));
+	drop(answers);
+	make(answers, false, asks->link.lane.id, vis);
+}
+
+static void op_lose(struct input *in)
+{
+	lose(which(in));
+}
+
+static void op_reconnect(struct input *in)
+{
+	u8 how = take8(in);
+
+	reconnect(&nodes[how & 1]);
+	if (how & 2)
+		establish(&nodes[how >> 2 & 1]);
+	if (how & 8)
+		establish(&nodes[!(how >> 2 & 1)]);
+}
+
+static void op_establish(struct input *in)
+{
+	establish(which(in));
+}
+
 static void op_provider(struct input *in)
 {
 	struct node *node = which(in);
@@ -369,11 +474,12 @@ static void op_probe(struct input *in)
 static void (* const operations[])(struct input *in) = {
 	op_arrive, op_send, op_sent, op_send, op_control, op_arrive, op_timer, op_refill,
 	op_send, op_provider, op_arrive, op_memory, op_sent, op_send, op_control, op_probe,
+	op_lose, op_reconnect, op_establish,
 };
 
 /* ---- a life ---- */
 
-static void begin(struct input *in, struct node *node)
+static void begin(struct input *in, struct node *node, bool imm)
 {
 	struct sovia_lane *lane = &node->link.lane;
 	int i, own = node - nodes;
@@ -386,11 +492,13 @@ static void begin(struct input *in, struct node *node)
 	node->link.snet = &snet[own];
 	node->link.prov = &sovia_verbs_provider;
 	sovia_lane_init(lane, &node->link);
-	sovia_credit_init(&lane->credit, 1 + take8(in) % 20, take8(in) % 24);
-	lane->own_payload = SOVIA_PAYLOAD_MIN;
+	node->own_window = 1 + take8(in) % 20;
+	node->threshold = take8(in) % 24;
+	node->number = 0;
+	node->established = node->failing = false;
 	node->vi = (struct sovia_vi) {
 		.prov = node->link.prov, .client = &sovia_lane_vi_client, .context = lane,
-		.max_frags = 1, .imm = true,
+		.max_frags = 1, .imm = imm,
 	};
 	for (i = 0; i < CONNS; i++) {
 		struct end *end = &node->ends[i];
@@ -414,16 +522,6 @@ static void number(u32 start, struct node *from)
 	rx->rx_next = rx->rx_acked = start;
 }
 
-static void establish(struct node *node, bool imm)
-{
-	struct sovia_hello hello;
-
-	node->vi.imm = imm;
-	sovia_lane_hello(&node->peer->link.lane, &hello);
-	node->vi.client->established(&node->vi, &hello, sizeof(hello));
-	MUST(node->link.lane.up);
-}
-
 static bool round_of_everything(struct node *node)
 {
 	bool did = false;
@@ -435,7 +533,7 @@ static bool round_of_everything(struct node *node)
 	}
 	while (arrive_one(node, false))
 		did = true;
-	while (complete_one(node))
+	while (complete_one(node, true))
 		did = true;
 	return fire(node) || did;
 }
@@ -446,6 +544,12 @@ static void settle(void)
 	bool did = true;
 
 	memory_short = false;
+	/* An end that has lost its VI asks for another one, and this time it gets it. */
+	for (i = 0; i < 2; i++)
+		if (nodes[i].failing || !nodes[i].number)
+			reconnect(&nodes[i]);
+	for (i = 0; i < 2; i++)
+		establish(&nodes[i]);
 	while (did) {
 		did = false;
 		for (i = 0; i < 2; i++)
@@ -483,12 +587,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	int i;
 
 	memory_short = false;
+	vis = 0;
 	for (i = 0; i < 2; i++)
-		begin(&in, &nodes[i]);
+		begin(&in, &nodes[i], how & 1);
+	reconnect(&nodes[how >> 1 & 1]);
+	for (i = 0; i < 2; i++)
+		establish(&nodes[i]);
 	for (i = 0; i < 2; i++)
 		number((s32)(signed char)take8(&in), &nodes[i]);
-	for (i = 0; i < 2; i++)
-		establish(&nodes[i], how & 1);
 	while (in.left)
 		operations[take8(&in) % ARRAY_SIZE(operations)](&in);
 	settle();

@@ -13,6 +13,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/in6.h>
 #include <linux/types.h>
 #include <stdbool.h>
@@ -46,7 +47,8 @@ typedef unsigned int gfp_t;
 #define IS_ENABLED(option)	0
 #define BUILD_BUG_ON(what)	_Static_assert(!(what), #what)
 #define EXPORT_SYMBOL_GPL(name)
-#define module_param(...)
+/* Parameters of the module are the harness's: *fuzz_window() and so on. */
+#define module_param(name, type, perm) type *fuzz_##name(void) { return &name; }
 #define MODULE_PARM_DESC(...)
 
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
@@ -88,6 +90,14 @@ static inline void fuzz_print(const char *format, ...)
 static inline u32 jhash_2words(u32 a, u32 b, u32 c)
 {
 	return (a * 0x9e3779b1u ^ b) * 0x85ebca6bu ^ c;
+}
+
+/* Numbers that differ are as good as random ones, and the same each time. */
+static inline u64 get_random_u64(void)
+{
+	static u64 last;
+
+	return last += 0x9e3779b97f4a7c15u;
 }
 
 static inline u32 reciprocal_scale(u32 value, u32 end)
@@ -144,7 +154,9 @@ struct timer_list {
 
 static unsigned long jiffies __attribute__((unused));
 
+#define HZ			250
 #define msecs_to_jiffies(ms)	((unsigned long)(ms) / 4)
+#define time_before(a, b)	((long)((a) - (b)) < 0)
 
 static inline void timer_setup(struct timer_list *timer, void (*function)(struct timer_list *),
 			       unsigned int flags)
@@ -191,6 +203,11 @@ static inline void list_add_tail(struct list_head *entry, struct list_head *list
 	list->prev = entry;
 }
 
+static inline void list_add(struct list_head *entry, struct list_head *list)
+{
+	list_add_tail(entry, list->next);
+}
+
 static inline void list_del_init(struct list_head *entry)
 {
 	entry->prev->next = entry->next;
@@ -226,6 +243,7 @@ static inline void list_splice_tail_init(struct list_head *from, struct list_hea
 #define list_entry(p, type, member)	container_of(p, type, member)
 #define list_first_entry_or_null(list, type, member) \
 	(list_empty(list) ? NULL : list_entry((list)->next, type, member))
+#define list_last_entry(list, type, member) list_entry((list)->prev, type, member)
 #define list_for_each_entry(p, list, member)					\
 	for (p = list_entry((list)->next, __typeof__(*p), member);		\
 	     &p->member != (list); p = list_entry(p->member.next, __typeof__(*p), member))
@@ -325,6 +343,11 @@ static inline void kfree_skb(struct sk_buff *skb)
 	fuzz_skbs--;
 }
 
+static inline unsigned int skb_headroom(const struct sk_buff *skb)
+{
+	return skb->data - skb->head;
+}
+
 static inline void skb_reserve(struct sk_buff *skb, unsigned int len)
 {
 	MUST(!skb->len && skb->data + len <= skb->end);
@@ -381,6 +404,13 @@ static inline void __skb_queue_tail(struct sk_buff_head *queue, struct sk_buff *
 	queue->qlen++;
 }
 
+static inline void __skb_queue_head(struct sk_buff_head *queue, struct sk_buff *skb)
+{
+	MUST(list_empty(&skb->list));
+	list_add(&skb->list, &queue->list);
+	queue->qlen++;
+}
+
 static inline void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *queue)
 {
 	MUST(queue->qlen && !list_empty(&skb->list));
@@ -394,6 +424,17 @@ static inline struct sk_buff *__skb_dequeue(struct sk_buff_head *queue)
 
 	if (skb)
 		__skb_unlink(skb, queue);
+	return skb;
+}
+
+static inline struct sk_buff *__skb_dequeue_tail(struct sk_buff_head *queue)
+{
+	struct sk_buff *skb;
+
+	if (skb_queue_empty(queue))
+		return NULL;
+	skb = list_last_entry(&queue->list, struct sk_buff, list);
+	__skb_unlink(skb, queue);
 	return skb;
 }
 

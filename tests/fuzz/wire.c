@@ -153,6 +153,8 @@ static void fuzz_hello(const u8 *data, size_t size)
 		MUST(params.window && params.window <= SOVIA_WINDOW_MAX);
 		MUST(params.payload >= SOVIA_PAYLOAD_MIN && params.payload <= SOVIA_PAYLOAD_MAX);
 		MUST(params.lane < SOVIA_LANES_MAX);
+		/* Only of a link that both know can something have arrived. */
+		MUST(params.id && (params.peer_id || !params.rx_next));
 		sovia_hello_build(&hello, &params);
 		MUST(!memcmp(&hello, exact, sizeof(hello)));
 		MUST(!sovia_hello_parse(&hello, sizeof(hello), &twice));
@@ -174,6 +176,9 @@ static void fuzz_almost_hello(struct input *in)
 
 	params.lane = take_size(in, SOVIA_LANES_MAX);
 	params.payload = take_size(in, take8(in) & 1 ? SOVIA_PAYLOAD_MIN : SOVIA_PAYLOAD_MAX);
+	params.id = take8(in);
+	params.peer_id = take8(in);
+	params.rx_next = take8(in);
 	where = take8(in);
 	what = take8(in);
 	sovia_hello_build((struct sovia_hello *)bytes, &params);
