@@ -8,7 +8,8 @@
 Opens COUNT connections (10000) in one guest that has both ends of the wire, or
 between two, each end in a process of its own, and says what one of the 2 * COUNT
 sockets costs: what MemAvailable has lost and what slabs have grown by, the link
-and everything else that came with them included.
+and everything else that came with them included.  Then each connection has to
+bring a number there and back.
 """
 
 import json
@@ -51,6 +52,24 @@ def figures():
     return [here, json.loads(there.stdout)]
 
 
+def answer(sockets):
+    """Sends back what comes, on one connection after the other, until there is an end."""
+    while True:
+        for sock in sockets:
+            number = sock.recv(16)
+            if not number:
+                return
+            sock.sendall(number)
+
+
+def ask(sockets):
+    for index, sock in enumerate(sockets):
+        number = str(index).encode()
+        sock.sendall(number)
+        if sock.recv(16) != number:
+            sys.exit(f"memory: connection {index} does not bring back what it got")
+
+
 def end(role, count):
     """One end: says when its sockets are there.  The client closes them when stdin ends, the server when the client does."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
@@ -67,9 +86,11 @@ def end(role, count):
             sockets[-1].connect(address)
     print("done", flush=True)
     if role == "server":
-        sockets[0].recv(1)
-    else:
-        sys.stdin.readline()
+        answer(sockets)
+        return
+    while sys.stdin.readline():
+        ask(sockets)
+        print("answered", flush=True)
 
 
 def start(prefix, role, count):
@@ -93,6 +114,10 @@ def ends(prefix, count):
 
 
 def close(processes):
+    client = processes[0]
+    client.stdin.write("ask\n")
+    client.stdin.flush()
+    expect(client, "answered")
     for process in processes:
         process.stdin.close()
         process.wait()
