@@ -230,11 +230,22 @@ static unsigned int links_most(void)
 
 static bool link_unused(const struct sovia_link *link)
 {
-	return link->prov != &sovia_loop_provider && link->state == SOVIA_LINK_UP &&
-	       !READ_ONCE(link->conn_count) && !test_bit(SOVIA_LINK_EV_IDLE, &link->events);
+	return link->prov != &sovia_loop_provider && !READ_ONCE(link->conn_count) &&
+	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
 }
 
-/* May there be another one?  If there are too many, one that nobody uses has to go. */
+/* Nobody finds it any more.  The table's reference is the caller's to give back. */
+static void link_unhash(struct sovia_link *link)
+{
+	lockdep_assert_held(&link->snet->link_lock);
+	hash_del(&link->net_node);
+	link->snet->link_count -= link->prov != &sovia_loop_provider;
+}
+
+/*
+ * May there be another one?  If there are too many, one that nobody uses goes, and does
+ * not come back: what its peer says from here on would keep it otherwise.
+ */
 static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 {
 	struct sovia_link *link;
@@ -246,7 +257,9 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 		return true;
 	hash_for_each(snet->links, bkt, link, net_node)
 		if (link_unused(link)) {
-			sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+			link_unhash(link);
+			sovia_link_event(link, SOVIA_LINK_EV_KILL);
+			sovia_link_put(link);
 			return true;
 		}
 	return false;
@@ -321,10 +334,8 @@ static void link_unlist(struct sovia_link *link)
 
 	spin_lock_bh(&link->snet->link_lock);
 	listed = !hlist_unhashed(&link->net_node);
-	if (listed) {
-		hash_del(&link->net_node);
-		link->snet->link_count -= link->prov != &sovia_loop_provider;
-	}
+	if (listed)
+		link_unhash(link);
 	spin_unlock_bh(&link->snet->link_lock);
 	if (listed)
 		sovia_link_put(link);
@@ -624,10 +635,7 @@ static void link_closed(struct sovia_link *link)
 	}
 }
 
-/*
- * A loop link has had no connections for a while, or another one its memory is wanted
- * for a new link.
- */
+/* A loop link has had no connections for a while. */
 static void link_idle(struct sovia_link *link)
 {
 	bool idle;
@@ -650,7 +658,7 @@ static void link_work(struct kthread_work *work)
 	struct sovia_link *link = container_of(work, struct sovia_link, work);
 
 	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
-		link_down(link, -ENETDOWN);
+		link_down(link, -ECONNRESET);
 	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
 	    link_set_state(link, SOVIA_LINK_CONNECTING))
 		link_connect(link);

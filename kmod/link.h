@@ -309,8 +309,8 @@ const char *sovia_link_state_name(enum sovia_link_state state);
 #define SOVIA_LINK_EV_START	0	/* a connection wants it */
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
-#define SOVIA_LINK_EV_KILL	3	/* the namespace goes */
-#define SOVIA_LINK_EV_IDLE	4	/* no connections for a while, or it has to make room */
+#define SOVIA_LINK_EV_KILL	3	/* the namespace goes, or it has to make room */
+#define SOVIA_LINK_EV_IDLE	4	/* no connections for a while */
 #define SOVIA_LINK_EV_LATE	5	/* no recovery in time */
 #define SOVIA_LINK_EV_BREAK	6	/* somebody wants to see the lane die */
 

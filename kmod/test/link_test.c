@@ -468,9 +468,73 @@ static void link_up_races(struct kunit *test)
 		link_up_told_once(test, &pair);
 }
 
+static struct sovia_link *link_test_get(__be32 remote)
+{
+	struct sovia_pair pair = {};
+
+	ipv6_addr_set_v4mapped(htonl(0x0a630001), &pair.local);
+	ipv6_addr_set_v4mapped(remote, &pair.remote);
+	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, GFP_KERNEL);
+}
+
+/* A link that nobody uses any more, with something unacknowledged on it. */
+static struct sovia_link *link_test_left(struct kunit *test, __be32 remote, enum link_stage stage)
+{
+	struct sovia_link *link = link_test_get(remote);
+	struct socket *sock = test_socket(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, stage);
+	sock_release(sock);
+	KUNIT_EXPECT_EQ(test, link->conn_count, 0U);
+	KUNIT_EXPECT_GT(test, skb_queue_len(&link->lane.unacked), 0U);
+	return link;
+}
+
+static void link_test_gone(struct kunit *test, struct sovia_link *link)
+{
+	link_test_happen(test, link, HAS_KILL);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	sovia_link_put(link);
+}
+
+/* One link too many takes the place of one that nobody uses, and of no other. */
+static void link_room(struct kunit *test)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	unsigned int limit = max_links, before = snet->link_count;
+	struct socket *sock = test_socket(test);
+	struct sovia_link *a, *b, *c;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(snet), 0);
+	a = link_test_left(test, htonl(0x0a630002), STAGE_UP);
+	max_links = before + 1;
+	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	b = link_test_left(test, htonl(0x0a630003), STAGE_RECOVERING);
+	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	KUNIT_EXPECT_EQ(test, a->state, SOVIA_LINK_DOWN);
+	c = link_test_get(htonl(0x0a630004));
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	link_test_reach(test, c, sock->sk, STAGE_UP);
+	KUNIT_EXPECT_EQ(test, b->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_NULL(test, link_test_get(htonl(0x0a630005)));
+	KUNIT_EXPECT_EQ(test, c->state, SOVIA_LINK_UP);
+	max_links = limit;
+	sock_release(sock);
+	link_test_gone(test, a);
+	link_test_gone(test, b);
+	link_test_gone(test, c);
+	KUNIT_EXPECT_EQ(test, snet->link_count, before);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
+	KUNIT_CASE(link_room),
 	{}
 };
 
