@@ -121,17 +121,23 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	return room;
 }
 
-/*
- * Control messages that wait are not to be sent any more.  The reference may be the
- * last one: sockets are freed after a grace period only.
+/**
+ * sovia_conn_drop_control() - control messages that wait are not to be sent any more
+ * @lane: the lane
+ * @conn: connection on it
+ *
+ * The reference may be the last one: sockets are freed after a grace period only.
+ *
+ * Context: lane lock held.
  */
-static void conn_drop_control(struct sovia_conn *conn)
+void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn)
 {
+	lockdep_assert_held(&lane->lock);
 	if (!conn->ctl)
 		return;
 	conn->ctl = 0;
 	list_del_init(&conn->ctl_node);
-	conn_lane(conn)->ctl_count--;
+	lane->ctl_count--;
 	sock_put(conn->sk);
 }
 
@@ -143,7 +149,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 		 * The peer has not heard of it, but perhaps of one before on the
 		 * same ports.
 		 */
-		conn_drop_control(conn);
+		sovia_conn_drop_control(lane, conn);
 		return;
 	}
 	if (!conn->ctl) {
@@ -242,7 +248,7 @@ void sovia_conn_leave(struct sovia_conn *conn)
 	lane = conn_lane(conn);
 	spin_lock_bh(&lane->lock);
 	ctl = conn->ctl;
-	conn_drop_control(conn);
+	sovia_conn_drop_control(lane, conn);
 	conn->tx_wanted = false;
 	spin_unlock_bh(&lane->lock);
 	if (ctl & SOVIA_CTL(SOVIA_ACCEPT))

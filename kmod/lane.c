@@ -159,8 +159,7 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 }
 
 /* Collect everything that waits or is unacknowledged; nothing is added after. */
-static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
-		       struct list_head *ctl)
+static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 {
 	struct sovia_conn *conn, *next;
 	struct sk_buff *skb;
@@ -179,10 +178,8 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
 		skb_queue_splice_tail_init(&conn->txq, msgs);
 		list_del_init(&conn->ready_node);
 	}
-	list_for_each_entry(conn, &lane->ctl, ctl_node)
-		conn->ctl = 0;
-	list_splice_init(&lane->ctl, ctl);
-	lane->ctl_count = 0;
+	list_for_each_entry_safe(conn, next, &lane->ctl, ctl_node)
+		sovia_conn_drop_control(lane, conn);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -194,18 +191,12 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs,
  */
 void sovia_lane_reset(struct sovia_lane *lane)
 {
-	struct sovia_conn *conn, *next;
 	struct sk_buff_head msgs;
-	LIST_HEAD(ctl);
 
 	__skb_queue_head_init(&msgs);
-	lane_strip(lane, &msgs, &ctl);
+	lane_strip(lane, &msgs);
 	del_timer_sync(&lane->ack_timer);
 	sovia_tx_free(&msgs, false);
-	list_for_each_entry_safe(conn, next, &ctl, ctl_node) {
-		list_del_init(&conn->ctl_node);
-		sock_put(conn->sk);
-	}
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

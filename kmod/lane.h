@@ -19,6 +19,9 @@ void sovia_tx_free(struct sk_buff_head *list, bool acked);
 /* lane_rx.c */
 void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked);
 
+/* conn.c */
+void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn);
+
 /* recover.c */
 int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);
 void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived);

@@ -531,10 +531,51 @@ static void link_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
+/* A connection that waits to say something counts until it has left, or the link has. */
+static void link_ctl_count(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	int refs, tries = 500;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_UP);
+	while (sovia_credit_may_send(&link->lane.credit) && tries--)
+		sovia_lane_probe(&link->lane);
+	refs = refcount_read(&sock->sk->sk_refcnt);
+	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
+	sovia_conn_control(conn, SOVIA_RESET, 0);
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
+	/* Recovery keeps it. */
+	link_test_happen(test, link, HAS_CLOSED);
+	while (!READ_ONCE(link->lane.vi) && tries--)
+		msleep(20);
+	link_test_happen(test, link, HAS_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
+	sovia_conn_leave(conn);
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 0U);
+	KUNIT_EXPECT_EQ(test, (int)refcount_read(&sock->sk->sk_refcnt), refs);
+	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
+	link_test_happen(test, link, HAS_KILL);
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 0U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&conn->ctl_node));
+	sock_release(sock);
+	rcu_barrier();
+	/* The socket has gone, and its reference with it. */
+	KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);
+	sovia_link_put(link);
+}
+
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_room),
+	KUNIT_CASE(link_ctl_count),
 	{}
 };
 
