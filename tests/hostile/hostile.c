@@ -24,19 +24,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <linux/sovia.h>
-#include "peer.h"
+#include "attack.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
-static struct in_addr own_addr, victim_addr;
-static unsigned char noise[SLOT];
-static unsigned long messages = 1000;
+struct in_addr own_addr, victim_addr;
+unsigned char noise[SLOT];
+unsigned long messages = 1000;
 static unsigned int failures, attacks;
-/* Ports of the victim's listeners: one reads all, one closes at once, one accepts nothing. */
-static uint16_t sink_port, closer_port, full_port;
+uint16_t sink_port, closer_port, full_port;
 static uint16_t closed_port = 9;
 
-static void expect(bool ok, const char *what, unsigned int a, unsigned int b)
+void expect(bool ok, const char *what, unsigned int a, unsigned int b)
 {
 	attacks++;
 	if (ok)
@@ -49,7 +46,7 @@ static void expect(bool ok, const char *what, unsigned int a, unsigned int b)
 
 static uint64_t chance_state;
 
-static uint32_t chance(uint32_t below)
+uint32_t chance(uint32_t below)
 {
 	chance_state = chance_state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (chance_state >> 33) % below;
@@ -64,7 +61,7 @@ static uint32_t any_number(void)
 
 /* ---- the victim's programs ---- */
 
-static int victim_socket(void)
+int victim_socket(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, SOVIAPROTO_INET);
 
@@ -73,7 +70,7 @@ static int victim_socket(void)
 	return fd;
 }
 
-static int victim_listener(int backlog, uint16_t *port)
+int victim_listener(int backlog, uint16_t *port)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr = victim_addr };
 	socklen_t len = sizeof(addr);
@@ -82,6 +79,21 @@ static int victim_listener(int backlog, uint16_t *port)
 	if (bind(fd, (void *)&addr, len) || listen(fd, backlog) || getsockname(fd, (void *)&addr, &len))
 		die("listen");
 	*port = ntohs(addr.sin_port);
+	return fd;
+}
+
+/* The victim begins to connect to us. */
+int victim_connect(void)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = victim_addr };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = own_addr, .sin_port = htons(4000) };
+	int fd = victim_socket();
+
+	if (bind(fd, (void *)&from, sizeof(from)))
+		die("bind");
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (!connect(fd, (void *)&to, sizeof(to)) || errno != EINPROGRESS)
+		die("connect");
 	return fd;
 }
 
@@ -130,49 +142,40 @@ static void start_programs(void)
 	victim_listener(64, &full_port);
 }
 
-/* ---- hellos ---- */
+/* ---- what the victim has ---- */
 
-static void hello_refused(const struct sovia_hello *hello, size_t len, const char *what, unsigned int a)
+/* How many links from us the victim has, in a state or in any. */
+unsigned int victim_links(const char *state)
 {
-	struct lane l;
-	enum outcome how = lane_open_with(&l, hello, len, true);
+	char line[512], from[64], text[INET_ADDRSTRLEN];
+	FILE *file = fopen("/proc/net/sovia/link", "r");
+	unsigned int n = 0;
 
-	expect(how == REFUSED && l.reject_code == SOVIA_CODE_PROTOCOL, what, a, how);
-	lane_drop(&l);
+	if (!file)
+		die("/proc/net/sovia/link");
+	inet_ntop(AF_INET, &own_addr, text, sizeof(text));
+	snprintf(from, sizeof(from), " ::ffff:%s verbs ", text);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, from) && (!state || !strncmp(line, state, strlen(state)));
+	fclose(file);
+	return n;
 }
 
-static void hellos(void)
+bool no_links(void)
 {
-	static const unsigned int versions[] = { 0, 1, SOVIA_WIRE_VERSION + 1, 255 };
-	static const unsigned int windows[] = { 0, SOVIA_WINDOW_MAX + 1, 0xffff };
-	static const unsigned int payloads[] = {
-		0, 1, SOVIA_PAYLOAD_MIN - 1, SOVIA_PAYLOAD_MAX + 1, 0x80000000, 0xffffffff,
-	};
-	static const unsigned int lanes[] = { SOVIA_LANES_MAX, 128, 255 };
-	struct sovia_hello good = peer_hello(1), bad;
-	unsigned int i;
+	double end = now() + PATIENCE;
 
-	bad = good, bad.magic = ~good.magic;
-	hello_refused(&bad, sizeof(bad), "hello of another magic", 0);
-	for (i = 0; i < ARRAY_SIZE(versions); i++) {
-		bad = good, bad.version = versions[i];
-		hello_refused(&bad, sizeof(bad), "hello of version", versions[i]);
-	}
-	for (i = 0; i < ARRAY_SIZE(windows); i++) {
-		bad = good, bad.window = htons(windows[i]);
-		hello_refused(&bad, sizeof(bad), "hello with window", windows[i]);
-	}
-	for (i = 0; i < ARRAY_SIZE(payloads); i++) {
-		bad = good, bad.payload = htonl(payloads[i]);
-		hello_refused(&bad, sizeof(bad), "hello with payload", payloads[i]);
-	}
-	for (i = 0; i < ARRAY_SIZE(lanes); i++) {
-		bad = good, bad.lane = lanes[i];
-		hello_refused(&bad, sizeof(bad), "hello for lane", lanes[i]);
-	}
-	/* Cut before what counts of the payload limit: the rest arrives as zeros. */
-	for (i = 0; i <= offsetof(struct sovia_hello, payload) + 2; i += 2)
-		hello_refused(&good, i, "hello of length", i);
+	while (victim_links(NULL) && now() < end)
+		pause_ms(100);
+	return !victim_links(NULL);
+}
+
+/* What the victim's program sees within the patience: POLLIN, POLLOUT, ... */
+int sees(int fd, short events, int ms)
+{
+	struct pollfd poller = { .fd = fd, .events = events };
+
+	return poll(&poller, 1, ms) > 0 ? poller.revents : 0;
 }
 
 /* ---- every type with every odd field ---- */
@@ -373,7 +376,8 @@ static void open_unread(struct conn *c, struct lane *l)
 	expect(conn_open(c, l, full_port), "connection that nobody reads", 0, 0);
 }
 
-static void fill_window(struct conn *c)
+/* All that the victim lets us say on a connection. */
+void fill_window(struct conn *c)
 {
 	uint32_t left;
 	struct msg m;
@@ -595,32 +599,6 @@ static void verbs(void)
 
 /* ---- the connection manager ---- */
 
-/* How many links from us the victim has, in a state or in any. */
-static unsigned int victim_links(const char *state)
-{
-	char line[512], from[64], text[INET_ADDRSTRLEN];
-	FILE *file = fopen("/proc/net/sovia/link", "r");
-	unsigned int n = 0;
-
-	if (!file)
-		die("/proc/net/sovia/link");
-	inet_ntop(AF_INET, &own_addr, text, sizeof(text));
-	snprintf(from, sizeof(from), " ::ffff:%s verbs ", text);
-	while (fgets(line, sizeof(line), file))
-		n += strstr(line, from) && (!state || !strncmp(line, state, strlen(state)));
-	fclose(file);
-	return n;
-}
-
-static bool no_links(void)
-{
-	double end = now() + PATIENCE;
-
-	while (victim_links(NULL) && now() < end)
-		pause_ms(100);
-	return !victim_links(NULL);
-}
-
 static void manager(void)
 {
 	struct sovia_hello hello;
@@ -682,16 +660,9 @@ static void manager(void)
 /* The victim connects to us.  Returns its socket; @c is the connection as we see it. */
 static int victim_connects(struct lane *l, struct conn *c, uint32_t *ref)
 {
-	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = victim_addr };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = own_addr, .sin_port = htons(4000) };
 	unsigned int conns = l->count[SOVIA_CONN];
-	int fd = victim_socket();
+	int fd = victim_connect();
 
-	if (bind(fd, (void *)&from, sizeof(from)))
-		die("bind");
-	fcntl(fd, F_SETFL, O_NONBLOCK);
-	if (!connect(fd, (void *)&to, sizeof(to)) || errno != EINPROGRESS)
-		die("connect");
 	if (!until(l, l->count[SOVIA_CONN] != conns))
 		expect(false, "no CONN from the victim", 0, 0);
 	*c = (struct conn) {
@@ -699,14 +670,6 @@ static int victim_connects(struct lane *l, struct conn *c, uint32_t *ref)
 	};
 	*ref = ntohl(l->last[SOVIA_CONN].seq);
 	return fd;
-}
-
-/* What the victim's program sees within the patience: POLLIN, POLLOUT, ... */
-static int sees(int fd, short events, int ms)
-{
-	struct pollfd poller = { .fd = fd, .events = events };
-
-	return poll(&poller, 1, ms) > 0 ? poller.revents : 0;
 }
 
 /* The message comes before ACCEPT, and must not count for the connection that follows. */
@@ -793,132 +756,6 @@ static void server(void)
 	lane_close(&l);
 }
 
-/* ---- more than the victim can hold ---- */
-
-/* Until a lane is refused, or all are there.  Each has a connection, if @used. */
-static unsigned int fill_links(struct lane *l, bool used)
-{
-	struct sovia_hello hello;
-	unsigned int i;
-	struct conn c;
-
-	for (i = 0; i < SOVIA_LANES_MAX; i++) {
-		hello = peer_hello(i);
-		if (lane_open_with(&l[i], &hello, sizeof(hello), true) != UP)
-			break;
-		if (used)
-			expect(conn_open(&c, &l[i], sink_port), "a connection on a lane", i, 0);
-	}
-	return i;
-}
-
-/* The victim takes as many links as MESSAGES says, and more only in place of others that nobody uses. */
-static void links(void)
-{
-	struct lane l[SOVIA_LANES_MAX];
-	unsigned int got = fill_links(l, true), i;
-
-	expect(got == messages, "links with connections", got, messages);
-	expect(got == ARRAY_SIZE(l) || l[got].reject_code == SOVIA_CODE_NO_MEMORY, "one too many", l[got].reject_code, 0);
-	for (i = 0; i <= got && i < ARRAY_SIZE(l); i++)
-		lane_close(&l[i]);
-	expect(no_links(), "the end of all links", victim_links(NULL), 0);
-
-	got = fill_links(l, false);
-	expect(got == ARRAY_SIZE(l), "links without connections", got, 0);
-	/* One more is on its way out at most. */
-	expect(victim_links(NULL) <= messages + 1, "links that are kept", victim_links(NULL), messages);
-	for (i = 0; i < got; i++)
-		lane_close(&l[i]);
-}
-
-/* Objects of a slab cache that are in use. */
-static unsigned int slab(const char *name)
-{
-	FILE *file = fopen("/proc/slabinfo", "r");
-	char line[512], cache[64];
-	unsigned int used = 0, n;
-
-	if (!file)
-		die("/proc/slabinfo");
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%63s %u", cache, &n) == 2 && !strcmp(cache, name))
-			used = n;
-	fclose(file);
-	return used;
-}
-
-/*
- * Asks for MESSAGES connections that end at once and acknowledges nothing, so that
- * the victim may not answer.  It keeps what it has to say, up to a number.  (Loaded
- * with probe_interval=0, or it would give the lane up.)
- */
-static void unacknowledged(void)
-{
-	unsigned int before = slab("SOVIA"), most = 0, used;
-	struct lane l;
-	struct msg m;
-	unsigned long i;
-
-	lane_open(&l, 1);
-	l.silent = true;
-	for (i = 0; i < messages && !l.dead; i++) {
-		m = conn_request(&l, 1 + i % 60000, closer_port);
-		m.hdr.ack = 0;
-		/* Its own acknowledgments, on ACK alone, still come. */
-		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
-		msg_send(&l, &m);
-		if (i % 100 == 0) {
-			used = slab("SOVIA");
-			most = used > most ? used : most;
-		}
-	}
-	printf("%lu requests, %u sockets at most\n", i, most - before);
-	/* 4096, a backlog, and what the allocator keeps for each processor. */
-	expect(most - before < 6000, "sockets that wait for a peer", most - before, i);
-	expect(i == messages && !l.dead, "requests", i, 0);
-	lane_close(&l);
-}
-
-/* Pages of messages that the victim holds, and how many it may. */
-static void victim_memory(unsigned long *held, unsigned long *most)
-{
-	FILE *file = fopen("/sys/kernel/debug/sovia/limits", "r");
-
-	if (!file || fscanf(file, "memory %lu %*u %lu", held, most) != 2)
-		die("/sys/kernel/debug/sovia/limits");
-	fclose(file);
-}
-
-/* MESSAGES connections that nobody reads, all windows full: more than the victim may hold. */
-static void hoard(void)
-{
-	unsigned long i, held, most, peak = 0;
-	unsigned int resets;
-	struct conn *c = calloc(messages, sizeof(*c));
-	struct lane l;
-	uint16_t port;
-
-	victim_listener(messages, &port);
-	lane_open(&l, 1);
-	/* First, so that they have been promised large windows. */
-	for (i = 0; i < messages && !l.dead; i++)
-		expect(conn_open(&c[i], &l, port), "a connection that nobody reads", i, 0);
-	for (i = 0; i < messages && !l.dead; i++) {
-		fill_window(&c[i]);
-		expect(lane_alive(&l), "a lane with full windows", i, 0);
-		victim_memory(&held, &most);
-		peak = held > peak ? held : peak;
-	}
-	resets = l.resets[SOVIA_CODE_NO_MEMORY];
-	printf("%u of %lu reset, %lu pages at most, %lu allowed\n", resets, i, peak, most);
-	expect(resets, "resets", resets, 0);
-	/* Beyond the limit, each may have the smallest buffer and a message more. */
-	expect(peak < most + messages * (2 + PAYLOAD / 4096), "memory at most", peak, most);
-	lane_close(&l);
-	free(c);
-}
-
 /* ---- at random ---- */
 
 #define CROWD	3
@@ -959,6 +796,25 @@ static void random_hello(unsigned int index)
 		lane_close(&l);
 	else
 		lane_drop(&l);
+}
+
+/* Goes on with its link, or says that it would.  What may still be used is. */
+static void random_resume(struct victim_lane *v)
+{
+	struct sovia_hello hello = resume_hello(&v->l);
+	unsigned char *byte = (unsigned char *)&hello;
+	bool good = chance(2);
+	enum outcome how;
+
+	if (!good)
+		byte[chance(sizeof(hello))] ^= 1 + chance(255);
+	how = lane_resume(&v->l, &hello);
+	expect(!good || (how == UP && lane_alive(&v->l)), "a lane that goes on", how, v->l.reject_code);
+	v->open = good && how == UP;
+	if (v->open)
+		memset(v->slots, 0, sizeof(v->slots));
+	else
+		lane_drop(&v->l);
 }
 
 /* Nothing in it ends the lane, and much of it makes no sense. */
@@ -1026,6 +882,8 @@ static void randomly(void)
 			reopen(&crowd[k], k);
 		random_message(&crowd[k]);
 		attacks++;
+		if (crowd[k].open && !chance(100))
+			random_resume(&crowd[k]);
 		if (crowd[k].open && !chance(200)) {
 			/* A hello may take the lane away: its own. */
 			if (chance(2))
@@ -1051,6 +909,8 @@ static const struct {
 	void (*run)(void);
 } groups[] = {
 	{ "hellos", hellos },
+	{ "resumes", resumes },
+	{ "answering", answering },
 	{ "fields", fields },
 	{ "compact", compacts },
 	{ "connections", connections },
@@ -1086,7 +946,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no group %s\n", argv[3]);
 		return 2;
 	}
-	start_programs();
+	/* Where we are the one who listens, the module must not have begun to. */
+	if (groups[j].run == answering)
+		peer_listen();
+	else
+		start_programs();
 	groups[j].run();
 	printf("%s: %u attacks, %u failures\n", groups[j].name, attacks, failures);
 	return failures ? 1 : 0;

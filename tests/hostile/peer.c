@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The peer's machinery: lanes, numbers, credits.  What it does with them is the attacks'. */
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "peer.h"
 
 /* One device, so one protection domain for all lanes. */
@@ -67,12 +69,16 @@ void peer_addresses(const char *from, const char *to)
 /* What a peer without bad intentions says for a link that is new. */
 struct sovia_hello peer_hello(unsigned int lane)
 {
+	/* Each link has its own, and each of our processes others. */
+	static uint32_t id;
+
 	return (struct sovia_hello) {
 		.magic = htonl(SOVIA_WIRE_MAGIC),
 		.version = SOVIA_WIRE_VERSION,
 		.lane = lane,
 		.window = htons(WINDOW),
 		.payload = htonl(PAYLOAD),
+		.id = htobe64((uint64_t)getpid() << 32 | ++id),
 	};
 }
 
@@ -125,6 +131,9 @@ static int next_event(struct lane *l, int ms)
 	if (rdma_get_cm_event(l->events, &event))
 		return -1;
 	what = event->event;
+	if ((what == RDMA_CM_EVENT_ESTABLISHED || what == RDMA_CM_EVENT_CONNECT_RESPONSE) &&
+	    event->param.conn.private_data_len >= sizeof(l->heard))
+		memcpy(&l->heard, event->param.conn.private_data, sizeof(l->heard));
 	if (what == RDMA_CM_EVENT_REJECTED) {
 		const struct sovia_reject *rej = event->param.conn.private_data;
 
@@ -135,6 +144,26 @@ static int next_event(struct lane *l, int ms)
 	}
 	rdma_ack_cm_event(event);
 	return what;
+}
+
+static void lane_stands(struct lane *l)
+{
+	l->stands = true;
+	l->next = lanes;
+	lanes = l;
+}
+
+/* Nothing is taken or acknowledged on it by itself any more. */
+static void lane_rests(struct lane *l)
+{
+	struct lane **prev;
+
+	for (prev = &lanes; l->stands && *prev; prev = &(*prev)->next)
+		if (*prev == l) {
+			*prev = l->next;
+			break;
+		}
+	l->stands = false;
 }
 
 /*
@@ -154,6 +183,7 @@ enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool 
 	int ms = PATIENCE * 1000, what;
 
 	memset(l, 0, sizeof(*l));
+	memcpy(&l->said, hello, len);
 	l->events = rdma_create_event_channel();
 	if (!l->events || rdma_create_id(l->events, &l->id, NULL, RDMA_PS_TCP))
 		die("rdma_cm");
@@ -173,26 +203,17 @@ enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool 
 		return REFUSED;
 	if (what != (finish ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE))
 		return FAILED;
-	if (finish) {
-		l->stands = true;
-		l->next = lanes;
-		lanes = l;
-	}
+	if (finish)
+		lane_stands(l);
 	return UP;
 }
 
 /* Lets go of everything, in whatever state it is, without a word to the victim. */
 void lane_drop(struct lane *l)
 {
-	struct lane **prev;
-
 	if (!l->id)
 		return;
-	for (prev = &lanes; l->stands && *prev; prev = &(*prev)->next)
-		if (*prev == l) {
-			*prev = l->next;
-			break;
-		}
+	lane_rests(l);
 	if (l->id->qp)
 		rdma_destroy_qp(l->id);
 	if (l->cq)
@@ -226,6 +247,103 @@ void lane_open(struct lane *l, unsigned int number)
 		lane_drop(l);
 		pause_ms(50);
 	}
+}
+
+/* What a peer without bad intentions says that has lost the lane, but not the link. */
+struct sovia_hello resume_hello(const struct lane *l)
+{
+	struct sovia_hello hello = l->said;
+
+	hello.peer_id = l->heard.id;
+	hello.rx_next = htonl(l->rx_next);
+	return hello;
+}
+
+/*
+ * Asks to go on with the link over another lane, which takes the place of this one.
+ * That stands until then: the end of it would have the victim ask first.
+ */
+enum outcome lane_resume(struct lane *l, const struct sovia_hello *hello)
+{
+	struct lane old = *l;
+	enum outcome how;
+
+	lane_rests(l);
+	old.stands = false;
+	how = lane_open_with(l, hello, sizeof(*hello), true);
+	if (how == UP) {
+		l->rx_next = l->rx_told = ntohl(hello->rx_next);
+		l->tx_next = l->tx_una = ntohl(l->heard.rx_next);
+		memcpy(l->count, old.count, sizeof(l->count));
+	}
+	lane_drop(&old);
+	return how;
+}
+
+/* ---- the other way round: the victim asks us ---- */
+
+static struct rdma_cm_id *listener;
+
+void peer_listen(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct sockaddr_in addr = own;
+
+	addr.sin_port = htons(SOVIA_SERVICE_PORT);
+	if (!events || rdma_create_id(events, &listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(listener, (struct sockaddr *)&addr) || rdma_listen(listener, 16))
+		die("listen");
+}
+
+/* Waits for a request.  What it says is in heard, and it is for us to answer. */
+bool lane_asked(struct lane *l)
+{
+	struct pollfd poller = { .fd = listener->channel->fd, .events = POLLIN };
+	double end = now() + PATIENCE;
+	struct rdma_cm_event *event;
+
+	memset(l, 0, sizeof(*l));
+	while (now() < end) {
+		serve_lanes();
+		if (poll(&poller, 1, 10) <= 0 || rdma_get_cm_event(listener->channel, &event))
+			continue;
+		if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+			rdma_ack_cm_event(event);
+			continue;
+		}
+		l->id = event->id;
+		if (event->param.conn.private_data_len >= sizeof(l->heard))
+			memcpy(&l->heard, event->param.conn.private_data, sizeof(l->heard));
+		rdma_ack_cm_event(event);
+		l->events = rdma_create_event_channel();
+		if (!l->events || rdma_migrate_id(l->id, l->events))
+			die("identifier");
+		return true;
+	}
+	return false;
+}
+
+bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len)
+{
+	struct rdma_conn_param param = {
+		.private_data = hello, .private_data_len = len,
+		.responder_resources = 1, .initiator_depth = 1, .rnr_retry_count = 7,
+	};
+
+	memcpy(&l->said, hello, len);
+	make_queues(l);
+	if (rdma_accept(l->id, &param) || next_event(l, PATIENCE * 1000) != RDMA_CM_EVENT_ESTABLISHED)
+		return false;
+	l->rx_next = l->rx_told = ntohl(hello->rx_next);
+	l->tx_next = l->tx_una = ntohl(l->heard.rx_next);
+	lane_stands(l);
+	return true;
+}
+
+void lane_refuse(struct lane *l, const void *data, size_t len)
+{
+	rdma_reject(l->id, data, len);
+	lane_drop(l);
 }
 
 /* ---- messages ---- */

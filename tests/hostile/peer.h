@@ -38,6 +38,8 @@ struct lane {
 	unsigned int sent;	/* are completed */
 	uint32_t tx_next, tx_una, rx_next, rx_told;
 	uint32_t reject_code;	/* with REFUSED */
+	struct sovia_hello said;	/* our hello, and the victim's */
+	struct sovia_hello heard;
 
 	/* What the victim said last. */
 	unsigned int count[256];	/* by type */
@@ -75,6 +77,12 @@ void peer_addresses(const char *own, const char *victim);
 struct sovia_hello peer_hello(unsigned int lane);
 enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish);
 void lane_open(struct lane *l, unsigned int number);
+struct sovia_hello resume_hello(const struct lane *l);
+enum outcome lane_resume(struct lane *l, const struct sovia_hello *hello);
+void peer_listen(void);
+bool lane_asked(struct lane *l);
+bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len);
+void lane_refuse(struct lane *l, const void *data, size_t len);
 void lane_close(struct lane *l);
 void lane_drop(struct lane *l);
 void lane_poll(struct lane *l);

@@ -64,6 +64,9 @@ good_go_on() {
 
 more_than() { [ "$(wc -l 2>/dev/null <"$WORK/good.$2" || echo 0)" -gt "$1" ]; }
 
+# A lane that dies is replaced, so the log alone says that it did.
+good_lanes() { ! dmesg | grep -E 'link to ::ffff:(10\.77\.0\.[12]|127\.0\.0\.1):'; }
+
 stop_good() {
 	rm "$WORK/go" "$WORK/echo"
 	patiently no_sov
@@ -76,10 +79,14 @@ no_sov() { ! pgrep -x sov >/dev/null; }
 counted() {
 	local name
 	# the module's own tests have counted as well
-	for name in bad_message bad_sequence bad_ack bad_window bad_state bad_hello no_socket conn_refused reset_tx reset_rx; do
+	for name in bad_message bad_sequence bad_ack bad_window bad_state bad_hello no_socket conn_refused reset_tx reset_rx \
+		link_recover link_recover_fail; do
 		[ "$(sovia-stat --value $name)" -gt "$(sed -n "s/^$name //p" "$WORK/before")" ] || { echo "no $name"; return 1; }
 	done
 }
+
+# So that it does not listen for links yet: whoever is to answer them does.
+begin_anew() { modprobe -r sovia && modprobe sovia; }
 
 no_sockets() { patiently is_empty /proc/net/sovia/sock; }
 no_enemy_links() { patiently no_enemy; }
@@ -101,6 +108,7 @@ limit 300
 check 'an address for the enemy' enemy_address
 check 'others have connections' start_good
 check 'hellos that make no sense' hostile $ENEMY $VICTIM hellos
+check 'hellos for links that are there' hostile $ENEMY $VICTIM resumes
 check 'types with odd fields' hostile $ENEMY $VICTIM fields 1 40
 check 'compact DATA that cannot be' hostile $ENEMY $VICTIM compact
 check 'offences on connections' hostile $ENEMY $VICTIM connections
@@ -115,9 +123,13 @@ if [ "$RANDOM_SECONDS" -gt 0 ]; then
 	limit 300
 fi
 check 'the others notice nothing' good_go_on
+check 'nor do their lanes' good_lanes
 check 'every kind of offence was counted' counted
 check 'the enemy has no links' no_enemy_links
 check 'the others end' stop_good
+check 'no socket is left' no_sockets
+check 'the module begins anew' begin_anew
+check 'answers that make no sense' hostile $ENEMY $VICTIM answering
 check 'no socket is left' no_sockets
 check 'the module can go' modprobe -r sovia
 finish

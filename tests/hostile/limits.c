@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* More than the victim can hold, or is willing to: Documentation/limits.rst. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "attack.h"
+
+/* What the victim has on each lane. */
+enum use { NOTHING, CONNECTION, UNACKNOWLEDGED };
+
+/* Until a lane is refused, or all are there. */
+static unsigned int fill_links(struct lane *l, enum use use)
+{
+	struct sovia_hello hello;
+	unsigned int i;
+	struct conn c;
+	struct msg m;
+
+	for (i = 0; i < SOVIA_LANES_MAX; i++) {
+		hello = peer_hello(i);
+		if (lane_open_with(&l[i], &hello, sizeof(hello), true) != UP)
+			break;
+		if (use == CONNECTION)
+			expect(conn_open(&c, &l[i], sink_port), "a connection on a lane", i, 0);
+		if (use == UNACKNOWLEDGED) {
+			l[i].silent = true;
+			m = conn_request(&l[i], 77, 9);
+			msg_send(&l[i], &m);
+			expect(until(&l[i], l[i].count[SOVIA_REFUSE]), "a refusal on a lane", i, 0);
+		}
+	}
+	return i;
+}
+
+/* Links without connections make room for others, whatever there is to acknowledge on them. */
+static void unused_links(enum use use)
+{
+	struct lane l[SOVIA_LANES_MAX];
+	unsigned int got = fill_links(l, use), i;
+
+	expect(got == ARRAY_SIZE(l), "links without connections", got, use);
+	expect(victim_links(NULL) <= messages, "links that are kept", victim_links(NULL), use);
+	for (i = 0; i < got; i++)
+		lane_close(&l[i]);
+	expect(no_links(), "the end of all links", victim_links(NULL), use);
+}
+
+/* The victim takes as many links as MESSAGES says, and more only in place of others that nobody uses. */
+void links(void)
+{
+	struct lane l[SOVIA_LANES_MAX];
+	unsigned int got = fill_links(l, CONNECTION), i;
+
+	expect(got == messages, "links with connections", got, messages);
+	expect(got == ARRAY_SIZE(l) || l[got].reject_code == SOVIA_CODE_NO_MEMORY, "one too many", l[got].reject_code, 0);
+	for (i = 0; i <= got && i < ARRAY_SIZE(l); i++)
+		lane_close(&l[i]);
+	expect(no_links(), "the end of all links", victim_links(NULL), 0);
+	unused_links(NOTHING);
+	unused_links(UNACKNOWLEDGED);
+}
+
+/* Objects of a slab cache that are in use. */
+static unsigned int slab(const char *name)
+{
+	FILE *file = fopen("/proc/slabinfo", "r");
+	char line[512], cache[64];
+	unsigned int used = 0, n;
+
+	if (!file)
+		die("/proc/slabinfo");
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%63s %u", cache, &n) == 2 && !strcmp(cache, name))
+			used = n;
+	fclose(file);
+	return used;
+}
+
+/*
+ * Asks for MESSAGES connections that end at once and acknowledges nothing, so that
+ * the victim may not answer.  It keeps what it has to say, up to a number.  (Loaded
+ * with probe_interval=0, or it would give the lane up.)
+ */
+void unacknowledged(void)
+{
+	unsigned int before = slab("SOVIA"), most = 0, used;
+	struct lane l;
+	struct msg m;
+	unsigned long i;
+
+	lane_open(&l, 1);
+	l.silent = true;
+	for (i = 0; i < messages && !l.dead; i++) {
+		m = conn_request(&l, 1 + i % 60000, closer_port);
+		m.hdr.ack = 0;
+		/* Its own acknowledgments, on ACK alone, still come. */
+		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
+		msg_send(&l, &m);
+		if (i % 100 == 0) {
+			used = slab("SOVIA");
+			most = used > most ? used : most;
+		}
+	}
+	printf("%lu requests, %u sockets at most\n", i, most - before);
+	/* 4096, a backlog, and what the allocator keeps for each processor. */
+	expect(most - before < 6000, "sockets that wait for a peer", most - before, i);
+	expect(i == messages && !l.dead, "requests", i, 0);
+	lane_close(&l);
+}
+
+/* Pages of messages that the victim holds, and how many it may. */
+static void victim_memory(unsigned long *held, unsigned long *most)
+{
+	FILE *file = fopen("/sys/kernel/debug/sovia/limits", "r");
+
+	if (!file || fscanf(file, "memory %lu %*u %lu", held, most) != 2)
+		die("/sys/kernel/debug/sovia/limits");
+	fclose(file);
+}
+
+/* MESSAGES connections that nobody reads, all windows full: more than the victim may hold. */
+void hoard(void)
+{
+	unsigned long i, held, most, peak = 0;
+	unsigned int resets;
+	struct conn *c = calloc(messages, sizeof(*c));
+	struct lane l;
+	uint16_t port;
+
+	victim_listener(messages, &port);
+	lane_open(&l, 1);
+	/* First, so that they have been promised large windows. */
+	for (i = 0; i < messages && !l.dead; i++)
+		expect(conn_open(&c[i], &l, port), "a connection that nobody reads", i, 0);
+	for (i = 0; i < messages && !l.dead; i++) {
+		fill_window(&c[i]);
+		expect(lane_alive(&l), "a lane with full windows", i, 0);
+		victim_memory(&held, &most);
+		peak = held > peak ? held : peak;
+	}
+	resets = l.resets[SOVIA_CODE_NO_MEMORY];
+	printf("%u of %lu reset, %lu pages at most, %lu allowed\n", resets, i, peak, most);
+	expect(resets, "resets", resets, 0);
+	/* Beyond the limit, each may have the smallest buffer and a message more. */
+	expect(peak < most + messages * (2 + PAYLOAD / 4096), "memory at most", peak, most);
+	lane_close(&l);
+	free(c);
+}
