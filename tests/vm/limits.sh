@@ -3,7 +3,7 @@
 #
 # What peers and programs can make the kernel hold is bounded (Documentation/limits.rst), in a guest that has little.
 #
-# vm: --wire --mem 256 --timeout 400
+# vm: --wire --mem 256 --timeout 500
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -68,6 +68,55 @@ orphans() {
 	[ "$now" = 10 ] && [ "$dropped" -gt 0 ]
 }
 
+# --- what is held ends with what it was held for ---
+
+PARAMETERS=/sys/module/sovia/parameters
+
+# 30 connections whose buffers are full, while COMMAND is done to them; then their programs end.
+filled() { # HOST COMMAND...
+	local host=$1 near status
+	shift
+	"${WITHIN[@]}" press "$host" 30 "$WORK/filled" >"$WORK/press" 2>&1 &
+	near=$!
+	eventually test -e "$WORK/filled" || { cat "$WORK/press"; return 1; }
+	"$@"
+	status=$?
+	kill -KILL "$near"
+	wait "$near"
+	rm "$WORK/filled"
+	cat $LIMITS
+	return "$status"
+}
+WITHIN=()
+
+lose_links() {
+	local status
+	echo 0 >$PARAMETERS/recovery_timeout
+	echo all >/sys/kernel/debug/sovia/break
+	eventually no_verbs_links
+	status=$?
+	echo 60 >$PARAMETERS/recovery_timeout
+	return $status
+}
+
+no_verbs_links() { ! grep -w verbs /proc/net/sovia/link; }
+
+recover_links() {
+	local before
+	before=$(sovia-stat --value link_recover)
+	echo all >/sys/kernel/debug/sovia/break
+	eventually recovered_since "$before"
+}
+
+recovered_since() { [ "$(sovia-stat --value link_recover)" -gt "$1" ]; }
+
+in_a_namespace() {
+	ip netns add limited && ip -n limited link set dev lo up || return
+	# not `ip netns exec`, which has another /sys
+	WITHIN=(nsenter --net=/run/netns/limited)
+	filled 127.0.0.1 true && ip netns del limited
+}
+
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
 
 limit 240
@@ -89,6 +138,16 @@ check 'nothing is held' eventually nothing_held
 check 'limits as before' reload
 check 'too many orphans' orphans
 check 'no orphan stays' eventually no_orphans
+
+check 'connections that lose their link' filled node-b lose_links
+check 'hold nothing' eventually nothing_held
+check 'nor leave orphans' eventually no_orphans
+check 'connections whose link recovers' filled node-b recover_links
+check 'hold nothing when they end' eventually nothing_held
+check 'nor leave orphans' eventually no_orphans
+check 'connections of a namespace that ends' in_a_namespace
+check 'hold nothing' eventually nothing_held
+check 'nor leave orphans' eventually no_orphans
 
 check 'at most 10 links' reload max_links=10 probe_interval=0
 check 'a peer gets no more, unless for others that it does not use' hostile $ENEMY $VICTIM links 1 10
