@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """One socket in several hands: descriptors that travel, workers on one port, calls that meet a shutdown or close."""
 import contextlib
+import fcntl
 import os
 import select
 import socket
@@ -635,9 +636,12 @@ def close_races(t):
     """close() and the peer's data at the same moment: the reader gets it or the call fails, and nothing hangs."""
     for turn in range(100):
         near, far = t.pair()
-        task = t.bg(libc.error_of, libc.recv, near.fileno(), 10)
-        sender = t.bg(libc.error_of, far.send, b"x", socket.MSG_NOSIGNAL)
+        # a number that nothing else gets, such as the control connection which the sender opens
+        number = fcntl.fcntl(near.fileno(), fcntl.F_DUPFD_CLOEXEC, 500)
         near.close()
+        task = t.bg(libc.error_of, libc.recv, number, 10)
+        sender = t.bg(libc.error_of, far.send, b"x", socket.MSG_NOSIGNAL)
+        os.close(number)
         ok(task.result() in ("ok", "EBADF"), "recv() in a race with close()")
         ok(sender.result() in ("ok", "EPIPE", "ECONNRESET"), "send() in a race with the peer's close()")
         far.close()
