@@ -467,11 +467,14 @@ static void verbs_fail(struct sovia_vi *vi)
 static void verbs_disconnect(struct sovia_vi *vi)
 {
 	struct verbs_vi *v = verbs_vi(vi);
+	bool started;
 
 	rdma_lock_handler(v->id);
-	if (v->started)
-		rdma_disconnect(v->id);
+	started = v->started;
 	rdma_unlock_handler(v->id);
+	/* With iWARP this waits for the end of the handshake, which needs the handler. */
+	if (started)
+		rdma_disconnect(v->id);
 }
 
 const struct sovia_provider sovia_verbs_provider = {
