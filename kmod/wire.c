@@ -126,10 +126,7 @@ int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_p
 u32 sovia_imm_build(const struct sovia_msg *msg)
 {
 	BUILD_BUG_ON(SOVIA_IMM_ACK_MASK <= SOVIA_WINDOW_MAX);
-	return (u32)sovia_slot(msg->sport, msg->dport) << SOVIA_IMM_SLOT_SHIFT |
-	       (msg->flags & SOVIA_IMM_FLAGS_MASK) << SOVIA_IMM_FLAGS_SHIFT |
-	       (msg->seq & SOVIA_IMM_SEQ_MASK) << SOVIA_IMM_SEQ_SHIFT |
-	       (msg->ack & SOVIA_IMM_ACK_MASK);
+	return sovia_imm(sovia_slot(msg->sport, msg->dport), msg->flags, msg->seq, msg->ack);
 }
 
 /**

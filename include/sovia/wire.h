@@ -96,6 +96,12 @@
 #define SOVIA_IMM_SEQ_MASK	0x1ffU
 #define SOVIA_IMM_ACK_MASK	0x7ffU	/* more than SOVIA_WINDOW_MAX */
 
+#define sovia_imm(slot, flags, seq, ack)				\
+	((__u32)(slot) << SOVIA_IMM_SLOT_SHIFT |			\
+	 ((flags) & SOVIA_IMM_FLAGS_MASK) << SOVIA_IMM_FLAGS_SHIFT |	\
+	 ((seq) & SOVIA_IMM_SEQ_MASK) << SOVIA_IMM_SEQ_SHIFT |		\
+	 ((ack) & SOVIA_IMM_ACK_MASK))
+
 enum sovia_type {
 	SOVIA_DATA	= 1,
 	SOVIA_ACK	= 2,

@@ -491,12 +491,12 @@ static void op_compact(struct input *in)
 	peer.take = imm & 1;
 
 	/* What it means is what the slots say. */
-	ports = peer.own_slots.ports[imm >> 24];
+	ports = peer.own_slots.ports[imm >> SOVIA_IMM_SLOT_SHIFT];
 	msg.sport = ports >> 16;
 	msg.dport = ports;
-	msg.flags = imm >> 16 & 0xff;
-	msg.seq = peer.accepted;
-	msg.ack = peer.una + (u16)(imm - peer.una);
+	msg.flags = imm >> SOVIA_IMM_FLAGS_SHIFT & SOVIA_IMM_FLAGS_MASK;
+	msg.seq = peer.accepted + (((imm >> SOVIA_IMM_SEQ_SHIFT) - peer.accepted) & SOVIA_IMM_SEQ_MASK);
+	msg.ack = peer.una + ((imm - peer.una) & SOVIA_IMM_ACK_MASK);
 	msg.len = size;
 	skb = peer_skb(size);
 	memset(skb_put(skb, size), imm, size);

@@ -325,7 +325,7 @@ static struct msg compact(struct conn *c, size_t len, uint32_t imm)
 
 static uint32_t good_imm(const struct conn *c)
 {
-	return (uint32_t)sovia_slot(c->sport, c->dport) << 24 | (uint16_t)c->lane->rx_next;
+	return sovia_imm(sovia_slot(c->sport, c->dport), 0, c->lane->tx_next, c->lane->rx_next);
 }
 
 static void compacts(void)
@@ -340,7 +340,8 @@ static void compacts(void)
 		{ "compact DATA of nothing", 0, 0, true },
 		{ "compact DATA too long", PAYLOAD + 1, 0, true },
 		{ "compact DATA much too long", SLOT, 0, true },
-		{ "compact DATA acknowledges the future", 7, 0x4000, true },
+		{ "compact DATA acknowledges the future", 7, 0x400, true },
+		{ "compact DATA of another number", 7, 0x80000, true },
 		{ "compact DATA of a neighbour's slot", 7, 0x01000000, true },
 		{ "compact DATA of a distant slot", 7, 0x80000000, true },
 	};
@@ -838,8 +839,8 @@ static struct msg odd_message(struct victim_lane *v)
 	}
 	if (m.hdr.type == SOVIA_DATA && v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] && chance(2)) {
 		m.compact = true;
-		m.imm = (uint32_t)sovia_slot(m.hdr.sport, m.hdr.dport) << 24 | (m.hdr.flags & 0xff) << 16 |
-			(uint16_t)v->l.rx_next;
+		m.imm = sovia_imm(sovia_slot(m.hdr.sport, m.hdr.dport), m.hdr.flags, m.hdr.seq,
+				  v->l.rx_next);
 	} else if (m.hdr.type == SOVIA_DATA) {
 		v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] = true;
 	}

@@ -356,7 +356,7 @@ static void heard(struct lane *l, const struct ibv_wc *wc)
 	if (wc->wc_flags & IBV_WC_WITH_IMM) {
 		l->count[SOVIA_DATA]++;
 		l->rx_next++;
-		l->tx_una += (uint16_t)(ntohl(wc->imm_data) - l->tx_una);
+		l->tx_una += (ntohl(wc->imm_data) - l->tx_una) & SOVIA_IMM_ACK_MASK;
 		return;
 	}
 	if (wc->byte_len < sizeof(*hdr) || hdr->version != SOVIA_WIRE_VERSION) {
