@@ -83,23 +83,25 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	int err;
 
 	lockdep_assert_held(&lane->lock);
+	/* First: nothing is believed of a message that should not be there. */
+	if (sovia_sequenced(msg->type))
+		err = sovia_credit_receive(&lane->credit, msg->seq);
+	else
+		err = msg->seq == lane->credit.rx_next ? 0 : -EPROTO;
+	if (err) {
+		sovia_stat_inc(lane->link->snet, bad_sequence);
+		lane_disorder(lane, msg, err);
+		return err;
+	}
 	err = sovia_credit_acked(&lane->credit, msg->ack);
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_ack);
 		lane_violation(lane, "acknowledgment of what was never sent", err);
 		return err;
 	}
-	if (sovia_sequenced(msg->type))
-		err = sovia_credit_receive(&lane->credit, msg->seq);
-	else if (msg->seq != lane->credit.rx_next)
-		err = -EPROTO;
-	if (err) {
-		sovia_stat_inc(lane->link->snet, bad_sequence);
-		lane_disorder(lane, msg, err);
-	}
 	if (msg->flags & SOVIA_F_ACKREQ)
 		lane->credit.asked = true;
-	return err;
+	return 0;
 }
 
 /* Tell the peer that a connection it speaks of is not there. */
