@@ -39,8 +39,11 @@
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
 
-/* How often a node may refuse that had a link with us before that counts. */
-#define SOVIA_LINK_REFUSALS	3
+/*
+ * How often a node may refuse that had a link with us before that counts: for five
+ * seconds, the way attempts are spaced.
+ */
+#define SOVIA_LINK_REFUSALS	6
 
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
@@ -567,7 +570,9 @@ static int link_verdict(struct sovia_link *link, int err)
 	case -ESTALE:
 		return -ECONNRESET;
 	case -ECONNREFUSED:
-		/* While a device comes back, it may be its node's mistake. */
+		/* While a device comes back, it may be its node's mistake; iWARP's
+		 * port is TCP's, so a node without a device refuses.
+		 */
 		return ++r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
 	default:
 		r->refused = 0;
