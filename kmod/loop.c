@@ -46,6 +46,10 @@ struct loop_wire {
  *	with a reference each
  * @head: completions added.  Written by post_send, one at a time.
  * @tail: completions reported.  Written by @poll.
+ * @rcu: frees it
+ *
+ * @poll looks at it once more after it has said that it is done, so it is freed a
+ * grace period after that has been disabled.
  */
 struct loop_vi {
 	struct sovia_vi		vi;
@@ -56,6 +60,7 @@ struct loop_vi {
 	struct sk_buff		**sent;
 	unsigned int		head;
 	unsigned int		tail;
+	struct rcu_head		rcu;
 };
 
 /**
@@ -181,7 +186,7 @@ static void loop_free(struct loop_vi *lv)
 	}
 	local_bh_enable();
 	kvfree(lv->sent);
-	kfree(lv);
+	kfree_rcu(lv, rcu);
 	sovia_object_dec(loop_vis);
 }
 
