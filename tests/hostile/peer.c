@@ -404,19 +404,28 @@ void lane_poll(struct lane *l)
 		poll_events(l);
 }
 
+/*
+ * Room for another send.  While it waits, acknowledgments go out, on this lane as well,
+ * so it is asked for before a message has its numbers.
+ */
+static bool lane_room(struct lane *l)
+{
+	return until(l, l->posted - l->sent < TX_SLOTS - 1);
+}
+
 /* Sends anything at all.  False when the lane is dead. */
 bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode opcode, uint32_t imm)
 {
-	unsigned int slot = RX_SLOTS + l->posted % TX_SLOTS;
-	struct ibv_sge sge = { (uintptr_t)l->memory + slot * SLOT, len, l->mr->lkey };
+	struct ibv_sge sge = { .length = len, .lkey = l->mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge, .num_sge = len ? 1 : 0, .opcode = opcode, .imm_data = htonl(imm),
 	}, *bad;
 
-	if (!until(l, l->posted - l->sent < TX_SLOTS - 1))
+	if (!lane_room(l))
 		return false;
+	sge.addr = (uintptr_t)l->memory + (RX_SLOTS + l->posted % TX_SLOTS) * SLOT;
 	if (len)
-		memcpy(l->memory + slot * SLOT, data, len);
+		memcpy((void *)sge.addr, data, len);
 	/* Whatever these name does not exist. */
 	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
 		wr.wr.rdma.rkey = 0x1234;
@@ -430,9 +439,10 @@ bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode 
 	return true;
 }
 
-/* A message without payload that is as it should be. */
+/* A message without payload that is as it should be, if it is the next to go. */
 struct msg msg_of(struct lane *l, unsigned int type, unsigned int sport, unsigned int dport)
 {
+	lane_room(l);
 	return (struct msg) { .hdr = {
 		.version = SOVIA_WIRE_VERSION, .type = type, .seq = l->tx_next, .ack = l->rx_next,
 		.sport = sport, .dport = dport,
