@@ -232,7 +232,7 @@ static bool odd_no_payload(struct msg *m)
 static bool odd_more_payload(struct msg *m)
 {
 	m->payload = noise;
-	m->len = m->hdr.len += m->hdr.type == SOVIA_DATA ? PAYLOAD + 1 : 1;
+	m->len = m->hdr.len = m->hdr.type == SOVIA_DATA ? PAYLOAD + 1 : m->len + 1;
 	return true;
 }
 
