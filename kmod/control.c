@@ -53,7 +53,9 @@ static void on_fin(struct sock *sk, u32 gone)
 
 static void on_delivered(struct sock *sk, u32 unused)
 {
-	sock_hold(sk);
+	/* The message pins the memory, but the socket may have been destroyed meanwhile. */
+	if (!refcount_inc_not_zero(&sk->sk_refcnt))
+		return;
 	if (sovia_step(sk, SOVIA_EV_DELIVERED)) {
 		/* Whoever lingers in close() looks at the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
