@@ -88,8 +88,9 @@ everything() {
 	fatal delay:2:1 sent:2:1 starve:2:1 late:100:2
 }
 
-over() { # PROVIDER HERE THERE
+over() { # PROVIDER HERE THERE DISORDER
 	PROVIDER=$1 HERE=$2 THERE=$3
+	local disorder=$4
 	check "$1: the module, loaded"			fresh
 	check "$1: messages are late"			harmless delay:5:1
 	check "$1: completions are late"		harmless sent:5:1
@@ -103,14 +104,15 @@ over() { # PROVIDER HERE THERE
 	check "$1: VIs cannot be made"			fatal close:100:97 connect:100:3:$EHOSTUNREACH
 	check "$1: nor set up"				fatal close:100:97 setup:100:3:$ECONNREFUSED
 	check "$1: the hello is lost, or late"		fatal close:100:97 hello:100:3 late:100:2
-	check "$1: a message comes twice"		fatal twice:100:120
-	check "$1: two messages change places"		fatal swap:100:120
+	check "$1: a message comes twice"		"$disorder" twice:100:120
+	check "$1: two messages change places"		"$disorder" swap:100:120
 	check "$1: everything at once"			everything
 }
 
 limit 120
-over loop 127.0.0.1 127.0.0.2
-over verbs "$(getent ahostsv4 node-a | awk 'NR == 1 { print $1 }')" "$(getent ahostsv4 node-b | awk 'NR == 1 { print $1 }')"
+over loop 127.0.0.1 127.0.0.2 fatal
+# Only a lane that can lose its peer is replaced by one that begins with what was due.
+over verbs "$(getent ahostsv4 node-a | awk 'NR == 1 { print $1 }')" "$(getent ahostsv4 node-b | awk 'NR == 1 { print $1 }')" harmless
 # Only a lane that can lose its peer looks whether it is still there.
 check 'verbs: a message is lost, and nobody says'	fatal lose:100:120
 check 'nothing keeps the module'	unloads
