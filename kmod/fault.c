@@ -52,6 +52,7 @@
  * @FAULT_LOSE: a message that arrives is lost, and nobody notices
  * @FAULT_TWICE: a message arrives twice
  * @FAULT_SWAP: a message arrives after the next one, or @delay ms late
+ * @FAULT_SHORT: a message arrives without one of its packets, and nobody notices
  * @FAULT_STARVE: there is no memory for a descriptor for @delay ms
  * @FAULT_KINDS: how many there are
  */
@@ -68,6 +69,7 @@ enum fault_kind {
 	FAULT_LOSE,
 	FAULT_TWICE,
 	FAULT_SWAP,
+	FAULT_SHORT,
 	FAULT_STARVE,
 	FAULT_KINDS
 };
@@ -112,6 +114,7 @@ static struct fault fault_table[FAULT_KINDS] = {
 	[FAULT_LOSE]	= FAULT("lose", 0, 0),
 	[FAULT_TWICE]	= FAULT("twice", 0, 0),
 	[FAULT_SWAP]	= FAULT("swap", 0, 100),
+	[FAULT_SHORT]	= FAULT("short", 0, 0),
 	[FAULT_STARVE]	= FAULT("starve", 0, 20),
 };
 
@@ -146,6 +149,9 @@ static int fault_error(enum fault_kind kind)
 {
 	return -(int)clamp_t(u32, READ_ONCE(fault_table[kind].error), 1, MAX_ERRNO);
 }
+
+/* The smallest packet that a device may cut a message into. */
+#define FAULT_PACKET	256
 
 /* ---- what is late ------------------------------------------------------ */
 
@@ -546,6 +552,15 @@ static bool receive_faulty(struct fault_vi *fv, struct sk_buff *skb, const u32 *
 		item = receive_copy(skb, imm);
 		if (item) {
 			fault_queue(fv, item);
+			return false;
+		}
+	}
+	if (!item && skb->len > FAULT_PACKET && fault_fires(FAULT_SHORT)) {
+		item = receive_copy(skb, imm);
+		if (item) {
+			skb_trim(item->skb, skb->len - FAULT_PACKET);
+			receive_item(fv, item);
+			item_free(item);
 			return false;
 		}
 	}

@@ -23,22 +23,26 @@ static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 }
 
 /*
- * A message is missing, or came twice, or comes too soon: the lane is not reliable, as
- * a device may be that does not repeat what was lost in the right way.  Another one
- * may be, and begins with what was due.
+ * A message or a part of one is missing, or came twice, or comes too soon: the lane is
+ * not reliable, as a device may be that does not repeat what was lost in the right
+ * way.  Another one may be, and begins with what was due.
  */
-static void lane_disorder(struct sovia_lane *lane, const struct sovia_msg *msg, int err)
+static void lane_disorder(struct sovia_lane *lane, const char *what, int err)
 {
-	pr_warn_ratelimited("link to %pI6c: message %u where %u was due (%d), lane lost\n",
-			    &lane->link->pair.remote, msg->seq, lane->credit.rx_next, err);
+	pr_warn_ratelimited("link to %pI6c: %s where number %u was due (%d), lane lost\n",
+			    &lane->link->pair.remote, what, lane->credit.rx_next, err);
 	sovia_lane_die(lane, -EILSEQ);
 }
 
-static void lane_bad_message(struct sovia_lane *lane, int err)
+static void lane_bad_message(struct sovia_lane *lane, bool compact, int err)
 {
 	sovia_stat_inc(lane->link->snet, bad_message);
 	spin_lock(&lane->lock);
-	lane_violation(lane, "malformed message", err);
+	/* What compact DATA stands for may have been lost, or come behind it. */
+	if (compact || err == -EMSGSIZE)
+		lane_disorder(lane, "malformed message", err);
+	else
+		lane_violation(lane, "malformed message", err);
 	spin_unlock(&lane->lock);
 }
 
@@ -90,7 +94,7 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 		err = msg->seq == lane->credit.rx_next ? 0 : -EPROTO;
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_sequence);
-		lane_disorder(lane, msg, err);
+		lane_disorder(lane, "another message", err);
 		return err;
 	}
 	err = sovia_credit_acked(&lane->credit, msg->ack);
@@ -186,7 +190,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 
 	err = lane_parse(lane, skb, imm, &msg);
 	if (err) {
-		lane_bad_message(lane, err);
+		lane_bad_message(lane, imm, err);
 		return false;
 	}
 

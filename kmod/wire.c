@@ -105,7 +105,8 @@ int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_p
 	msg->type = SOVIA_DATA;
 	msg->flags = imm >> SOVIA_IMM_FLAGS_SHIFT & SOVIA_IMM_FLAGS_MASK;
 	msg->len = len;
-	msg->seq += ((imm >> SOVIA_IMM_SEQ_SHIFT) - msg->seq) & SOVIA_IMM_SEQ_MASK;
+	msg->seq += ((imm >> SOVIA_IMM_CHECK_SHIFT) - sovia_imm_check(msg->seq, len)) &
+		    SOVIA_IMM_CHECK_MASK;
 	msg->ack += (imm - msg->ack) & SOVIA_IMM_ACK_MASK;
 	msg->sport = ports >> 16;
 	msg->dport = (u16)ports;
@@ -126,7 +127,8 @@ int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_p
 u32 sovia_imm_build(const struct sovia_msg *msg)
 {
 	BUILD_BUG_ON(SOVIA_IMM_ACK_MASK <= SOVIA_WINDOW_MAX);
-	return sovia_imm(sovia_slot(msg->sport, msg->dport), msg->flags, msg->seq, msg->ack);
+	return sovia_imm(sovia_slot(msg->sport, msg->dport), msg->flags, msg->seq, msg->len,
+			 msg->ack);
 }
 
 /**

@@ -49,7 +49,8 @@
  *	31-24	slot: the ports are those of the last DATA with a header whose
  *		ports give this slot, sovia_slot()
  *	23-20	flags, the lower four
- *	19-11	seq, the lower nine bits
+ *	19-11	check: the lower nine bits of seq and length, sovia_imm_check(), so
+ *		that one that is not as long as it was sent is out of sequence
  *	10-0	ack, the lower eleven bits; it is not before the last one
  *
  *	window is what it was.
@@ -64,6 +65,7 @@
  *		Compact DATA.
  *	3	A link goes on with another lane: id, peer_id, rx_next, NO_LINK.
  *		Compact DATA has some bits of seq.
+ *	4	Compact DATA has a check of seq and length.
  */
 #ifndef _SOVIA_WIRE_H
 #define _SOVIA_WIRE_H
@@ -71,7 +73,7 @@
 #include <linux/types.h>
 
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
-#define SOVIA_WIRE_VERSION	3
+#define SOVIA_WIRE_VERSION	4
 
 /* Service number of the connection manager (RDMA_PS_TCP). */
 #define SOVIA_SERVICE_PORT	7684
@@ -92,14 +94,21 @@
 #define SOVIA_IMM_SLOT_SHIFT	24
 #define SOVIA_IMM_FLAGS_SHIFT	20
 #define SOVIA_IMM_FLAGS_MASK	0xfU
-#define SOVIA_IMM_SEQ_SHIFT	11
-#define SOVIA_IMM_SEQ_MASK	0x1ffU
+#define SOVIA_IMM_CHECK_SHIFT	11
+#define SOVIA_IMM_CHECK_MASK	0x1ffU
 #define SOVIA_IMM_ACK_MASK	0x7ffU	/* more than SOVIA_WINDOW_MAX */
 
-#define sovia_imm(slot, flags, seq, ack)				\
+/*
+ * Devices cut messages into packets of 256 bytes or more.  One packet more or less
+ * counts as four messages or more, so as not to pass for one message more or less.
+ */
+#define sovia_imm_check(seq, len)	((__u32)(seq) + (__u32)(len) / 256 * 4)
+
+#define sovia_imm(slot, flags, seq, len, ack)				\
 	((__u32)(slot) << SOVIA_IMM_SLOT_SHIFT |			\
 	 ((flags) & SOVIA_IMM_FLAGS_MASK) << SOVIA_IMM_FLAGS_SHIFT |	\
-	 ((seq) & SOVIA_IMM_SEQ_MASK) << SOVIA_IMM_SEQ_SHIFT |		\
+	 (sovia_imm_check(seq, len) & SOVIA_IMM_CHECK_MASK) <<		\
+	 SOVIA_IMM_CHECK_SHIFT |					\
 	 ((ack) & SOVIA_IMM_ACK_MASK))
 
 enum sovia_type {

@@ -23,7 +23,8 @@ enum hostile_harm { NOTHING, CONNECTION, LANE };
  * @version: instead of ours, if not 0
  * @no_ports: leave the ports at 0
  * @no_credit: the peer has used up its credit
- * @compact: DATA without a header: @payload, and immediate data from @msg
+ * @compact: DATA without a header: @payload, and immediate data from @msg; its length
+ *	is that of @payload unless it says another one
  * @no_window: the program has no room for more
  * @counter: what must count it
  * @harm: what must end, and no more
@@ -80,6 +81,10 @@ static const struct hostile_case hostile_cases[] = {
 	  .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
 	{ .name = "compact data replayed", .compact = true, .payload = 5, .seq_off = -1,
 	  .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
+	{ .name = "compact data without a packet", .compact = true, .payload = 744,
+	  .msg = { .len = 1000 }, .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
+	{ .name = "compact data with a packet twice", .compact = true, .payload = 1256,
+	  .msg = { .len = 1000 }, .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
 	{ .name = "compact data acknowledges the future", .compact = true, .payload = 5,
 	  .ack_off = 1, .counter = SOVIA_STAT_bad_ack, .harm = LANE },
 	{ .name = "compact data beyond the window", .compact = true, .payload = 5,
@@ -122,6 +127,8 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	struct sovia_msg msg = c->msg;
 	struct sk_buff *skb;
 
+	if (c->compact && !msg.len)
+		msg.len = c->payload;
 	if (!msg.sport && !c->no_ports) {
 		msg.sport = conn->key.rport;
 		msg.dport = conn->key.lport;

@@ -485,6 +485,7 @@ static void op_compact(struct input *in)
 	peer_ports(in, &msg);
 	msg.flags = take8(in);
 	size = take16(in) % (lane->own_payload + 2);
+	msg.len = size;
 	imm = sovia_imm_build(&msg);
 	if (take8(in) > 240)
 		imm = take32(in);
@@ -495,7 +496,8 @@ static void op_compact(struct input *in)
 	msg.sport = ports >> 16;
 	msg.dport = ports;
 	msg.flags = imm >> SOVIA_IMM_FLAGS_SHIFT & SOVIA_IMM_FLAGS_MASK;
-	msg.seq = peer.accepted + (((imm >> SOVIA_IMM_SEQ_SHIFT) - peer.accepted) & SOVIA_IMM_SEQ_MASK);
+	msg.seq = peer.accepted + (((imm >> SOVIA_IMM_CHECK_SHIFT) - sovia_imm_check(peer.accepted, size)) &
+				   SOVIA_IMM_CHECK_MASK);
 	msg.ack = peer.una + ((imm - peer.una) & SOVIA_IMM_ACK_MASK);
 	msg.len = size;
 	skb = peer_skb(size);

@@ -131,7 +131,7 @@ static void fuzz_imm(struct input *in)
 	MUST(msg.type == SOVIA_DATA && msg.compact);
 	MUST(msg.len == len && len && len <= MAX_PAYLOAD);
 	MUST(msg.sport == sport && msg.dport == dport && sport && dport);
-	MUST(msg.seq - was.seq <= SOVIA_IMM_SEQ_MASK && msg.ack - was.ack <= SOVIA_IMM_ACK_MASK);
+	MUST(msg.seq - was.seq <= SOVIA_IMM_CHECK_MASK && msg.ack - was.ack <= SOVIA_IMM_ACK_MASK);
 	MUST(!msg.window && !msg.ref && !msg.code);
 	MUST(sovia_imm_build(&msg) == imm);
 }

@@ -187,7 +187,7 @@ void resumes(void)
 	m.compact = true;
 	m.payload = noise;
 	m.len = 7;
-	m.imm = sovia_imm(sovia_slot(c.sport, c.dport), 0, l.tx_next, l.rx_next);
+	m.imm = sovia_imm(sovia_slot(c.sport, c.dport), 0, l.tx_next, m.len, l.rx_next);
 	msg_send(&l, &m);
 	expect(lane_dies(&l), "compact DATA of the lane before", 0, 0);
 	lane_drop(&l);

@@ -323,9 +323,9 @@ static struct msg compact(struct conn *c, size_t len, uint32_t imm)
 	return m;
 }
 
-static uint32_t good_imm(const struct conn *c)
+static uint32_t good_imm(const struct conn *c, size_t len)
 {
-	return sovia_imm(sovia_slot(c->sport, c->dport), 0, c->lane->tx_next, c->lane->rx_next);
+	return sovia_imm(sovia_slot(c->sport, c->dport), 0, c->lane->tx_next, len, c->lane->rx_next);
 }
 
 static void compacts(void)
@@ -341,6 +341,7 @@ static void compacts(void)
 		{ "compact DATA too long", PAYLOAD + 1, 0, true },
 		{ "compact DATA much too long", SLOT, 0, true },
 		{ "compact DATA acknowledges the future", 7, 0x400, true },
+		{ "compact DATA longer than it says", 7 + 256, 0, true },
 		{ "compact DATA of another number", 7, 0x80000, true },
 		{ "compact DATA of a neighbour's slot", 7, 0x01000000, true },
 		{ "compact DATA of a distant slot", 7, 0x80000000, true },
@@ -358,11 +359,11 @@ static void compacts(void)
 			msg_send(&l, &m);
 		/* With nothing wrong it is taken. */
 		if (odd[i].known) {
-			m = compact(&c, 7, good_imm(&c));
+			m = compact(&c, 7, good_imm(&c, 7));
 			msg_send(&l, &m);
 			expect(lane_alive(&l), "compact DATA", i, 0);
 		}
-		m = compact(&c, odd[i].len, good_imm(&c) ^ odd[i].flip);
+		m = compact(&c, odd[i].len, good_imm(&c, 7) ^ odd[i].flip);
 		msg_send(&l, &m);
 		expect(lane_dies(&l), odd[i].name, i, 0);
 		lane_drop(&l);
@@ -840,7 +841,7 @@ static struct msg odd_message(struct victim_lane *v)
 	if (m.hdr.type == SOVIA_DATA && v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] && chance(2)) {
 		m.compact = true;
 		m.imm = sovia_imm(sovia_slot(m.hdr.sport, m.hdr.dport), m.hdr.flags, m.hdr.seq,
-				  v->l.rx_next);
+				  m.len, v->l.rx_next);
 	} else if (m.hdr.type == SOVIA_DATA) {
 		v->slots[sovia_slot(m.hdr.sport, m.hdr.dport)] = true;
 	}

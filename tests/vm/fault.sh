@@ -106,6 +106,7 @@ over() { # PROVIDER HERE THERE DISORDER
 	check "$1: the hello is lost, or late"		fatal close:100:97 hello:100:3 late:100:2
 	check "$1: a message comes twice"		"$disorder" twice:100:120
 	check "$1: two messages change places"		"$disorder" swap:100:120
+	check "$1: a message comes without a part"	"$disorder" short:100:120
 	check "$1: everything at once"			everything
 }
 
