@@ -12,6 +12,8 @@
  * The window is half of the receive buffer in payload bytes.  Buffers at least
  * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/sched/signal.h>
 #include <linux/poll.h>
 #include <linux/tcp.h>
@@ -201,6 +203,8 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	spin_unlock(&sk->sk_receive_queue.lock);
 
 	if (bad) {
+		pr_warn_ratelimited("%u bytes beyond the window or the end of a stream, connection reset\n",
+				    msg->len);
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
 		refuse_data(conn, SOVIA_CODE_PROTOCOL);
 		return false;
