@@ -2,7 +2,7 @@
 /*
  * Links: one for each pair of addresses, shared by all connections between them.  With
  * the parameter lanes there are several, one for each lane, which have nothing to do
- * with each other.
+ * with each other.  link_table.c has those that there are.
  *
  * A link is made by the first connection that wants it, or by a peer's request.
  * Everything that changes its state happens in the connection thread, driven by
@@ -26,11 +26,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/jhash.h>
-#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
 #include "connd.h"
 #include "fault.h"
 #include "link.h"
@@ -51,17 +48,6 @@
 static unsigned int probe_interval = 5;
 module_param(probe_interval, uint, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
-
-/* What a link to another node costs with the default parameters: its receives. */
-#define SOVIA_LINK_COST		(1200 << 10)
-/* Without a number they may have this part of the memory, but so many at least and at most. */
-#define SOVIA_LINKS_PART	8
-#define SOVIA_LINKS_MIN		16U
-#define SOVIA_LINKS_MAX		4096U
-
-static unsigned int max_links;
-module_param(max_links, uint, 0644);
-MODULE_PARM_DESC(max_links, "links to other nodes in a namespace (0: by the size of the memory)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
@@ -175,36 +161,21 @@ static void link_set_timer(struct sovia_link *link, unsigned long delay)
 		sovia_link_put(link);
 }
 
-/* ---- table ----------------------------------------------------------- */
-
-static u32 pair_hash(const struct sovia_pair *pair)
-{
-	return jhash(pair, offsetofend(struct sovia_pair, lane), 0);
-}
-
-static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
-{
-	return ipv6_addr_equal(&a->local, &b->local) &&
-	       ipv6_addr_equal(&a->remote, &b->remote) &&
-	       a->scope == b->scope && a->answering == b->answering && a->lane == b->lane;
-}
-
-static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)
-{
-	struct sovia_link *link;
-
-	lockdep_assert_held(&snet->link_lock);
-	hash_for_each_possible(snet->links, link, net_node, pair_hash(pair))
-		if (pair_equal(&link->pair, pair))
-			return link;
-	return NULL;
-}
-
 static void link_work(struct kthread_work *work);
 static void link_timer(struct kthread_work *work);
 
-static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				     const struct sovia_provider *prov, gfp_t gfp)
+/**
+ * sovia_link_alloc() - make a link
+ * @snet: namespace
+ * @pair: its addresses
+ * @prov: what carries it
+ * @gfp: for its memory
+ *
+ * Context: any that @gfp allows.
+ * Return: the link with a reference for the caller, in no table, or NULL.
+ */
+struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
+				    const struct sovia_provider *prov, gfp_t gfp)
 {
 	struct sovia_link *link = kzalloc(sizeof(*link), gfp);
 
@@ -221,127 +192,6 @@ static struct sovia_link *link_alloc(struct sovia_net *snet, const struct sovia_
 	kthread_init_delayed_work(&link->timer, link_timer);
 	sovia_lane_init(&link->lane, link);
 	return link;
-}
-
-static unsigned int links_most(void)
-{
-	unsigned long most = totalram_pages() / SOVIA_LINKS_PART / (SOVIA_LINK_COST >> PAGE_SHIFT);
-
-	return READ_ONCE(max_links) ?: clamp_t(unsigned long, most, SOVIA_LINKS_MIN,
-					       SOVIA_LINKS_MAX);
-}
-
-static bool link_unused(const struct sovia_link *link)
-{
-	return link->prov != &sovia_loop_provider && !READ_ONCE(link->conn_count) &&
-	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
-}
-
-/* Nobody finds it any more.  The table's reference is the caller's to give back. */
-static void link_unhash(struct sovia_link *link)
-{
-	lockdep_assert_held(&link->snet->link_lock);
-	hash_del(&link->net_node);
-	link->snet->link_count -= link->prov != &sovia_loop_provider;
-}
-
-/*
- * May there be another one?  If there are too many, one that nobody uses goes, and does
- * not come back: what its peer says from here on would keep it otherwise.
- */
-static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
-{
-	struct sovia_link *link;
-	int bkt;
-
-	lockdep_assert_held(&snet->link_lock);
-	/* Those of this host take no memory, and do not stay without connections. */
-	if (fresh->prov == &sovia_loop_provider || snet->link_count < links_most())
-		return true;
-	hash_for_each(snet->links, bkt, link, net_node)
-		if (link_unused(link)) {
-			link_unhash(link);
-			sovia_link_event(link, SOVIA_LINK_EV_KILL);
-			sovia_link_put(link);
-			return true;
-		}
-	return false;
-}
-
-static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
-{
-	if (!link_may_add(snet, fresh)) {
-		sovia_stat_inc(snet, no_link);
-		return false;
-	}
-	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	snet->link_count += fresh->prov != &sovia_loop_provider;
-	return true;
-}
-
-/**
- * sovia_link_get() - find or make the link between two addresses
- * @snet: namespace
- * @pair: the addresses
- * @prov: provider for a link that has to be made
- * @gfp: for that
- *
- * Context: any that @gfp allows; a socket lock may be held.
- * Return: the link with a reference for the caller, or NULL without memory, or if
- * there are too many.
- */
-struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, gfp_t gfp)
-{
-	struct sovia_link *link, *fresh = NULL;
-	bool full;
-
-	for (;;) {
-		spin_lock_bh(&snet->link_lock);
-		link = link_find(snet, pair);
-		full = !link && fresh && !link_add(snet, fresh);
-		if (!link && fresh && !full) {
-			link = fresh;
-			fresh = NULL;
-		}
-		if (link)
-			kref_get(&link->kref);
-		spin_unlock_bh(&snet->link_lock);
-		if (link || full)
-			break;
-		fresh = link_alloc(snet, pair, prov, gfp);
-		if (!fresh)
-			return NULL;
-	}
-	if (fresh)
-		link_free(&fresh->kref);
-	return link;
-}
-
-/* The link between two addresses with a reference, if there is one. */
-static struct sovia_link *link_lookup(struct sovia_net *snet, const struct sovia_pair *pair)
-{
-	struct sovia_link *link;
-
-	spin_lock_bh(&snet->link_lock);
-	link = link_find(snet, pair);
-	if (link)
-		kref_get(&link->kref);
-	spin_unlock_bh(&snet->link_lock);
-	return link;
-}
-
-static void link_unlist(struct sovia_link *link)
-{
-	bool listed;
-
-	spin_lock_bh(&link->snet->link_lock);
-	listed = !hlist_unhashed(&link->net_node);
-	if (listed)
-		link_unhash(link);
-	spin_unlock_bh(&link->snet->link_lock);
-	if (listed)
-		sovia_link_put(link);
 }
 
 /* ---- connections ----------------------------------------------------- */
@@ -539,7 +389,7 @@ static void link_down(struct sovia_link *link, int err)
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
-	link_unlist(link);
+	sovia_link_unlist(link);
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	link_for_each(link, &conns, conn_down, err);
@@ -570,7 +420,8 @@ static int link_verdict(struct sovia_link *link, int err)
 	case -ESTALE:
 		return -ECONNRESET;
 	case -ECONNREFUSED:
-		/* While a device comes back, it may be its node's mistake; iWARP's
+		/*
+		 * While a device comes back, it may be its node's mistake; iWARP's
 		 * port is TCP's, so a node without a device refuses.
 		 */
 		return ++r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
@@ -809,7 +660,7 @@ static struct sovia_link *link_to_resume(struct sovia_net *snet,
 					 const struct sovia_vi_request *req,
 					 const struct sovia_params *params, int *err)
 {
-	struct sovia_link *link = link_lookup(snet, &req->pair);
+	struct sovia_link *link = sovia_link_lookup(snet, &req->pair);
 
 	*err = link ? link_resume(link, params) : -ESTALE;
 	if (!*err || !link)
@@ -926,21 +777,6 @@ static void stop_listening(struct sovia_net *snet)
 	mutex_unlock(&snet->listen_mutex);
 }
 
-static struct sovia_link *link_first(struct sovia_net *snet)
-{
-	struct sovia_link *link;
-	int bkt;
-
-	spin_lock_bh(&snet->link_lock);
-	hash_for_each(snet->links, bkt, link, net_node) {
-		kref_get(&link->kref);
-		spin_unlock_bh(&snet->link_lock);
-		return link;
-	}
-	spin_unlock_bh(&snet->link_lock);
-	return NULL;
-}
-
 /* The last socket of a namespace has gone: let go of all that may pin it. */
 static void net_idle(struct kthread_work *work)
 {
@@ -951,7 +787,7 @@ static void net_idle(struct kthread_work *work)
 	if (atomic_read(&snet->socks))
 		return;
 	stop_listening(snet);
-	while (!atomic_read(&snet->socks) && (link = link_first(snet))) {
+	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		link_down(link, -ECONNRESET);
 		sovia_link_put(link);
 	}
@@ -994,7 +830,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 	stop_listening(snet);
 	/* Requests that came before are done after this. */
 	sovia_connd_flush();
-	while ((link = link_first(snet))) {
+	while ((link = sovia_link_first(snet))) {
 		sovia_link_event(link, SOVIA_LINK_EV_KILL);
 		sovia_connd_flush();
 		sovia_link_put(link);

@@ -292,8 +292,8 @@ extern const struct sovia_client sovia_sock_client;
 extern const struct sovia_vi_client sovia_lane_vi_client;
 
 /* link.c */
-struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, gfp_t gfp);
+struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
+				    const struct sovia_provider *prov, gfp_t gfp);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
@@ -304,6 +304,14 @@ void sovia_link_net_init(struct sovia_net *snet);
 void sovia_link_net_exit(struct sovia_net *snet);
 void sovia_link_sock_put(struct sovia_net *snet);
 const char *sovia_link_state_name(enum sovia_link_state state);
+
+/* link_table.c */
+extern unsigned int sovia_max_links;
+struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
+				  const struct sovia_provider *prov, gfp_t gfp);
+struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
+struct sovia_link *sovia_link_first(struct sovia_net *snet);
+void sovia_link_unlist(struct sovia_link *link);
 
 /* Events of a link, bits of sovia_link::events. */
 #define SOVIA_LINK_EV_START	0	/* a connection wants it */

@@ -502,7 +502,7 @@ static void link_test_gone(struct kunit *test, struct sovia_link *link)
 static void link_room(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
-	unsigned int limit = max_links, before = snet->link_count;
+	unsigned int limit = sovia_max_links, before = snet->link_count;
 	struct socket *sock = test_socket(test);
 	struct sovia_link *a, *b, *c;
 
@@ -510,19 +510,19 @@ static void link_room(struct kunit *test)
 	test_post_err = 0;
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(snet), 0);
 	a = link_test_left(test, htonl(0x0a630002), STAGE_UP);
-	max_links = before + 1;
-	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	sovia_max_links = before + 1;
+	KUNIT_EXPECT_EQ(test, snet->link_count, sovia_max_links);
 	b = link_test_left(test, htonl(0x0a630003), STAGE_RECOVERING);
-	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	KUNIT_EXPECT_EQ(test, snet->link_count, sovia_max_links);
 	KUNIT_EXPECT_EQ(test, a->state, SOVIA_LINK_DOWN);
 	c = link_test_get(htonl(0x0a630004));
 	KUNIT_ASSERT_NOT_NULL(test, c);
-	KUNIT_EXPECT_EQ(test, snet->link_count, max_links);
+	KUNIT_EXPECT_EQ(test, snet->link_count, sovia_max_links);
 	link_test_reach(test, c, sock->sk, STAGE_UP);
 	KUNIT_EXPECT_EQ(test, b->state, SOVIA_LINK_DOWN);
 	KUNIT_EXPECT_NULL(test, link_test_get(htonl(0x0a630005)));
 	KUNIT_EXPECT_EQ(test, c->state, SOVIA_LINK_UP);
-	max_links = limit;
+	sovia_max_links = limit;
 	sock_release(sock);
 	link_test_gone(test, a);
 	link_test_gone(test, b);
