@@ -8,20 +8,10 @@ set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
+# shellcheck source=lib/enemy.sh source-path=SCRIPTDIR
+. lib/enemy.sh
 
-PATH=$PWD/lib:$PWD/../../.build/hostile:$PATH
-WORK=$(mktemp -d)
 LIMITS=/sys/kernel/debug/sovia/limits
-VICTIM=10.77.0.1
-ENEMY=10.77.0.3
-
-# An address that only the enemy has, at the far end of the wire: see scripts/guest/main.
-enemy_address() {
-	ip addr add $ENEMY/32 dev eth1 &&
-		ip rule add pref 12 iif lo to $ENEMY lookup 101 &&
-		ip rule add pref 22 oif eth0 to $ENEMY lookup 101 &&
-		ip route add $ENEMY dev eth0 src $VICTIM table 101
-}
 
 reload() { modprobe -r sovia && modprobe sovia "$@"; }
 
