@@ -13,6 +13,7 @@
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include "compat/ipv6.h"
 #include "sock.h"
 
 /* Children that may wait for the process that owns their listener. */
@@ -34,7 +35,7 @@ static void child_reset(struct sock *child)
 		RCU_INIT_POINTER(np->opt, NULL);
 		np->ipv6_mc_list = NULL;
 		np->ipv6_ac_list = NULL;
-		np->ipv6_fl_list = NULL;
+		sovia_forget_flow_labels(child);
 		np->pktoptions = NULL;
 	}
 	/* The clone is a listener, too, but listens to nobody. */

@@ -83,6 +83,29 @@ def ipv6_option(t, name, value):
     set_and_read(t, IPV6, name, value)
 
 
+IPV6_FLOWLABEL_MGR = 32     # <linux/in6.h>
+FL_GET, FL_PUT = 0, 1
+FL_CREATE, FL_EXCLUSIVE = 1, 1
+
+
+def flow_label(action, label=0x12345):
+    """struct in6_flowlabel_req."""
+    return socket.inet_pton(socket.AF_INET6, "::1") + struct.pack("!I", label) + \
+        struct.pack("=BBHHHI", action, FL_EXCLUSIVE, FL_CREATE if action == FL_GET else 0, 0, 0, 0)
+
+
+@case(families="6")
+def flow_labels_stay(t):
+    """A listener's flow labels are not those of the sockets that it accepts."""
+    listener = t.listener()
+    listener.setsockopt(IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_GET))
+    t.socket().connect((t.host(), listener.port()))
+    far, _ = listener.accept()
+    fails("ESRCH", far.setsockopt, IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_PUT))
+    far.close()
+    listener.setsockopt(IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_PUT))
+
+
 @case()
 def nodelay_inherited(t):
     """Accepted sockets take over what their listener was told."""
