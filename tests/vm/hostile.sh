@@ -18,14 +18,11 @@ cd "$(dirname "$0")" || exit 1
 
 RANDOM_SECONDS=${1:-0}
 
-# Everything takes long on the debug kernel, and longer on a busy machine.
-patiently() { eventually "$@" || eventually "$@" || eventually "$@" || eventually "$@"; }
-
 # --- the others ---
 
 start_good() {
 	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
-	patiently test -e "$WORK/echo" || return
+	eventually test -e "$WORK/echo" || return
 	touch "$WORK/go"
 	good node-b &
 	good 127.0.0.1 &
@@ -47,7 +44,7 @@ good_go_on() {
 	local host seen
 	for host in node-b 127.0.0.1; do
 		seen=$(wc -l 2>/dev/null <"$WORK/good.$host" || echo 0)
-		patiently more_than "$seen" "$host" || { echo "none to $host"; return 1; }
+		eventually more_than "$seen" "$host" || { echo "none to $host"; return 1; }
 	done
 	[ ! -s "$WORK/complaints" ] || { cat "$WORK/complaints"; return 1; }
 }
@@ -59,7 +56,7 @@ good_lanes() { ! dmesg | grep -E 'link to ::ffff:(10\.77\.0\.[12]|127\.0\.0\.1):
 
 stop_good() {
 	rm "$WORK/go" "$WORK/echo"
-	patiently no_sov
+	eventually no_sov
 }
 
 no_sov() { ! pgrep -x sov >/dev/null; }
@@ -78,8 +75,8 @@ counted() {
 # So that it does not listen for links yet: whoever is to answer them does.
 begin_anew() { modprobe -r sovia && modprobe sovia; }
 
-no_sockets() { patiently is_empty /proc/net/sovia/sock; }
-no_enemy_links() { patiently no_enemy; }
+no_sockets() { eventually is_empty /proc/net/sovia/sock; }
+no_enemy_links() { eventually no_enemy; }
 no_enemy() { ! grep $ENEMY /proc/net/sovia/link; }
 is_empty() { ! grep . "$1"; }
 
