@@ -76,7 +76,6 @@ void sovia_reset_stream(struct sock *sk)
 	ss->peer_gone = false;
 	ss->more = false;
 	ss->flush = false;
-	ss->deferred = 0;
 }
 
 /**

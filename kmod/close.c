@@ -173,6 +173,10 @@ int sovia_disconnect(struct sock *sk, int flags)
 	sock_reset_flag(sk, SOCK_DONE);
 	sovia_leave_link(sk);
 	sovia_reset_stream(sk);
+	/* What the connection still had to say is nothing to the next one. */
+	spin_lock_bh(&sk->sk_lock.slock);
+	sovia_sk(sk)->deferred = 0;
+	spin_unlock_bh(&sk->sk_lock.slock);
 	return 0;
 }
 
