@@ -11,6 +11,8 @@ import signal
 import socket
 import subprocess
 
+from . import tsc
+
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -36,6 +38,11 @@ def accelerator(icount=False):
     if able and os.access("/dev/kvm", os.R_OK | os.W_OK):
         return ["-accel", "kvm", "-cpu", "host"]
     return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", EMULATED_CPU]
+
+
+def clock(icount):
+    khz = None if icount else tsc.khz()
+    return [f"tsc_early_khz={khz}"] if khz else []
 
 
 def die_with_parent():
@@ -75,7 +82,7 @@ class Guest:
         # the leak detector makes a debug kernel half as fast
         leaks = [] if config.leaks else ["kmemleak=off"]
         append = KERNEL_OPTIONS + [f"guest.root={config.root}", f"guest.run={self.folder}",
-                                   *leaks, config.append]
+                                   *leaks, *clock(config.icount), config.append]
         argv = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off", *accelerator(config.icount),
                 "-smp", str(config.smp), "-m", str(config.mem),
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
