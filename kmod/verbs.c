@@ -522,3 +522,7 @@ void sovia_verbs_exit(void)
 	verbs_dev_exit();
 	verbs_pages_exit();
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/verbs_test.c"
+#endif

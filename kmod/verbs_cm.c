@@ -414,3 +414,7 @@ free:
 	verbs_vi_free(v);
 	return ERR_PTR(err);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/verbs_cm_test.c"
+#endif

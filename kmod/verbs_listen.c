@@ -372,3 +372,7 @@ void verbs_unlisten(struct net *net)
 	}
 	mutex_unlock(&verbs_listen_lock);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/verbs_listen_test.c"
+#endif

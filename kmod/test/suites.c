@@ -22,6 +22,9 @@ static struct kunit_suite *suites[] = {
 	&sovia_hostile_suite,
 	&sovia_recover_suite,
 	&sovia_limits_suite,
+	&sovia_verbs_suite,
+	&sovia_verbs_cm_suite,
+	&sovia_verbs_listen_suite,
 };
 
 static int __init sovia_test_init(void)

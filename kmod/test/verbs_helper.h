@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* VIs on verbs without a device, for KUnit suites: what becomes of them is noted. */
+#ifndef _SOVIA_TEST_VERBS_HELPER_H
+#define _SOVIA_TEST_VERBS_HELPER_H
+
+#include <kunit/test.h>
+#include "../verbs.h"
+
+/**
+ * struct told - what the client of a VI has heard
+ * @opened: established upcalls
+ * @closed: closed upcalls
+ * @err: of the last one
+ * @die: the VI dies with this while it is being opened, unless it is 0
+ */
+struct told {
+	int opened;
+	int closed;
+	int err;
+	int die;
+};
+
+static inline void told_established(struct sovia_vi *vi, const struct sovia_hello *hello,
+				    unsigned int hello_len)
+{
+	struct told *told = vi->context;
+
+	told->opened++;
+	if (told->die)
+		verbs_vi_die(verbs_vi(vi), told->die);
+}
+
+static inline void told_closed(struct sovia_vi *vi, int err)
+{
+	struct told *told = vi->context;
+
+	told->closed++;
+	told->err = err;
+}
+
+static const struct sovia_vi_client told_client = {
+	.established	= told_established,
+	.closed		= told_closed,
+};
+
+static const struct sovia_vi_attr told_attr = {
+	.send_depth = 4, .recv_depth = 4, .msg_size = SOVIA_PAYLOAD_MAX,
+};
+
+/* Addresses that no host has (RFC 5737), whatever devices there are. */
+static inline void told_pair(struct sovia_pair *pair)
+{
+	*pair = (struct sovia_pair) {};
+	ipv6_addr_set_v4mapped(htonl(0xc0000201), &pair->local);
+	ipv6_addr_set_v4mapped(htonl(0xc0000202), &pair->remote);
+}
+
+/* What rdma_cm says of these. */
+static inline bool told_nowhere(int err)
+{
+	return err == -EADDRNOTAVAIL || err == -ENODEV;
+}
+
+static inline struct verbs_vi *told_vi(struct kunit *test, struct told *told)
+{
+	const struct sovia_hello hello = {};
+	struct sovia_pair pair;
+	struct verbs_vi *v;
+
+	told_pair(&pair);
+	*told = (struct told) {};
+	v = verbs_vi_alloc(&pair, &told_attr, &hello, &told_client, told);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, v);
+	return v;
+}
+
+/* It has been told that once, or nothing at all if @err is 0. */
+static inline void told_expect(struct kunit *test, const struct told *told, int err)
+{
+	KUNIT_EXPECT_EQ(test, told->closed, err ? 1 : 0);
+	KUNIT_EXPECT_EQ(test, told->err, err);
+}
+
+#endif /* _SOVIA_TEST_VERBS_HELPER_H */

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of requests that come to nothing, with identifiers that no device has;
+ * included by verbs_listen.c.
+ */
+#include "suites.h"
+#include "verbs_helper.h"
+
+static struct sovia_vi_request *listen_request;
+
+static void listen_take(struct sovia_vi_request *req)
+{
+	listen_request = req;
+}
+
+/* As rdma_cm calls the listener. */
+static int listen_ask(struct rdma_cm_id *id)
+{
+	static struct verbs_listener lis = { .net = &init_net, .request = listen_take };
+	static const struct sovia_hello hello = { .magic = cpu_to_be32(SOVIA_WIRE_MAGIC) };
+	struct rdma_cm_event event = {
+		.event = RDMA_CM_EVENT_CONNECT_REQUEST,
+		.param.conn = { .private_data = &hello, .private_data_len = sizeof(hello) },
+	};
+	int err;
+
+	listen_request = NULL;
+	rdma_lock_handler(id);
+	id->context = &lis;
+	err = verbs_listen_handler(id, &event);
+	rdma_unlock_handler(id);
+	return err;
+}
+
+static struct rdma_cm_id *listen_id(struct kunit *test, sa_family_t family)
+{
+	struct rdma_cm_id *id = rdma_create_id(&init_net, verbs_listen_handler, NULL,
+					       RDMA_PS_TCP, IB_QPT_RC);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+	id->route.addr.src_addr.ss_family = family;
+	id->route.addr.dst_addr.ss_family = family;
+	return id;
+}
+
+/* Nobody listens on these addresses, and they do not outlive the test. */
+static void listen_forget(struct rdma_cm_id *id)
+{
+	id->route.addr.src_addr.ss_family = AF_UNSPEC;
+	rdma_destroy_id(id);
+}
+
+/* What cannot be a request is refused by its identifier's end, and not counted. */
+static void listen_refuses(struct kunit *test)
+{
+	struct rdma_cm_event other = { .event = RDMA_CM_EVENT_ESTABLISHED };
+	int before = atomic_read(&verbs_pending);
+	struct rdma_cm_id *id;
+
+	id = listen_id(test, AF_IB);
+	KUNIT_EXPECT_EQ(test, verbs_listen_handler(id, &other), 0);
+	KUNIT_EXPECT_EQ(test, listen_ask(id), -EAFNOSUPPORT);
+	KUNIT_EXPECT_PTR_EQ(test, listen_request, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), before);
+	listen_forget(id);
+
+	id = listen_id(test, AF_INET);
+	atomic_set(&verbs_pending, VERBS_MAX_REQUESTS);
+	KUNIT_EXPECT_EQ(test, listen_ask(id), -EBUSY);
+	KUNIT_EXPECT_PTR_EQ(test, listen_request, NULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), VERBS_MAX_REQUESTS);
+	atomic_set(&verbs_pending, before);
+	listen_forget(id);
+}
+
+/* The peer, or the device, has gone before the client answers. */
+static void listen_too_late(struct kunit *test)
+{
+	static const struct {
+		enum rdma_cm_event_type	event;
+		int			err;
+	} rows[] = {
+		{ RDMA_CM_EVENT_DEVICE_REMOVAL,	-ENODEV },
+		{ RDMA_CM_EVENT_UNREACHABLE,	-ECONNRESET },
+		/* Nothing has happened, but there is no device to make a queue pair with. */
+		{ RDMA_CM_EVENT_ESTABLISHED,	-ENODEV },
+	};
+	const struct sovia_hello hello = {};
+	int before = atomic_read(&verbs_pending);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rdma_cm_event event = { .event = rows[i].event };
+		struct rdma_cm_id *id = listen_id(test, AF_INET);
+		struct told told = {};
+		struct sovia_vi *vi;
+
+		KUNIT_EXPECT_EQ(test, listen_ask(id), 0);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, listen_request);
+		KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), before + 1);
+		KUNIT_EXPECT_EQ(test, listen_request->hello_len, sizeof(hello));
+		if (event.event != RDMA_CM_EVENT_ESTABLISHED)
+			KUNIT_EXPECT_EQ(test, id->event_handler(id, &event), 0);
+		id->route.addr.src_addr.ss_family = AF_UNSPEC;
+		vi = verbs_accept(listen_request, &told_attr, &hello, &told_client, &told);
+		KUNIT_EXPECT_TRUE(test, IS_ERR(vi));
+		KUNIT_EXPECT_EQ(test, PTR_ERR(vi), rows[i].err);
+		told_expect(test, &told, 0);
+		KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), before);
+	}
+}
+
+/* Refused, whether it still matters or not. */
+static void listen_rejects(struct kunit *test)
+{
+	struct rdma_cm_event gone = { .event = RDMA_CM_EVENT_UNREACHABLE };
+	int before = atomic_read(&verbs_pending);
+	int late;
+
+	for (late = 0; late < 2; late++) {
+		struct rdma_cm_id *id = listen_id(test, AF_INET6);
+
+		KUNIT_EXPECT_EQ(test, listen_ask(id), 0);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, listen_request);
+		/* From an address to itself. */
+		KUNIT_EXPECT_EQ(test, listen_request->pair.answering, 1);
+		if (late)
+			KUNIT_EXPECT_EQ(test, id->event_handler(id, &gone), 0);
+		id->route.addr.src_addr.ss_family = AF_UNSPEC;
+		verbs_reject(listen_request, -EAGAIN);
+		KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), before);
+	}
+}
+
+/* The codes on the wire; verbs_cm_test.c has the way back. */
+static void listen_codes(struct kunit *test)
+{
+	static const struct {
+		int	err;
+		u32	code;
+	} rows[] = {
+		{ -EAGAIN,	SOVIA_CODE_BUSY },
+		{ -EPROTO,	SOVIA_CODE_PROTOCOL },
+		{ -ENOMEM,	SOVIA_CODE_NO_MEMORY },
+		{ -ESTALE,	SOVIA_CODE_NO_LINK },
+		{ -ENODEV,	SOVIA_CODE_NO_LISTENER },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ(test, verbs_reject_code(rows[i].err), rows[i].code);
+}
+
+static struct kunit_case verbs_listen_test_cases[] = {
+	KUNIT_CASE(listen_refuses),
+	KUNIT_CASE(listen_too_late),
+	KUNIT_CASE(listen_rejects),
+	KUNIT_CASE(listen_codes),
+	{}
+};
+
+struct kunit_suite sovia_verbs_listen_suite = {
+	.name = "sovia-verbs-listen",
+	.test_cases = verbs_listen_test_cases,
+};
