@@ -55,8 +55,6 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, int scope,
 	};
 	struct dst_entry *dst;
 
-	if (ipv6_addr_is_multicast(daddr))
-		return -ENETUNREACH;
 	dst = ipv6_stub->ipv6_dst_lookup_flow(sock_net(sk), sk, &fl6, NULL);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
