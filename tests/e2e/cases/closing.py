@@ -374,6 +374,19 @@ def half_closed_then_closed(t):
     until(lambda: error_of(far) == "EPIPE", "EPIPE")
 
 
+@case()
+def linger2_never(t):
+    """With a negative TCP_LINGER2 nobody waits for the peer to close, too: close() resets the connection."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, -1)
+    near.shutdown(socket.SHUT_WR)
+    until(lambda: near.tcp_state() == 5, "FIN_WAIT2")
+    eq(far.tcp_state(), 8, "CLOSE_WAIT")
+    near.close()
+    until(lambda: far.tcp_state() == 7, "CLOSE")
+    eq(far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), errno.EPIPE)
+
+
 def error_of(sock):
     try:
         sock.send(b"x", socket.MSG_NOSIGNAL)

@@ -431,6 +431,24 @@ def low_water_values(t):
     eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 19999)
 
 
+@case()
+def low_water_beyond_window(t):
+    """A mark beyond the window makes the buffer grow, if no program has set it: all of that comes before poll says so."""
+    near, far = t.pair()
+    before = near.getsockopt(SOL, socket.SO_RCVBUF)
+    mark = before + 10000
+    near.setsockopt(SOL, socket.SO_RCVLOWAT, mark)
+    eq(near.getsockopt(SOL, socket.SO_RCVLOWAT), mark)
+    ok(near.getsockopt(SOL, socket.SO_RCVBUF) >= 2 * mark, "the buffer")
+    far.send_pattern(mark - 1, 8)
+    queued(near, mark - 1)
+    eq(near.poll_now(0.2, select.POLLIN), "")
+    far.sendall(b"x")
+    near.wait_for("IN")
+    near.recv_pattern(mark - 1, 8)
+    eq(near.recv(1), b"x")
+
+
 @case(table=[("level", 0), ("edge", select.EPOLLET)])
 def low_water_epoll(t, flags):
     """epoll does not wake below the low-water mark, and does at it; reads without waiting take what there is."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Socket options: what is set is read back, or there is an error; nothing is silently ignored."""
+import ctypes
 import select
 import socket
 import struct
@@ -188,6 +189,10 @@ def bad_lengths(t):
         fails("EINVAL", libc.setsockopt, fd, level, name, 1, -1)
         fails("EFAULT", libc.setsockopt, fd, level, name, libc.BAD_POINTER, 4)
         fails("EINVAL", libc.getsockopt, fd, level, name, -1)
+    for level, name in ((TCP, socket.TCP_NODELAY), (TCP, socket.TCP_INFO), (TCP, socket.TCP_CONGESTION)):
+        room = ctypes.c_int(4)
+        fails("EFAULT", libc.call, "getsockopt", fd, level, name, libc.BAD_POINTER, ctypes.byref(room))
+        fails("EFAULT", libc.call, "getsockopt", fd, level, name, bytes(4), libc.BAD_POINTER)
     for room in (0, 1, 2, 4, 100):
         raw, length = libc.getsockopt(fd, TCP, socket.TCP_NODELAY, room)
         eq(length, min(room, 4), "length told")
