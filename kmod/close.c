@@ -297,3 +297,7 @@ void sovia_close(struct sock *sk, long timeout)
 	release_sock(sk);
 	sock_put(sk);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/close_test.c"
+#endif
