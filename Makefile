@@ -9,6 +9,7 @@
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
 #   make hostile        a peer that breaks every rule, for ten minutes; SECONDS=n for others
+#   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
 #   make lint           the checkers alone
 #   make clean          remove everything that was built here
 #
@@ -42,7 +43,9 @@ bench:
 bench-quick:
 	scripts/bench --quick
 
-SECONDS ?= 600
+hostile: SECONDS ?= 600
+soak: SECONDS ?= 3600
+soak: SEED ?= 1
 
 hostile:
 	scripts/build-module --kernel debug
@@ -51,6 +54,10 @@ hostile:
 	scripts/vm run --wire --kernel debug --leaks --timeout $$(($(SECONDS) + 900)) \
 		--append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10" -- \
 		tests/vm/hostile.sh $(SECONDS)
+
+soak: module userland
+	scripts/vm run --pair --kernel $(KERNEL) --timeout $$(($(SECONDS) + 2400)) --append kunit.enable=0 -- \
+		tests/vm/soak.sh $(SECONDS) $(SEED)
 
 install-deps:
 	scripts/install-deps
@@ -61,4 +68,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean hostile
+.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean hostile soak

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# soak.sh [SECONDS [SEED]]: everything at once, for as long as one likes, over a wire and
+# within both hosts (lib/soak): all arrives, ends as it was ended, and leaves nothing behind.
+#
+# vm: --pair --timeout 900 --append kunit.enable=0
+set -u -o pipefail
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+DURATION=${1:-120}
+SEED=${2:-$RANDOM}
+# So long until all caches are as full as they get.
+WARM=40
+# For what lasts longer than it was told to, on a slow host.
+PATIENCE=600
+
+# What is going on is shown while it goes on.
+exec {SHOWN}>&1
+show() { # NAME
+	local line
+	while read -r line; do
+		echo "$1: $line"
+		echo "# $1: $line" >&"$SHOWN"
+	done
+}
+
+servers_start() {
+	setsid soak serve /tmp/serving >/tmp/served 2>&1 &
+	there 'setsid soak serve /tmp/serving >/tmp/served 2>&1 &'
+	eventually test -e /tmp/serving && there "$(declare -f eventually); eventually test -e /tmp/serving"
+}
+
+# What they have forked for connections has to end by itself.
+servers_stop() {
+	rm /tmp/serving && there rm /tmp/serving || return
+	local tries
+	for ((tries = 0; tries < PATIENCE / 2; tries++)); do
+		served && there "$(declare -f served); served" && break
+		sleep 1
+	done
+	show node-a </tmp/served
+	there cat /tmp/served | show node-b
+	served && there "$(declare -f served); served"
+}
+served() { grep -q '^served .* 0 wrong:' /tmp/served; }
+
+load() { # SEED SECONDS
+	local far status=0
+	there soak load "$1" "$2" node-a 127.0.0.1 ::1 2>&1 | show node-b &
+	far=$!
+	soak load "$1" "$2" node-b 127.0.0.1 ::1 2>&1 | show node-a || status=1
+	wait $far || status=1
+	return $status
+}
+
+measure() { growth measure 120 >"$WORK/$1" && there growth measure 120 >"$WORK/$1-there"; }
+
+same() { # OLD NEW
+	growth compare "$WORK/$1" "$WORK/$2" | show node-a
+	local status=$?
+	growth compare "$WORK/$1-there" "$WORK/$2-there" | show node-b && [ $status = 0 ]
+}
+
+lanes_died() {
+	[ "$(sovia-stat --value link_recover)" -gt 0 ] && [ "$(there sovia-stat --value link_recover)" -gt 0 ]
+}
+
+# (Links within a host go down when nobody uses them.)
+no_complaints() {
+	awk '/^bad_|^link_recover_fail|^no_room/ && $2 { print; bad = 1 } END { exit bad }' /proc/net/sovia/stat
+}
+
+# What the comparison is worth: it has to see connections that somebody keeps.
+keep() {
+	press 127.0.0.1 100 "$WORK/kept" >"$WORK/press" 2>&1 &
+	eventually test -e "$WORK/kept" || { cat "$WORK/press"; return 1; }
+	growth measure 0 >"$WORK/keeping"
+	kill -KILL $!
+	wait $!
+	rm "$WORK/kept"
+}
+too_many() { growth compare "$WORK/before" "$WORK/keeping"; }
+
+echo "# seed $SEED, $DURATION s"
+limit 120
+check 'servers' servers_start
+limit $((WARM + PATIENCE))
+check 'a warm-up' load "warm-$SEED" $WARM
+limit $PATIENCE
+check 'servers stop' servers_stop
+check 'what there is now' measure before
+check '100 connections that somebody keeps' keep
+deny 'are seen' too_many
+check '... as what they are' said 'GROWN ours: sockets was 0 and is 2'
+check 'go' measure before
+check 'servers again' servers_start
+limit $((DURATION + PATIENCE))
+check "$DURATION s of everything" load "$SEED" "$DURATION"
+limit $PATIENCE
+check 'servers stop again' servers_stop
+check 'what there is afterwards' measure after
+check 'nothing has grown' same before after
+check 'lanes have died' lanes_died
+check 'nobody complains' no_complaints
+check '... there' there "bash -c $(printf %q "$(declare -f no_complaints); no_complaints")"
+finish
