@@ -401,6 +401,16 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 }
 
 /*
+ * The buffer has room, but there is no memory, or none for the program's control group:
+ * somebody may give some back soon.  TCP does the same.
+ */
+static int wait_for_others(struct sock *sk, long *timeo)
+{
+	sovia_push(sk);
+	return sk_stream_wait_memory(sk, timeo);
+}
+
+/*
  * Copy some of the data, or the @first of it.  Returns bytes, 0 to try again, or a
  * negative errno.
  */
@@ -488,6 +498,8 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	full = full_message(sk);
 	while (msg_data_left(msg)) {
 		ret = copy_some(sk, msg, full, !copied, &timeo);
+		if (ret == -ENOBUFS)
+			ret = wait_for_others(sk, &timeo);
 		if (ret < 0) {
 			err = ret;
 			break;

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Control groups: what a program sends is charged to its group, and a limit makes it wait.
+#
+# vm: --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+PATH=$PWD/lib:$PATH
+ROOT=/sys/fs/cgroup
+GROUP=$ROOT/sender
+export GROUP
+MAX=$((24 << 20))
+PAGE=$(getconf PAGE_SIZE)
+
+prepare() {
+	[ -e $ROOT/cgroup.procs ] || mount -t cgroup2 cgroup2 $ROOT || return
+	echo +memory >$ROOT/cgroup.subtree_control && mkdir $GROUP
+}
+
+# What press says of the word $1.
+value() { sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" <<<"$pressed"; }
+press_some() { pressed=$(press 127.0.0.1 100); local status=$?; echo "$pressed"; return $status; }
+
+# A page that is merely begun counts whole for the one, and not for the other.
+sender_pays() {
+	press_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
+}
+
+event() { awk -v name="$1" '$1 == name { print $2 }' $GROUP/memory.events; }
+
+limited() {
+	echo $MAX >$GROUP/memory.max
+	press_some || return
+	cat $GROUP/memory.events
+	[ "$(event max)" -gt 0 ] && [ "$(event oom_kill)" = 0 ] && [ "$(value charged)" -le $MAX ] &&
+		equal "$(value whole)" 100
+}
+
+# What is kept for the next one is at most a stock for each processor.
+nothing_charged() { [ "$(<$GROUP/memory.current)" -lt $((1 << 20)) ]; }
+
+limit 240
+check 'a control group' prepare
+check 'the sender of messages pays for them' sender_pays
+check 'until they are read' eventually nothing_charged
+check 'a limit makes senders wait, all arrives, and nobody is killed' limited
+check 'then nothing is left' eventually nothing_charged
+check 'the group can go' rmdir $GROUP
+finish
