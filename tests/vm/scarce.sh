@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Floods of data that nobody reads while other programs leave little memory: nobody is killed, what cannot be had is
+# waited for or refused, those who want little go on, and everything is given back.
+#
+# vm: --wire --mem 256 --timeout 500 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+PATH=$PWD/lib:$PATH
+WORK=$(mktemp -d)
+# MiB: what the messages of all sockets may take of 256, and what the programs below need.
+LEFT=60
+
+little_left() {
+	hog $LEFT "$WORK/hog" >"$WORK/hogged" 2>&1 &
+	eventually test -e "$WORK/hog" || { cat "$WORK/hogged"; return 1; }
+	grep MemAvailable /proc/meminfo
+}
+
+enough_again() { rm "$WORK/hog" && eventually hog_gone; }
+hog_gone() { ! pgrep -x hog >/dev/null; }
+
+# Somebody else's connection, over which little is said, for as long as "$@" takes.
+beside() { # HOST COMMAND...
+	local host=$1 watcher status
+	shift
+	sov watch "$host" 5004 "$WORK/watch" 0.2 >"$WORK/watched" 2>&1 &
+	watcher=$!
+	eventually test -e "$WORK/watch" || { cat "$WORK/watched"; return 1; }
+	"$@"
+	status=$?
+	rm "$WORK/watch"
+	wait $watcher
+	cat "$WORK/watched"
+	[ $status = 0 ] && grep -qx alive "$WORK/watched"
+}
+
+# Unread data of so many; what came of it has been compared.
+flood() { # HOST COUNT
+	press "$@" >"$WORK/press" || return
+	cat "$WORK/press" /sys/kernel/debug/sovia/limits
+	[ "$(sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press")" -gt 0 ]
+}
+
+echo_server() {
+	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo"
+}
+no_echo_server() { rm "$WORK/echo" && eventually no_sov; }
+no_sov() { ! pgrep -x sov >/dev/null; }
+
+measure() { growth measure 60 >"$WORK/$1"; }
+no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
+
+limit 200
+check 'an echo server' echo_server
+check 'a connection within the host' sov ask 127.0.0.1 5004
+check 'one over the wire' sov ask node-b 5004
+check 'it ends' no_echo_server
+check 'what there is' measure before
+check 'the server again' echo_server
+check 'little memory is left' little_left
+check 'a flood within the host, and another connection goes on' beside node-b flood 127.0.0.1 300
+check 'a flood over the wire, and another connection goes on' beside 127.0.0.1 flood node-b 200
+check 'nothing has run out of memory' no_oom
+check 'memory again' enough_again
+check 'a connection as before' sov ask node-b 5004
+check 'the server ends' no_echo_server
+check 'what there is afterwards' measure after
+check 'everything has been given back' growth compare "$WORK/before" "$WORK/after"
+finish
