@@ -29,7 +29,9 @@ void hellos(void);
 void resumes(void);
 void answering(void);
 void links(void);
+void crowd(void);
 void unacknowledged(void);
+void untaken(void);
 void hoard(void);
 
 #endif

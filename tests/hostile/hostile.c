@@ -920,7 +920,9 @@ static const struct {
 	{ "manager", manager },
 	{ "server", server },
 	{ "links", links },
+	{ "crowd", crowd },
 	{ "unacknowledged", unacknowledged },
+	{ "untaken", untaken },
 	{ "hoard", hoard },
 	{ "random", randomly },
 };

@@ -61,6 +61,39 @@ void links(void)
 	unused_links(UNACKNOWLEDGED);
 }
 
+/*
+ * MESSAGES requests for links at once, to a victim whose connection thread has no time:
+ * it keeps 128, and the others are rejected without it.
+ */
+void crowd(void)
+{
+	struct sovia_hello hello = peer_hello(0);
+	struct lane *l = calloc(messages, sizeof(*l));
+	unsigned int many = 0, failed = 0;
+	struct lane good;
+	unsigned long i;
+
+	for (i = 0; i < messages; i++)
+		expect(lane_prepare(&l[i]), "a way to the victim", i, 0);
+	for (i = 0; i < messages; i++)
+		expect(lane_ask(&l[i], &hello, sizeof(hello)), "a request", i, 0);
+	for (i = 0; i < messages; i++) {
+		enum outcome how = lane_outcome(&l[i]);
+
+		many += how == REFUSED && l[i].reject_code == SOVIA_CODE_NO_MEMORY;
+		failed += how == FAILED;
+	}
+	printf("%u of %lu were too many\n", many, i);
+	expect(many && many + 128 <= i, "requests that are too many", many, i);
+	expect(!failed, "requests without an answer", failed, i);
+	for (i = 0; i < messages; i++)
+		lane_drop(&l[i]);
+	free(l);
+	lane_open(&good, 1);
+	expect(lane_alive(&good), "a lane afterwards", 0, 0);
+	lane_close(&good);
+}
+
 /* Objects of a slab cache that are in use. */
 static unsigned int slab(const char *name)
 {
@@ -106,6 +139,39 @@ void unacknowledged(void)
 	/* 4096, a backlog, and what the allocator keeps for each processor. */
 	expect(most - before < 6000, "sockets that wait for a peer", most - before, i);
 	expect(i == messages && !l.dead, "requests", i, 0);
+	lane_close(&l);
+}
+
+/*
+ * MESSAGES connections that stay, and no answer is acknowledged: 4096 may wait for that,
+ * others are refused, and everybody hears so when answers are taken again.
+ */
+void untaken(void)
+{
+	unsigned int accepts, busy;
+	struct lane l;
+	struct msg m;
+	unsigned long i;
+	uint16_t port;
+
+	victim_listener(messages, &port);
+	lane_open(&l, 1);
+	l.silent = true;
+	for (i = 0; i < messages && !l.dead; i++) {
+		m = conn_request(&l, 1 + i, port);
+		m.hdr.ack = 0;
+		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
+		msg_send(&l, &m);
+	}
+	l.silent = false;
+	until(&l, l.count[SOVIA_ACCEPT] >= 4096 && l.refusals[SOVIA_CODE_BUSY]);
+	expect(lane_alive(&l), "a lane that takes answers again", 0, 0);
+	accepts = l.count[SOVIA_ACCEPT];
+	busy = l.refusals[SOVIA_CODE_BUSY];
+	printf("%u of %lu accepted, %u busy of %u refused\n", accepts, i, busy, l.count[SOVIA_REFUSE]);
+	/* Those that were said before the window was full did not wait. */
+	expect(accepts >= 4096 && accepts <= 4096 + WINDOW, "connections that wait", accepts, i);
+	expect(busy && busy == l.count[SOVIA_REFUSE], "refused for that reason", busy, l.count[SOVIA_REFUSE]);
 	lane_close(&l);
 }
 

@@ -166,24 +166,13 @@ static void lane_rests(struct lane *l)
 	l->stands = false;
 }
 
-/*
- * Asks the victim for a lane with this hello.  Without @finish, its answer is not
- * answered: the link stays half open.
- */
-enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish)
+/* A lane that only knows the way to the victim. */
+bool lane_prepare(struct lane *l)
 {
-	static unsigned int number;
+	int ms = PATIENCE * 1000;
 	uint8_t timeout = 20;
-	struct rdma_conn_param param = {
-		.private_data = hello, .private_data_len = len,
-		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7,
-		/* Of a queue pair that does not exist. */
-		.qp_num = 0x100000 + ++number,
-	};
-	int ms = PATIENCE * 1000, what;
 
 	memset(l, 0, sizeof(*l));
-	memcpy(&l->said, hello, len);
 	l->events = rdma_create_event_channel();
 	if (!l->events || rdma_create_id(l->events, &l->id, NULL, RDMA_PS_TCP))
 		die("rdma_cm");
@@ -191,14 +180,31 @@ enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool 
 	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
 	if (rdma_resolve_addr(l->id, (struct sockaddr *)&own, (struct sockaddr *)&victim, 2000) ||
 	    next_event(l, ms) != RDMA_CM_EVENT_ADDR_RESOLVED)
-		return FAILED;
-	if (rdma_resolve_route(l->id, 2000) || next_event(l, ms) != RDMA_CM_EVENT_ROUTE_RESOLVED)
-		return FAILED;
-	if (finish)
-		make_queues(l);
-	if (rdma_connect(l->id, &param))
-		return FAILED;
-	what = next_event(l, ms);
+		return false;
+	return !rdma_resolve_route(l->id, 2000) && next_event(l, ms) == RDMA_CM_EVENT_ROUTE_RESOLVED;
+}
+
+/* Asks the victim for it with this hello, and waits for nothing. */
+bool lane_ask(struct lane *l, const void *hello, size_t len)
+{
+	static unsigned int number;
+	struct rdma_conn_param param = {
+		.private_data = hello, .private_data_len = len,
+		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7,
+		/* Of a queue pair that does not exist. */
+		.qp_num = 0x100000 + ++number,
+	};
+
+	memcpy(&l->said, hello, len);
+	return !rdma_connect(l->id, &param);
+}
+
+/* What comes of it.  Without a queue pair, the answer is not answered: the link stays half open. */
+enum outcome lane_outcome(struct lane *l)
+{
+	bool finish = l->id->qp;
+	int what = next_event(l, PATIENCE * 1000);
+
 	if (what == RDMA_CM_EVENT_REJECTED)
 		return REFUSED;
 	if (what != (finish ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_RESPONSE))
@@ -206,6 +212,16 @@ enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool 
 	if (finish)
 		lane_stands(l);
 	return UP;
+}
+
+/* All of that; without @finish, without a queue pair. */
+enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish)
+{
+	if (!lane_prepare(l))
+		return FAILED;
+	if (finish)
+		make_queues(l);
+	return lane_ask(l, hello, len) ? lane_outcome(l) : FAILED;
 }
 
 /* Lets go of everything, in whatever state it is, without a word to the victim. */
@@ -374,6 +390,8 @@ static void heard(struct lane *l, const struct ibv_wc *wc)
 		l->reset_port = ntohs(hdr->dport);
 		l->resets[ntohl(hdr->code) % SOVIA_CODE_COUNT]++;
 	}
+	if (hdr->type == SOVIA_REFUSE)
+		l->refusals[ntohl(hdr->code) % SOVIA_CODE_COUNT]++;
 }
 
 static void poll_events(struct lane *l)

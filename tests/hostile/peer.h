@@ -45,7 +45,7 @@ struct lane {
 	unsigned int count[256];	/* by type */
 	struct sovia_hdr last[256];	/* in network order */
 	uint16_t reset_port;		/* our port in the last RESET */
-	unsigned int resets[SOVIA_CODE_COUNT];
+	unsigned int resets[SOVIA_CODE_COUNT], refusals[SOVIA_CODE_COUNT];
 };
 
 /* One connection on a lane. */
@@ -75,6 +75,9 @@ void serve_lanes(void);
 void peer_addresses(const char *own, const char *victim);
 
 struct sovia_hello peer_hello(unsigned int lane);
+bool lane_prepare(struct lane *l);
+bool lane_ask(struct lane *l, const void *hello, size_t len);
+enum outcome lane_outcome(struct lane *l);
 enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish);
 void lane_open(struct lane *l, unsigned int number);
 struct sovia_hello resume_hello(const struct lane *l);

@@ -58,6 +58,26 @@ orphans() {
 	[ "$now" = 10 ] && [ "$dropped" -gt 0 ]
 }
 
+# --- requests for links ---
+
+# Meanwhile the connection thread has what nobody else wants of the processors, and others want all.
+slow_thread() {
+	local thread spinners=() status
+	thread=$(pgrep -x sovia-connd) && chrt -i -p 0 "$thread" || return
+	for _ in 1 2; do
+		timeout 30 sh -c 'while :; do :; done' & spinners+=($!)
+	done
+	"$@"
+	status=$?
+	chrt -o -p 0 "$thread"
+	kill "${spinners[@]}" 2>/dev/null
+	wait "${spinners[@]}"
+	return $status
+}
+
+# A backlog is not what stops it.
+clogged() { echo 8192 >/proc/sys/net/core/somaxconn && hostile $ENEMY $VICTIM untaken 1 6000; }
+
 # --- what is held ends with what it was held for ---
 
 PARAMETERS=/sys/module/sovia/parameters
@@ -139,10 +159,13 @@ check 'connections of a namespace that ends' in_a_namespace
 check 'hold nothing' eventually nothing_held
 check 'nor leave orphans' eventually no_orphans
 
+check 'a crowd of 300 that asks for links' slow_thread hostile $ENEMY $VICTIM crowd 1 300
+
 check 'at most 10 links' reload max_links=10 probe_interval=0
 check 'a peer gets no more, unless for others that it does not use' hostile $ENEMY $VICTIM links 1 10
 check 'which is counted' test "$(sovia-stat --value no_link)" -gt 0
 check 'a peer that acknowledges nothing' hostile $ENEMY $VICTIM unacknowledged 1 12000
+check 'a peer that connects 6000 times, and takes no answer' clogged
 check 'nothing has run out of memory' no_oom
 check 'the module can go' modprobe -r sovia
 finish
