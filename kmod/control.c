@@ -31,10 +31,9 @@ static void on_fin(struct sock *sk, u32 gone)
 	struct sovia_sock *ss = sovia_sk(sk);
 	u8 state = sk->sk_state;
 
-	if (!sovia_state_next(state, SOVIA_EV_FIN)) {
-		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+	/* The program has ended it while this waited for its release. */
+	if (!sovia_state_next(state, SOVIA_EV_FIN))
 		return;
-	}
 	ss->peer_gone = gone;
 	if (gone)
 		ss->probe_time = jiffies;
@@ -177,17 +176,18 @@ static void fin_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool ok;
+	bool open, again;
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	ok = ss->rx_open && !ss->rx_fin;
 	/* Before ACCEPT, it ends an earlier connection on these ports. */
-	ss->rx_fin |= ss->rx_open;
+	open = ss->rx_open;
+	again = ss->rx_fin;
+	ss->rx_fin |= open;
 	spin_unlock(&sk->sk_receive_queue.lock);
-	if (ok)
-		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
-	else
+	if (again)
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+	else if (open)
+		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 }
 
 /* struct sovia_client::control; softirq. */

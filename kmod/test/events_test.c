@@ -303,8 +303,42 @@ static void events_all(struct kunit *test)
 	}
 }
 
+/* How many offences a FIN counts for, in a state; @ended: by its owner, before it gets there. */
+static unsigned long events_fin(struct kunit *test, u8 state, bool ended)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	unsigned long before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_state);
+	struct events_set set;
+
+	events_begin(test, &set, state, SAYS_FIN);
+	lock_sock(set.sk);
+	events_message(set.sk, SOVIA_FIN, 0, 0);
+	if (ended)
+		sovia_abort(set.sk, 0, SOVIA_CODE_ABORT);
+	release_sock(set.sk);
+	KUNIT_EXPECT_EQ(test, set.sk->sk_state,
+			ended ? TCP_CLOSE : events_expected(state, SAYS_FIN));
+	events_end(&set);
+	return snmp_fold_field(snet->mib, SOVIA_STAT_bad_state) - before;
+}
+
+/* A second FIN breaks a rule; one that comes before the first message, or too late, does not. */
+static void events_fins(struct kunit *test)
+{
+	int socks;
+
+	rcu_barrier();
+	socks = atomic_read(&sovia_net(&init_net)->socks);
+	KUNIT_EXPECT_EQ(test, events_fin(test, TCP_ESTABLISHED, false), 0UL);
+	KUNIT_EXPECT_EQ(test, events_fin(test, TCP_ESTABLISHED, true), 0UL);
+	KUNIT_EXPECT_EQ(test, events_fin(test, TCP_SYN_SENT, false), 0UL);
+	KUNIT_EXPECT_EQ(test, events_fin(test, TCP_CLOSE_WAIT, false), 1UL);
+	KUNIT_EXPECT_TRUE(test, events_socks(socks));
+}
+
 static struct kunit_case events_test_cases[] = {
 	KUNIT_CASE_PARAM(events_all, events_gen_params),
+	KUNIT_CASE(events_fins),
 	{}
 };
 
