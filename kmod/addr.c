@@ -43,11 +43,11 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 	return 0;
 }
 
-static int route_v6(struct sock *sk, const struct in6_addr *daddr, int scope,
+static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 		    struct sovia_pair *pair, bool *local)
 {
 	struct flowi6 fl6 = {
-		.flowi6_oif = scope ? scope : sk->sk_bound_dev_if,
+		.flowi6_oif = sk->sk_bound_dev_if,
 		.flowi6_mark = READ_ONCE(sk->sk_mark),
 		.flowi6_proto = IPPROTO_TCP,
 		.daddr = *daddr,
@@ -120,16 +120,15 @@ static bool verbs_serves(struct net *net, const struct sovia_pair *pair)
 
 /**
  * sovia_route() - find the link's addresses and provider for a destination
- * @sk: the socket, perhaps bound to a source address
+ * @sk: the socket, perhaps bound to a source address, to an interface if @daddr is link-local
  * @daddr: destination, IPv4 as v4-mapped; any address means this host
- * @scope: interface for link-local IPv6 addresses, otherwise 0
  * @pair: filled in
  * @prov: filled in
  *
  * Context: process, socket lock held.
  * Return: 0, -ENETUNREACH, -EHOSTUNREACH or another errno of the routing table.
  */
-int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
+int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		struct sovia_pair *pair, const struct sovia_provider **prov)
 {
 	bool local = false;
@@ -139,11 +138,11 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
 	if (ipv6_addr_v4mapped(daddr))
 		err = route_v4(sk, daddr, pair, &local);
 	else
-		err = route_v6(sk, daddr, scope, pair, &local);
+		err = route_v6(sk, daddr, pair, &local);
 	if (err)
 		return err;
 	if (__ipv6_addr_needs_scope_id(ipv6_addr_type(&pair->remote)))
-		pair->scope = scope ? scope : sk->sk_bound_dev_if;
+		pair->scope = sk->sk_bound_dev_if;
 	if (local && READ_ONCE(hairpin))
 		local = !verbs_serves(sock_net(sk), pair);
 	*prov = local ? &sovia_loop_provider : &sovia_verbs_provider;

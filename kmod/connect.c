@@ -19,11 +19,10 @@
 #define SOVIA_RETRY_MAX		HZ
 #define SOVIA_LINK_RETRIES	2
 
-/* Read a destination; v4 becomes v4-mapped. */
+/* Read a destination; v4 becomes v4-mapped, and link-local binds the socket to its interface. */
 static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
-		      struct in6_addr *addr, u16 *port, int *scope)
+		      struct in6_addr *addr, u16 *port)
 {
-	*scope = 0;
 	if (sk->sk_family == AF_INET) {
 		struct sockaddr_in *sin = (struct sockaddr_in *)uaddr;
 
@@ -35,6 +34,7 @@ static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
 		*port = ntohs(sin->sin_port);
 	} else {
 		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)uaddr;
+		int scope;
 
 		if (len < SIN6_LEN_RFC2133)
 			return -EINVAL;
@@ -47,10 +47,12 @@ static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
 		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) {
 			if (len < sizeof(*sin6))
 				return -EINVAL;
-			*scope = sin6->sin6_scope_id;
-			if (*scope && sk->sk_bound_dev_if && sk->sk_bound_dev_if != *scope)
+			scope = sin6->sin6_scope_id;
+			if (scope && sk->sk_bound_dev_if && sk->sk_bound_dev_if != scope)
 				return -EINVAL;
-			if (!*scope && !sk->sk_bound_dev_if)
+			if (scope)
+				sk->sk_bound_dev_if = scope;
+			if (!sk->sk_bound_dev_if)
 				return -EINVAL;
 		}
 		/* Any address means this host. */
@@ -129,14 +131,14 @@ static unsigned long connect_timeout(const struct sock *sk)
 	return opt->user_timeout ? min(timeout, msecs_to_jiffies(opt->user_timeout)) : timeout;
 }
 
-static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port, int scope)
+static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	const struct sovia_provider *prov;
 	struct sovia_pair pair;
 	int err;
 
-	err = sovia_route(sk, daddr, scope, &pair, &prov);
+	err = sovia_route(sk, daddr, &pair, &prov);
 	if (err)
 		return err;
 	if (!inet_sk(sk)->inet_num) {
@@ -180,12 +182,12 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 {
 	struct in6_addr daddr;
-	int err, scope;
 	u16 port;
+	int err;
 
-	err = parse_dest(sk, uaddr, addr_len, &daddr, &port, &scope);
+	err = parse_dest(sk, uaddr, addr_len, &daddr, &port);
 	if (!err)
-		err = start_connect(sk, &daddr, port, scope);
+		err = start_connect(sk, &daddr, port);
 	if (err && !(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
 		sovia_put_port(sk);
 	return err;

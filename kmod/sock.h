@@ -239,7 +239,7 @@ void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
 
 /* addr.c */
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
-int sovia_route(struct sock *sk, const struct in6_addr *daddr, int scope,
+int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
 
 /* port.c */
