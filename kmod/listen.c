@@ -64,6 +64,8 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	inet_sk(child)->inet_sport = htons(msg->dport);
 	sovia_set_local(child, &link->pair.local);
 	sovia_set_peer(child, &link->pair.remote, msg->sport);
+	if (link->pair.scope)
+		child->sk_bound_dev_if = link->pair.scope;
 	sovia_inherit_port(child);
 	return child;
 }
