@@ -245,30 +245,55 @@ def turned_to_v4(t):
     talk(near, far)
 
 
-def link_local(t):
-    """(host, interface number) of a link-local address of this machine."""
+def link_local():
+    """(host, interface number) of a link-local address of this machine, None if it has none."""
     with contextlib.suppress(FileNotFoundError), open("/proc/net/if_inet6", encoding="ascii") as f:
         for line in f:
             digits, index, _, scope, flags, _ = line.split()
             if scope == "20" and not int(flags, 16) & 0x40:
                 return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits)), int(index, 16)
-    return t.skip("this machine has no link-local address")
+    return None
 
 
-@case(families="6", modes=("loop",))
+@case(families="6")
 def link_local_address(t):
     """A link-local address goes with its interface: bound, connected and told; without it EINVAL."""
-    host, index = link_local(t)
-    fails("EINVAL", t.socket().bind, (host, 0))
-    listener = t.socket()
-    listener.bind((host, 0, 0, index))
+    here, there = link_local(), t.there.call(link_local)
+    if not here or not there:
+        t.skip("a machine has no link-local address")
+    fails("EINVAL", t.socket().bind, (here[0], 0))
+    for node, (host, index) in (t.here, here), (t.there, there):
+        listener = t.socket(node=node)
+        listener.bind((host, 0, 0, index))
+        listener.listen()
+        eq(listener.getsockname()[3], index, "scope of the listener")
+        fails("EINVAL", t.socket().connect, (host, listener.port()))
+        near = t.socket()
+        near.connect((host, listener.port(), 0, here[1]))
+        far, address = listener.accept()
+        eq([name[3] for name in (address, far.getsockname(), far.getpeername())], [index] * 3, "scopes of the accepted")
+        eq((near.getsockname()[3], near.getpeername()[3]), (here[1], here[1]), "scopes of the connected")
+        eq(near.getpeername()[0], host)
+        talk(near, far)
+        near.close()
+        far.close()
+
+
+@case(families="6")
+def link_local_any(t):
+    """Who listens on any address learns by which interface a link-local peer has come."""
+    here, there = link_local(), t.there.call(link_local)
+    if not here or not there:
+        t.skip("a machine has no link-local address")
+    listener = t.socket(node=t.there)
+    listener.bind(("::", 0))
     listener.listen()
-    eq(listener.getsockname()[3], index, "scope of the listener")
-    fails("EINVAL", t.socket().connect, (host, listener.port()))
     near = t.socket()
-    near.connect((host, listener.port(), 0, index))
+    near.connect((there[0], listener.port(), 0, here[1]))
     far, address = listener.accept()
-    eq((address[3], near.getpeername()[3]), (index, index), "scopes")
+    eq((address[0], address[3]), (here[0], there[1]))
+    eq(far.getsockname()[3], there[1], "scope of the accepted")
+    eq(listener.getsockname()[3], 0, "scope of the listener")
     talk(near, far)
 
 
