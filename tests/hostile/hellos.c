@@ -203,6 +203,9 @@ void resumes(void)
 
 /* ---- we are asked ---- */
 
+/* How often a victim that wants to go on asks somebody who refuses (Documentation/recovery.rst). */
+#define REFUSALS	6
+
 static int error_of(int fd)
 {
 	int err = 0;
@@ -377,7 +380,7 @@ void answering(void)
 		answer_resume(spoil[i], i);
 	refuse_resume(SOVIA_CODE_NO_LINK, 1);
 	refuse_resume(SOVIA_CODE_PROTOCOL, 1);
-	refuse_resume(0, 3);
+	refuse_resume(0, REFUSALS);
 	delay_resume();
 	expect(no_links(), "the end of all links", victim_links(NULL), 0);
 }
