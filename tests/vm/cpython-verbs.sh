@@ -6,11 +6,8 @@
 #
 # vm: --mem 2048 --timeout 3600
 set -e
-modprobe rdma_rxe
-ip link add roce0 type dummy
-ip link set roce0 up
-ip address add 10.78.0.1/24 dev roce0
-ip address add fd78::1/64 nodad dev roce0
-rdma link add rxe0 type rxe netdev roce0
-echo Y >/sys/module/sovia/parameters/hairpin
+cd "$(dirname "$0")/../.."
+# shellcheck source=lib/roce.sh source-path=SCRIPTDIR
+. tests/vm/lib/roce.sh
+roce_device 10.78.0.1/24 fd78::1/64
 exec tests/cpython/run.py --verbs 10.78.0.1,fd78::1 "$@"
