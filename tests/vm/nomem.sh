@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # No memory: every allocation of every socket call fails once, and then some of those
-# of the bottom half while data flows.  What fails says so, nothing is lost, nothing
-# leaks.
+# of the bottom halves, soft RoCE's too, while data flows.  What fails says so, nothing is
+# lost, nothing leaks.
 #
-# vm: --kernel debug --append kunit.enable=0 --leaks --timeout 400
+#     one guest:	127.0.0.1 - 127.0.0.2 over loop		10.78.0.1 - 10.78.0.2 over verbs
+#
+# vm: --kernel debug --append kunit.enable=0 --leaks --timeout 800
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
+# shellcheck source=lib/roce.sh source-path=SCRIPTDIR
+. lib/roce.sh
 
 DEBUG=/sys/kernel/debug
 
@@ -25,30 +29,38 @@ prepare() {
 	echo 0 >$DEBUG/fail_page_alloc/min-order
 }
 
-# Of those that may not wait, one in 100 fails, wherever it is.
-scarce() { # PROBABILITY
+# Of those that may not wait, one in EVERY fails, wherever it is.
+scarce() { # EVERY
 	local fault
 	for fault in failslab fail_page_alloc; do
 		echo Y >$DEBUG/$fault/ignore-gfp-wait
 		echo -1 >$DEBUG/$fault/times
-		echo "$1" >$DEBUG/$fault/probability
+		echo "$1" >$DEBUG/$fault/interval
+		echo 100 >$DEBUG/$fault/probability
 	done
 }
 
-transfers() { sovia-run lib/hail 127.0.0.1 127.0.0.2 2; }
+enough() {
+	local fault
+	for fault in failslab fail_page_alloc; do
+		echo 0 >$DEBUG/$fault/probability
+	done
+}
 
-while_scarce() {
+transfers() { sovia-run lib/hail "$1" "$2" 2; }
+
+while_scarce() { # EVERY HERE THERE
 	local status
-	scarce 1
-	transfers
+	scarce "$1"
+	transfers "$2" "$3"
 	status=$?
-	scarce 0
+	enough
 	return $status
 }
 
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
 
-limit 200
+limit 100
 check 'failures on demand'		prepare
 for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
 	'send send_some send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
@@ -57,7 +69,15 @@ for calls in 'socket socket6 bind options names poll' 'listen connect connect_fi
 	echo "# ${output//$'\n'/, }"
 done
 check 'no socket stays'			eventually no_sockets
-check 'transfers while memory is scarce'	while_scarce
-check 'transfers after that'		transfers
+check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
+# A packet that soft RoCE has no memory for is the end of its queue pair.
+while read -r every here there; do
+	check "transfers while memory is scarce, $here"	while_scarce "$every" "$here" "$there"
+	echo "# ${output//$'\n'/, }"
+	check "transfers after that, $here"		transfers "$here" "$there"
+done <<-END
+	100 127.0.0.1 127.0.0.2
+	500 10.78.0.1 10.78.0.2
+END
 check 'no socket stays after that'	eventually no_sockets
 finish
