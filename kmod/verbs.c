@@ -313,16 +313,15 @@ static int verbs_create_qp(struct verbs_vi *v)
 }
 
 /**
- * verbs_vi_create_qp - give a VI its device, queue pair and descriptors
+ * verbs_vi_attach - give a VI its device
  * @v: VI whose identifier rdma_cm has bound to a device
  *
- * All receives are posted on success.  Whatever happens, verbs_vi_free() cleans
- * up.
+ * From then on the VI is closed before rdma_cm hears of the device's removal.
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
- * Return: 0 or a negative errno.
+ * Return: 0, -ENODEV if there is none any more, or another negative errno.
  */
-int verbs_vi_create_qp(struct verbs_vi *v)
+int verbs_vi_attach(struct verbs_vi *v)
 {
 	struct ib_device *ibdev = v->id->device;
 	int err;
@@ -333,9 +332,25 @@ int verbs_vi_create_qp(struct verbs_vi *v)
 	if (err)
 		return err;
 	verbs_size_tx(v, ibdev);
-	err = verbs_dev_attach(v, ibdev);
-	if (err)
-		return err;
+	return verbs_dev_attach(v, ibdev);
+}
+
+/**
+ * verbs_vi_create_qp - give a VI its queue pair and descriptors
+ * @v: VI
+ *
+ * All receives are posted on success.  Whatever happens, verbs_vi_free() cleans
+ * up.
+ *
+ * Context: process, may sleep; holds the handler mutex of the VI's identifier.
+ * Return: 0, -ENODEV if it has no device, or another negative errno.
+ */
+int verbs_vi_create_qp(struct verbs_vi *v)
+{
+	int err;
+
+	if (!v->dev)
+		return -ENODEV;
 	err = verbs_create_qp(v);
 	if (err)
 		return err;

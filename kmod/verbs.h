@@ -267,6 +267,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 				const struct sovia_hello *hello,
 				const struct sovia_vi_client *client, void *context);
 void verbs_vi_free(struct verbs_vi *v);
+int verbs_vi_attach(struct verbs_vi *v);
 int verbs_vi_create_qp(struct verbs_vi *v);
 void verbs_vi_opened(struct verbs_vi *v);
 void verbs_vi_die(struct verbs_vi *v, int err);

@@ -334,6 +334,9 @@ void verbs_connect_work(struct work_struct *work)
 	rdma_lock_handler(v->id);
 	if (!verbs_alive(v))
 		goto unlock;
+	err = verbs_vi_attach(v);
+	if (err)
+		goto unlock;
 	err = verbs_vi_create_qp(v);
 	if (err)
 		goto unlock;

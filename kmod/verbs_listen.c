@@ -206,7 +206,9 @@ static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
 	if (rq->error)
 		return rq->error;
 	verbs_set_timers(v->id);
-	err = verbs_vi_create_qp(v);
+	err = verbs_vi_attach(v);
+	if (!err)
+		err = verbs_vi_create_qp(v);
 	if (err) {
 		verbs_send_reject(v->id, err);
 		return err;
