@@ -164,10 +164,19 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
 		verbs_vi_die(v, verbs_route_errno(status));
 }
 
+/*
+ * rdma_cm does not bear an identifier that is destroyed in the middle of this while it
+ * removes the device: it may look at the device's type when there is no device any more.
+ * With a VI that is attached, removal waits until both are gone.
+ */
 static void verbs_start_route(struct verbs_vi *v)
 {
-	int err;
+	int err = verbs_vi_attach(v);
 
+	if (err) {
+		verbs_vi_die(v, err);
+		return;
+	}
 	verbs_vi_step(v);
 	err = rdma_resolve_route(v->id, VERBS_STEP_MS);
 	if (err)
@@ -333,9 +342,6 @@ void verbs_connect_work(struct work_struct *work)
 
 	rdma_lock_handler(v->id);
 	if (!verbs_alive(v))
-		goto unlock;
-	err = verbs_vi_attach(v);
-	if (err)
 		goto unlock;
 	err = verbs_vi_create_qp(v);
 	if (err)

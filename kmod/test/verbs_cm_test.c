@@ -133,6 +133,20 @@ static void cm_no_way(struct kunit *test)
 	told_expect(test, &told, 0);
 }
 
+/* Who has no device, because it is going, does not look for a route through it. */
+static void cm_late_route(struct kunit *test)
+{
+	struct rdma_cm_event event = { .event = RDMA_CM_EVENT_ADDR_RESOLVED };
+	struct told told;
+	struct verbs_vi *v = told_vi(test, &told);
+
+	v->id = rdma_create_id(&init_net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(v->id));
+	KUNIT_EXPECT_EQ(test, verbs_vi_handler(v->id, &event), 0);
+	told_expect(test, &told, -ENODEV);
+	verbs_vi_free(v);
+}
+
 /* The VI died before its turn to ask the peer came, or its device was gone by then. */
 static void cm_late_connect(struct kunit *test)
 {
@@ -177,6 +191,7 @@ static struct kunit_case verbs_cm_test_cases[] = {
 	KUNIT_CASE(cm_events),
 	KUNIT_CASE(cm_tries_again),
 	KUNIT_CASE(cm_no_way),
+	KUNIT_CASE(cm_late_route),
 	KUNIT_CASE(cm_late_connect),
 	KUNIT_CASE(cm_addresses),
 	{}
