@@ -51,7 +51,7 @@ hostile:
 	scripts/build-module --kernel debug
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland
 	$(MAKE) -C tests/hostile O=$(CURDIR)/.build/hostile
-	scripts/vm run --wire --kernel debug --leaks --timeout $$(($(SECONDS) + 2400)) \
+	scripts/vm run --wire --smp 2 --kernel debug --leaks --timeout $$(($(SECONDS) + 2400)) \
 		--append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10" -- \
 		tests/vm/hostile.sh $(SECONDS)
 

@@ -7,7 +7,7 @@
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		10.78.0.1 - 10.78.0.2 over verbs
 #
-# vm: --kernel debug --append kunit.enable=0 --leaks --timeout 800
+# vm: --smp 1 --kernel debug --append kunit.enable=0 --leaks --timeout 800
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
