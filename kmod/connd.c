@@ -68,32 +68,6 @@ bool sovia_connd_queue(struct kthread_work *work)
 }
 
 /**
- * sovia_connd_queue_delayed() - let the connection thread run @work later
- * @work: the work
- * @delay: in jiffies
- *
- * Context: any; the thread has been started.
- * Return: true if it was queued, false if it already was.
- */
-bool sovia_connd_queue_delayed(struct kthread_delayed_work *work, unsigned long delay)
-{
-	return kthread_queue_delayed_work(connd, work, delay);
-}
-
-/**
- * sovia_connd_mod_delayed() - let the connection thread run @work then, not earlier or later
- * @work: the work, queued or not
- * @delay: in jiffies
- *
- * Context: any; the thread has been started.
- * Return: true if it was queued already.
- */
-bool sovia_connd_mod_delayed(struct kthread_delayed_work *work, unsigned long delay)
-{
-	return kthread_mod_delayed_work(connd, work, delay);
-}
-
-/**
  * sovia_connd_flush() - wait until all work queued so far has run
  *
  * Context: process, may sleep; no locks.

@@ -8,8 +8,6 @@
 int sovia_connd_start(void);
 void sovia_connd_stop(void);
 bool sovia_connd_queue(struct kthread_work *work);
-bool sovia_connd_queue_delayed(struct kthread_delayed_work *work, unsigned long delay);
-bool sovia_connd_mod_delayed(struct kthread_delayed_work *work, unsigned long delay);
 void sovia_connd_flush(void);
 
 #endif /* _SOVIA_CONND_H */

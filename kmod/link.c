@@ -146,23 +146,34 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 		sovia_link_put(link);
 }
 
-static void link_arm_timer(struct sovia_link *link, unsigned long delay)
+/* Whether it is armed, has fired, or not. */
+static void link_set_timer(struct sovia_link *link, unsigned long delay)
 {
+	clear_bit(SOVIA_LINK_EV_TIMER, &link->events);
 	kref_get(&link->kref);
-	if (!sovia_connd_queue_delayed(&link->timer, delay))
+	if (mod_timer(&link->timer, jiffies + delay))
 		sovia_link_put(link);
 }
 
-/* Whether it is armed or not. */
-static void link_set_timer(struct sovia_link *link, unsigned long delay)
+static void link_stop_timer(struct sovia_link *link)
 {
-	kref_get(&link->kref);
-	if (sovia_connd_mod_delayed(&link->timer, delay))
+	if (del_timer_sync(&link->timer))
 		sovia_link_put(link);
+}
+
+/*
+ * The connection thread does the rest.  A delayed work of its own would not do: cancelled
+ * while its timer fires, it has neither run nor been pending, and its reference is lost.
+ */
+static void link_timeout(struct timer_list *timer)
+{
+	struct sovia_link *link = from_timer(link, timer, timer);
+
+	sovia_link_event(link, SOVIA_LINK_EV_TIMER);
+	sovia_link_put(link);
 }
 
 static void link_work(struct kthread_work *work);
-static void link_timer(struct kthread_work *work);
 
 /**
  * sovia_link_alloc() - make a link
@@ -189,7 +200,7 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->conns);
 	kthread_init_work(&link->work, link_work);
-	kthread_init_delayed_work(&link->timer, link_timer);
+	timer_setup(&link->timer, link_timeout, 0);
 	sovia_lane_init(&link->lane, link);
 	return link;
 }
@@ -251,7 +262,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 		/* A link that costs nothing to make again does not stay for nothing. */
 		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
 		    link->prov == &sovia_loop_provider)
-			link_arm_timer(link, SOVIA_LINK_IDLE_WAIT);
+			link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 	}
 	spin_unlock_bh(&link->lock);
 	if (attached)
@@ -393,8 +404,7 @@ static void link_down(struct sovia_link *link, int err)
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	link_for_each(link, &conns, conn_down, err);
-	if (kthread_cancel_delayed_work_sync(&link->timer))
-		sovia_link_put(link);
+	link_stop_timer(link);
 }
 
 /* Does our own attempt count when both sides try at once? */
@@ -466,7 +476,7 @@ static void link_try(struct sovia_link *link)
 	unsigned long left = sovia_recovery_left(link);
 
 	if (!left) {
-		sovia_link_event(link, SOVIA_LINK_EV_LATE);
+		link_down(link, -ETIMEDOUT);
 		return;
 	}
 	/* To itself, an address asks from one end only. */
@@ -485,7 +495,7 @@ static void link_closed(struct sovia_link *link)
 		/* The peer's attempt counts: it is on its way. */
 		link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
-		link_arm_timer(link, SOVIA_LINK_CROSS_WAIT);
+		link_set_timer(link, SOVIA_LINK_CROSS_WAIT);
 	} else {
 		link_down(link, err);
 	}
@@ -506,31 +516,7 @@ static void link_idle(struct sovia_link *link)
 	if (idle)
 		link_down(link, -ECONNRESET);
 	else if (!link->conn_count)
-		link_arm_timer(link, SOVIA_LINK_IDLE_WAIT);
-}
-
-static void link_work(struct kthread_work *work)
-{
-	struct sovia_link *link = container_of(work, struct sovia_link, work);
-
-	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
-		link_down(link, -ECONNRESET);
-	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
-	    link_set_state(link, SOVIA_LINK_CONNECTING))
-		link_connect(link);
-	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
-		link_up(link);
-	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
-		link_closed(link);
-	if (test_and_clear_bit(SOVIA_LINK_EV_IDLE, &link->events))
-		link_idle(link);
-	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
-	    link->state == SOVIA_LINK_UP && link->lane.vi)
-		link->lane.vi->prov->fail(link->lane.vi);
-	if (test_and_clear_bit(SOVIA_LINK_EV_LATE, &link->events) &&
-	    link->state == SOVIA_LINK_RECOVERING)
-		link_down(link, -ETIMEDOUT);
-	sovia_link_put(link);
+		link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
 /*
@@ -559,9 +545,8 @@ static void link_check_progress(struct sovia_link *link)
 }
 
 /* Time to try again, to probe, or to see whether the link is idle. */
-static void link_timer(struct kthread_work *work)
+static void link_timer(struct sovia_link *link)
 {
-	struct sovia_link *link = container_of(work, struct sovia_link, timer.work);
 	unsigned int interval = READ_ONCE(probe_interval);
 
 	switch (link->state) {
@@ -571,18 +556,17 @@ static void link_timer(struct kthread_work *work)
 		if (READ_ONCE(link->conn_count))
 			link_connect(link);
 		else
-			sovia_link_event(link, SOVIA_LINK_EV_KILL);
+			link_down(link, -ECONNRESET);
 		break;
 	case SOVIA_LINK_UP:
 		if (link->prov == &sovia_loop_provider) {
-			if (!READ_ONCE(link->conn_count))
-				sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+			link_idle(link);
 			break;
 		}
 		if (!interval)
 			break;
 		link_check_progress(link);
-		link_arm_timer(link, interval * HZ);
+		link_set_timer(link, interval * HZ);
 		break;
 	case SOVIA_LINK_RECOVERING:
 		link_try(link);
@@ -590,6 +574,26 @@ static void link_timer(struct kthread_work *work)
 	default:
 		break;
 	}
+}
+
+static void link_work(struct kthread_work *work)
+{
+	struct sovia_link *link = container_of(work, struct sovia_link, work);
+
+	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
+		link_down(link, -ECONNRESET);
+	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
+	    link_set_state(link, SOVIA_LINK_CONNECTING))
+		link_connect(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
+		link_up(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
+		link_closed(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_TIMER, &link->events))
+		link_timer(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
+	    link->state == SOVIA_LINK_UP && link->lane.vi)
+		link->lane.vi->prov->fail(link->lane.vi);
 	sovia_link_put(link);
 }
 

@@ -257,7 +257,7 @@ struct sovia_link {
 	unsigned int			conn_count;
 	unsigned long			events;
 	struct kthread_work		work;
-	struct kthread_delayed_work	timer;
+	struct timer_list		timer;
 	struct sovia_lane		lane;
 	struct sovia_recovery		recovery;
 	u32				seen_una;
@@ -318,9 +318,8 @@ void sovia_link_unlist(struct sovia_link *link);
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
 #define SOVIA_LINK_EV_KILL	3	/* the namespace goes, or it has to make room */
-#define SOVIA_LINK_EV_IDLE	4	/* no connections for a while */
-#define SOVIA_LINK_EV_LATE	5	/* no recovery in time */
-#define SOVIA_LINK_EV_BREAK	6	/* somebody wants to see the lane die */
+#define SOVIA_LINK_EV_TIMER	4	/* time to try again, to probe, to end it */
+#define SOVIA_LINK_EV_BREAK	5	/* somebody wants to see the lane die */
 
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);

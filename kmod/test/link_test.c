@@ -154,14 +154,14 @@ static const char * const stage_names[STAGES] = {
  * @HAS_POST_ERROR: a message cannot be posted
  * @HAS_REQUEST: the peer wants a link, which has none
  * @HAS_OLD_REQUEST: the peer wanted one before it answered ours
- * @HAS_IDLE: no connection uses it
+ * @HAS_TIMER: its timer has fired
  * @HAS_KILL: the namespace goes
  * @LINK_HAPPENINGS: how many there are
  */
 enum link_happening {
 	HAS_START, HAS_FAILED, HAS_ESTABLISHED, HAS_BAD_HELLO, HAS_ESTABLISHED_TWICE,
 	HAS_CLOSED, HAS_CLOSED_TWICE, HAS_CLOSED_ESTABLISHED, HAS_ESTABLISHED_CLOSED,
-	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_OLD_REQUEST, HAS_IDLE, HAS_KILL,
+	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_OLD_REQUEST, HAS_TIMER, HAS_KILL,
 	LINK_HAPPENINGS
 };
 
@@ -190,7 +190,7 @@ static const struct {
 	[HAS_POST_ERROR] = { "post error", { NEW, CONN, CONN, RECO, RECO, DOWN } },
 	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, DOWN, DOWN, DOWN } },
 	[HAS_OLD_REQUEST] = { "old request", { CONN, CONN, CONN, UP, RECO, DOWN } },
-	[HAS_IDLE] = { "idle", { DOWN, CONN, CONN, UP, RECO, DOWN } },
+	[HAS_TIMER] = { "timer", { NEW, CONN, CONN, UP, RECO, DOWN } },
 	[HAS_KILL] = { "kill", { DOWN, DOWN, DOWN, DOWN, DOWN, DOWN } },
 };
 
@@ -295,8 +295,8 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 	case HAS_OLD_REQUEST:
 		link_test_request(test, link, TEST_PEER_ID);
 		break;
-	case HAS_IDLE:
-		sovia_link_event(link, SOVIA_LINK_EV_IDLE);
+	case HAS_TIMER:
+		sovia_link_event(link, SOVIA_LINK_EV_TIMER);
 		break;
 	case HAS_KILL:
 		sovia_link_event(link, SOVIA_LINK_EV_KILL);
@@ -421,6 +421,7 @@ static void link_all(struct kunit *test)
 }
 
 #define LINK_RACES	200
+#define LINK_TIMER_RACES	2000
 
 /* Whoever comes when the link is up sends CONN at once, and is not told so again. */
 static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
@@ -496,6 +497,31 @@ static void link_test_gone(struct kunit *test, struct sovia_link *link)
 	link_test_happen(test, link, HAS_KILL);
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
 	sovia_link_put(link);
+}
+
+/* The timer fires while it is stopped, more or less: its reference is given back once. */
+static void link_timer_races(struct kunit *test)
+{
+	int i;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	for (i = 0; i < LINK_TIMER_RACES; i++) {
+		struct sovia_link *link = link_test_get(htonl(0x0a630002));
+		ktime_t stop;
+
+		KUNIT_ASSERT_NOT_NULL(test, link);
+		link_test_happen(test, link, HAS_START);
+		stop = ktime_add_ns(ktime_get(), TICK_NSEC * i / LINK_TIMER_RACES);
+		link_set_timer(link, 1);
+		while (ktime_before(ktime_get(), stop))
+			cpu_relax();
+		link_test_happen(test, link, HAS_KILL);
+		sovia_connd_flush();
+		KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);
+		sovia_link_put(link);
+	}
 }
 
 /* One link too many takes the place of one that nobody uses, and of no other. */
@@ -574,6 +600,7 @@ static void link_ctl_count(struct kunit *test)
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
+	KUNIT_CASE(link_timer_races),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_ctl_count),
 	{}
