@@ -21,22 +21,26 @@ whole() { sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press"; }
 
 pressed() { press "$@" >"$WORK/press" || return; cat "$WORK/press"; }
 
-# Limits of memory, of which each connection may have the least in addition: a message at each end.
-held_at_most() { # PAGES
-	[ "$(held)" -le "$1" ] || { cat "$WORK/press"; return 1; }
-}
-
 some() { [ "$1" -gt 0 ]; }
 
 nothing_held() { [ "$(awk '$1 == "memory" { print $2 }' $LIMITS)" = 0 ]; }
 no_orphans() { [ "$(awk '$1 == "orphans" { print $2 }' $LIMITS)" = 0 ]; }
 
 default_limits() {
-	local short none rest
+	local short none part rest
 	read -r rest rest short none < <(grep memory $LIMITS)
 	cat $LIMITS
-	# a 16th and three 32nds of what is at most 256 MiB
-	[ "$short" -gt 1000 ] && [ "$short" -le 4096 ] && [ "$none" = $((short + short / 2)) ]
+	# a 16th and three 32nds of what there was then
+	part=$(($(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo) / $(($(getconf PAGESIZE) / 1024)) / 16))
+	[ $((short - part)) -le $((part / 50)) ] && [ $((part - short)) -le $((part / 50)) ] &&
+		[ "$none" = $((short + short / 2)) ]
+}
+
+# Pages: beyond the limit, a connection may have the least, a message at each end.
+held_at_most() { # CONNECTIONS
+	local most
+	most=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) + 10 * $1 + 400))
+	[ "$(held)" -le "$most" ] || { echo "at most $most"; cat "$WORK/press"; return 1; }
 }
 
 # --- orphans: more than one may leave behind ---
@@ -134,12 +138,12 @@ check 'an address for the enemy' enemy_address
 check 'limits by the size of the memory' default_limits
 
 check '1000 connections that nobody reads' pressed 127.0.0.1 1000
-check 'hold no more than they may' held_at_most 16000
+check 'hold no more than they may' held_at_most 1000
 check 'then nothing is held' eventually nothing_held
 
 check 'a limit of 4 MiB' reload mem=512,1024
 check '100 connections that nobody reads' pressed node-b 100
-check 'hold no more than they may' held_at_most 2400
+check 'hold no more than they may' held_at_most 100
 check 'and bring everything' some "$(whole)"
 check 'a peer that fills the windows of 200' hostile $ENEMY $VICTIM hoard 1 200
 check 'a transfer as ever' pressed node-b 1

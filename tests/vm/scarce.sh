@@ -12,8 +12,9 @@ cd "$(dirname "$0")" || exit 1
 
 PATH=$PWD/lib:$PATH
 WORK=$(mktemp -d)
-# MiB: what the messages of all sockets may take of 256, and what the programs below need.
-LEFT=60
+LIMITS=/sys/kernel/debug/sovia/limits
+# MiB: what the messages of all sockets may take, and what the programs below need.
+LEFT=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) * $(getconf PAGESIZE) / 1024 / 1024 + 40))
 
 little_left() {
 	hog $LEFT "$WORK/hog" >"$WORK/hogged" 2>&1 &
@@ -42,7 +43,7 @@ beside() { # HOST COMMAND...
 # Unread data of so many; what came of it has been compared.
 flood() { # HOST COUNT
 	press "$@" >"$WORK/press" || return
-	cat "$WORK/press" /sys/kernel/debug/sovia/limits
+	cat "$WORK/press" $LIMITS
 	[ "$(sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press")" -gt 0 ]
 }
 
