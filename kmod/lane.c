@@ -148,7 +148,6 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 	spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->ctl);
 	INIT_LIST_HEAD(&lane->ready);
-	__skb_queue_head_init(&lane->loose);
 	__skb_queue_head_init(&lane->again);
 	__skb_queue_head_init(&lane->unacked);
 	timer_setup(&lane->ack_timer, sovia_lane_timeout, 0);
@@ -167,8 +166,8 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	lane->peer_id = 0;
-	skb_queue_splice_init(&lane->loose, msgs);
-	skb_queue_splice_tail_init(&lane->unacked, msgs);
+	lane->loose_count = 0;
+	skb_queue_splice_init(&lane->unacked, msgs);
 	skb_queue_walk(&lane->again, skb)
 		if (SOVIA_TX_CB(skb)->conn)
 			atomic_dec(&SOVIA_TX_CB(skb)->conn->inflight);

@@ -17,8 +17,6 @@
 
 /* An idle lane acknowledges after this long. */
 #define SOVIA_ACK_DELAY		msecs_to_jiffies(10)
-/* Messages without a connection that may wait; more are not worth the memory. */
-#define SOVIA_LOOSE_MAX		256
 /* Connections with control messages that may wait before a peer gets no more. */
 #define SOVIA_CTL_MAX		4096
 /* Head room of a message: its header.  Nothing is added below us. */
@@ -202,6 +200,35 @@ static void ctl_add_addresses(struct sk_buff *skb, const struct sovia_pair *pair
 	memcpy(body->daddr, &pair->remote, sizeof(body->daddr));
 }
 
+/* Memory for a message that the lane makes itself: later, if there is none. */
+static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
+{
+	struct sk_buff *skb = sovia_msg_alloc(linear, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!skb) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_lane_arm(lane);
+	}
+	return skb;
+}
+
+/* Make the next message without a connection; NULL if there is no memory for it. */
+static struct sk_buff *lane_next_loose(struct sovia_lane *lane)
+{
+	const struct sovia_loose *loose = &lane->loose[lane->loose_first];
+	struct sk_buff *skb = lane_alloc(lane, 0);
+
+	if (!skb)
+		return NULL;
+	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
+		.type = loose->type, .sport = loose->sport, .dport = loose->dport,
+		.ref = loose->ref, .code = loose->code,
+	};
+	lane->loose_first = (lane->loose_first + 1) % SOVIA_LOOSE_MAX;
+	lane->loose_count--;
+	return skb;
+}
+
 /* Make the next control message; NULL if there is none or no memory for it. */
 static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 {
@@ -212,12 +239,9 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	conn = list_first_entry_or_null(&lane->ctl, struct sovia_conn, ctl_node);
 	if (!conn)
 		return NULL;
-	skb = sovia_msg_alloc(sizeof(struct sovia_conn_body), GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb) {
-		sovia_stat_inc(lane->link->snet, nomem);
-		sovia_lane_arm(lane);
+	skb = lane_alloc(lane, sizeof(struct sovia_conn_body));
+	if (!skb)
 		return NULL;
-	}
 	cb = SOVIA_TX_CB(skb);
 	cb->type = ctl_first(conn);
 	switch (cb->type) {
@@ -278,16 +302,16 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
  */
 bool sovia_lane_has_work(const struct sovia_lane *lane)
 {
-	return !skb_queue_empty(&lane->again) || !skb_queue_empty(&lane->loose) ||
+	return !skb_queue_empty(&lane->again) || lane->loose_count ||
 	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
 }
 
 static struct sk_buff *lane_next(struct sovia_lane *lane)
 {
-	struct sk_buff *skb = __skb_dequeue(&lane->again) ?: __skb_dequeue(&lane->loose);
-
-	if (skb)
-		return skb;
+	if (!skb_queue_empty(&lane->again))
+		return __skb_dequeue(&lane->again);
+	if (lane->loose_count)
+		return lane_next_loose(lane);
 	if (!list_empty(&lane->ctl))
 		return lane_next_ctl(lane);
 	return lane_next_ready(lane);
@@ -409,31 +433,24 @@ void sovia_lane_timeout(struct timer_list *timer)
  * @ref: number of the message it answers, or 0
  * @code: enum sovia_code
  *
- * Lost without memory, or if too many wait.
+ * Lost if too many wait.
  *
  * Context: process or softirq; no lane lock.
  */
 void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 			   u32 ref, u32 code)
 {
-	struct sk_buff *skb;
+	unsigned int at;
 
-	skb = sovia_msg_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb) {
-		sovia_stat_inc(lane->link->snet, nomem);
-		return;
-	}
-	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
-		.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
-	};
 	spin_lock_bh(&lane->lock);
-	if (lane->open && skb_queue_len(&lane->loose) < SOVIA_LOOSE_MAX) {
-		__skb_queue_tail(&lane->loose, skb);
-		skb = NULL;
+	if (lane->open && lane->loose_count < SOVIA_LOOSE_MAX) {
+		at = (lane->loose_first + lane->loose_count++) % SOVIA_LOOSE_MAX;
+		lane->loose[at] = (struct sovia_loose) {
+			.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
+		};
 		sovia_lane_pump(lane);
 	}
 	spin_unlock_bh(&lane->lock);
-	kfree_skb(skb);
 }
 
 /**

@@ -144,6 +144,25 @@ struct sovia_tx_cb {
 
 #define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
 
+/* Messages without a connection that may wait; more are not worth the memory. */
+#define SOVIA_LOOSE_MAX		256
+
+/**
+ * struct sovia_loose - a message that belongs to no connection
+ * @type: enum sovia_type
+ * @sport: own port, or 0
+ * @dport: the peer's port, or 0
+ * @ref: number of the message it answers, or 0
+ * @code: enum sovia_code
+ */
+struct sovia_loose {
+	u8	type;
+	u16	sport;
+	u16	dport;
+	u32	ref;
+	u32	code;
+};
+
 /**
  * struct sovia_lane - one VI of a link, with its credits and queues
  * @link: the link
@@ -168,7 +187,9 @@ struct sovia_tx_cb {
  * @ctl_count: how many
  * @ready: connections with stream messages waiting, served in turn
  * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
- *	say), sent first
+ *	say), sent first: a ring, so that no memory is needed to owe one
+ * @loose_first: the one that is next
+ * @loose_count: how many
  * @again: messages that have had a number, and go first: the provider had no room
  *	for them, or the VI that they were posted to has died
  * @unacked: messages sent and not acknowledged, in order of their numbers
@@ -197,7 +218,9 @@ struct sovia_lane {
 	struct list_head	ctl;
 	unsigned int		ctl_count;
 	struct list_head	ready;
-	struct sk_buff_head	loose;
+	struct sovia_loose	loose[SOVIA_LOOSE_MAX];
+	unsigned int		loose_first;
+	unsigned int		loose_count;
 	struct sk_buff_head	again;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;

@@ -19,6 +19,8 @@
 #define SOVIA_LINEAR		1024
 /* TCP_CORK and MSG_MORE hold a message back this long at most. */
 #define SOVIA_CORK_MAX		msecs_to_jiffies(200)
+/* A message that could not be cut for want of memory is tried again after this long. */
+#define SOVIA_SPLIT_AGAIN	msecs_to_jiffies(10)
 /* A request for an acknowledgment for each such part of the buffer. */
 #define SOVIA_ASK_PARTS		4
 
@@ -191,8 +193,14 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 			sk_reset_timer(sk, &ss->cork_timer, jiffies + SOVIA_CORK_MAX);
 		return false;
 	}
-	if (data && skb->len > room && (!room || split(sk, skb, room))) {
+	if (data && !room) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
+		return false;
+	}
+	if (data && skb->len > room && split(sk, skb, room)) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), nomem);
+		/* Nobody else may have a reason to come back to it. */
+		sk_reset_timer(sk, &ss->cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
 		return false;
 	}
 	return hand_over(sk, skb, small);

@@ -888,7 +888,7 @@ static void check_lane(void)
 	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
 	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
 	/* However much it is asked to send. */
-	MUST(skb_queue_len(&lane->loose) <= 256);
+	MUST(lane->loose_count <= SOVIA_LOOSE_MAX);
 	for (i = 0; i < CONNS; i++)
 		check_conn(&ends[i]);
 }

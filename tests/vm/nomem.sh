@@ -63,7 +63,7 @@ no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia
 limit 100
 check 'failures on demand'		prepare
 for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
-	'send send_some send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
+	'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
 	# shellcheck disable=SC2086 # several words
 	check "without memory: $calls"	lib/failnth $calls
 	echo "# ${output//$'\n'/, }"
