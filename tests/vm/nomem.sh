@@ -14,38 +14,8 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/roce.sh source-path=SCRIPTDIR
 . lib/roce.sh
-
-DEBUG=/sys/kernel/debug
-
-# Failures as they are asked for: all kinds of allocations, and no word about it.
-prepare() {
-	local fault
-	for fault in failslab fail_page_alloc; do
-		echo N >$DEBUG/$fault/ignore-gfp-wait || return
-	done
-	for fault in failslab fail_page_alloc fail_usercopy; do
-		echo 0 >$DEBUG/$fault/verbose || return
-	done
-	echo 0 >$DEBUG/fail_page_alloc/min-order
-}
-
-# Of those that may not wait, one in EVERY fails, wherever it is.
-scarce() { # EVERY
-	local fault
-	for fault in failslab fail_page_alloc; do
-		echo Y >$DEBUG/$fault/ignore-gfp-wait
-		echo -1 >$DEBUG/$fault/times
-		echo "$1" >$DEBUG/$fault/interval
-		echo 100 >$DEBUG/$fault/probability
-	done
-}
-
-enough() {
-	local fault
-	for fault in failslab fail_page_alloc; do
-		echo 0 >$DEBUG/$fault/probability
-	done
-}
+# shellcheck source=lib/failing.sh source-path=SCRIPTDIR
+. lib/failing.sh
 
 transfers() { sovia-run lib/hail "$1" "$2" 2; }
 
@@ -61,7 +31,7 @@ while_scarce() { # EVERY HERE THERE
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
 
 limit 100
-check 'failures on demand'		prepare
+check 'failures on demand'		failures
 for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
 	'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
 	# shellcheck disable=SC2086 # several words

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Allocations that fail, on a debug kernel.
+
+DEBUG=/sys/kernel/debug
+
+# Failures as they are asked for: all kinds of allocations, and no word about it.
+failures() {
+	local fault
+	for fault in failslab fail_page_alloc; do
+		echo N >$DEBUG/$fault/ignore-gfp-wait || return
+	done
+	for fault in failslab fail_page_alloc fail_usercopy; do
+		echo 0 >$DEBUG/$fault/verbose || return
+	done
+	echo 0 >$DEBUG/fail_page_alloc/min-order
+}
+
+# Of those that may not wait, one in EVERY fails, wherever it is.
+scarce() { # EVERY
+	local fault
+	for fault in failslab fail_page_alloc; do
+		echo Y >$DEBUG/$fault/ignore-gfp-wait
+		echo -1 >$DEBUG/$fault/times
+		echo "$1" >$DEBUG/$fault/interval
+		echo 100 >$DEBUG/$fault/probability
+	done
+}
+
+enough() {
+	local fault
+	for fault in failslab fail_page_alloc; do
+		echo 0 >$DEBUG/$fault/probability
+	done
+}
