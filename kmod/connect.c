@@ -75,7 +75,7 @@ static void send_conn(struct sock *sk)
 
 /* Put the connection on the link for @pair and start it. */
 static int use_link(struct sock *sk, const struct sovia_pair *pair,
-		    const struct sovia_provider *prov)
+		    const struct sovia_provider *prov, gfp_t gfp)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_net *snet = sovia_net(sock_net(sk));
@@ -83,7 +83,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	int ret;
 
 	do {
-		link = sovia_link_get(snet, pair, prov, GFP_ATOMIC);
+		link = sovia_link_get(snet, pair, prov, gfp);
 		if (!link)
 			return -ENOBUFS;
 		ret = sovia_link_attach(link, &ss->conn);
@@ -158,7 +158,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	ss->connect_deadline = jiffies + connect_timeout(sk);
 	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
-	err = use_link(sk, &pair, prov);
+	err = use_link(sk, &pair, prov, sk->sk_allocation);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		sovia_leave_link(sk);
@@ -219,7 +219,7 @@ static bool replace_link(struct sock *sk)
 	prov = ss->conn.key.link->prov;
 	sovia_leave_link(sk);
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
-	return !use_link(sk, &pair, prov);
+	return !use_link(sk, &pair, prov, GFP_ATOMIC | __GFP_NOWARN);
 }
 
 /* What a program that expects TCP makes sense of. */

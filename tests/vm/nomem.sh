@@ -28,6 +28,26 @@ while_scarce() { # EVERY HERE THERE
 	return $status
 }
 
+# Each of them needs a link that was not there.
+strangers() { # EVERY
+	local status
+	scarce "$1"
+	sovia-run python3 - <<-'END'
+	import socket
+	listener = socket.create_server(("0.0.0.0", 0))
+	for last in range(1, 101):
+	    with socket.create_connection((f"127.1.0.{last}", listener.getsockname()[1]), 60) as near:
+	        far = listener.accept()[0]
+	        near.sendall(b"%d" % last)
+	        near.shutdown(socket.SHUT_WR)
+	        assert far.recv(100) == b"%d" % last
+	        far.close()
+	END
+	status=$?
+	enough
+	return $status
+}
+
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
 
 limit 100
@@ -39,6 +59,7 @@ for calls in 'socket socket6 bind options names poll' 'listen connect connect_fi
 	echo "# ${output//$'\n'/, }"
 done
 check 'no socket stays'			eventually no_sockets
+check 'links to a hundred addresses'	strangers 10
 check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
 # A packet that soft RoCE has no memory for is the end of its queue pair.
 while read -r every here there; do
