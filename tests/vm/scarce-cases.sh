@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The end-to-end cases in one host, while one in a hundred of the allocations that may not
+# wait fails, wherever it is: nobody notices.  (closing.messages counts what is sent, and
+# without memory more is.)
+#
+# vm: --kernel debug --append kunit.enable=0 --timeout 2400
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/failing.sh source-path=SCRIPTDIR
+. lib/failing.sh
+
+failures && scarce 100 || exit 1
+../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -x closing.messages "$@"
+status=$?
+enough
+exit $status
