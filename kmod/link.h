@@ -249,7 +249,7 @@ struct sovia_recovery {
 
 /**
  * struct sovia_link - all connections between two addresses that use one lane
- * @kref: the table (until DOWN), each connection and each queued work
+ * @kref: the table (until DOWN), each connection, queued work and the armed timer
  * @rcu: readers of /proc may still look at it after the last reference
  * @snet: namespace; valid until the pernet exit has seen the link go
  * @pair: the key

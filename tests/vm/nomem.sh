@@ -19,19 +19,8 @@ cd "$(dirname "$0")" || exit 1
 
 transfers() { sovia-run lib/hail "$1" "$2" 2; }
 
-while_scarce() { # EVERY HERE THERE
-	local status
-	scarce "$1"
-	transfers "$2" "$3"
-	status=$?
-	enough
-	return $status
-}
-
 # Each of them needs a link that was not there.
-strangers() { # EVERY
-	local status
-	scarce "$1"
+strangers() {
 	sovia-run python3 - <<-'END'
 	import socket
 	listener = socket.create_server(("0.0.0.0", 0))
@@ -43,9 +32,6 @@ strangers() { # EVERY
 	        assert far.recv(100) == b"%d" % last
 	        far.close()
 	END
-	status=$?
-	enough
-	return $status
 }
 
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
@@ -59,11 +45,11 @@ for calls in 'socket socket6 bind options names poll' 'listen connect connect_fi
 	echo "# ${output//$'\n'/, }"
 done
 check 'no socket stays'			eventually no_sockets
-check 'links to a hundred addresses'	strangers 10
+check 'links to a hundred addresses'	while_scarce 10 strangers
 check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
 # A packet that soft RoCE has no memory for is the end of its queue pair.
 while read -r every here there; do
-	check "transfers while memory is scarce, $here"	while_scarce "$every" "$here" "$there"
+	check "transfers while memory is scarce, $here"	while_scarce "$every" transfers "$here" "$there"
 	echo "# ${output//$'\n'/, }"
 	check "transfers after that, $here"		transfers "$here" "$there"
 done <<-END

@@ -11,8 +11,5 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/failing.sh source-path=SCRIPTDIR
 . lib/failing.sh
 
-failures && scarce 100 || exit 1
-../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -x closing.messages "$@"
-status=$?
-enough
-exit $status
+failures || exit 1
+while_scarce 100 ../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -x closing.messages "$@"

@@ -17,20 +17,19 @@ failures() {
 	echo 0 >$DEBUG/fail_page_alloc/min-order
 }
 
-# Of those that may not wait, one in EVERY fails, wherever it is.
-scarce() { # EVERY
-	local fault
+# Meanwhile, of those that may not wait, one in EVERY fails, wherever it is.
+while_scarce() { # EVERY COMMAND...
+	local fault status
 	for fault in failslab fail_page_alloc; do
 		echo Y >$DEBUG/$fault/ignore-gfp-wait
 		echo -1 >$DEBUG/$fault/times
 		echo "$1" >$DEBUG/$fault/interval
 		echo 100 >$DEBUG/$fault/probability
 	done
-}
-
-enough() {
-	local fault
+	"${@:2}"
+	status=$?
 	for fault in failslab fail_page_alloc; do
 		echo 0 >$DEBUG/$fault/probability
 	done
+	return $status
 }
