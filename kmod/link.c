@@ -42,6 +42,10 @@
  */
 #define SOVIA_LINK_REFUSALS	6
 
+/* The first message of a lane is repeated after so long, then after twice as long. */
+#define SOVIA_LINK_INSIST_MIN	(HZ / 10)
+#define SOVIA_LINK_INSIST_MAX	(16 * SOVIA_LINK_INSIST_MIN)
+
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
@@ -359,6 +363,29 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 					     &sovia_lane_vi_client, &link->lane));
 }
 
+/* When the timer looks at the lane next. */
+static void link_look_again(struct sovia_link *link)
+{
+	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * HZ;
+
+	if (wait && link->prov != &sovia_loop_provider)
+		link_set_timer(link, wait);
+}
+
+/* The peer waits until it has heard from us. */
+static void link_say_first(struct sovia_link *link)
+{
+	struct sovia_lane *lane = &link->lane;
+
+	link->insist = lane->vi && lane->vi->first ? SOVIA_LINK_INSIST_MIN : 0;
+	if (!link->insist)
+		return;
+	spin_lock_bh(&lane->lock);
+	link->seen_una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	sovia_lane_probe(lane);
+}
+
 static void link_up(struct sovia_link *link)
 {
 	bool again = link->state == SOVIA_LINK_RECOVERING;
@@ -377,10 +404,8 @@ static void link_up(struct sovia_link *link)
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
 		link_for_each(link, &conns, conn_up, 0);
 	}
-	if (link->lane.vi && link->lane.vi->first)
-		sovia_lane_probe(&link->lane);
-	if (READ_ONCE(probe_interval) && link->prov != &sovia_loop_provider)
-		link_set_timer(link, READ_ONCE(probe_interval) * HZ);
+	link_say_first(link);
+	link_look_again(link);
 }
 
 static void link_down(struct sovia_link *link, int err)
@@ -520,11 +545,37 @@ static void link_idle(struct sovia_link *link)
 }
 
 /*
+ * siw does not notice what arrives between its answer to a request and the end of
+ * its own set-up, until more arrives.
+ */
+static void link_insist(struct sovia_link *link, u32 una)
+{
+	bool heard = una != link->seen_una;
+
+	if (!heard)
+		sovia_lane_probe(&link->lane);
+	link->waiting = true;
+	link->insist = heard || link->insist >= SOVIA_LINK_INSIST_MAX ? 0 : 2 * link->insist;
+}
+
+/*
  * A lane without traffic is probed.  One on which nothing has been acknowledged
  * for an interval, though something waits for it, is dead, whatever its device
  * thinks.
  */
-static void link_check_progress(struct sovia_link *link)
+static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
+{
+	if (flight && link->waiting && una == link->seen_una) {
+		pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
+		sovia_lane_fail(&link->lane, -ETIMEDOUT);
+	} else if (!flight) {
+		sovia_lane_probe(&link->lane);
+	}
+	link->waiting = true;
+	link->seen_una = una;
+}
+
+static void link_look(struct sovia_link *link)
 {
 	struct sovia_lane *lane = &link->lane;
 	bool flight;
@@ -534,21 +585,16 @@ static void link_check_progress(struct sovia_link *link)
 	flight = sovia_credit_flight(&lane->credit);
 	una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
-	if (flight && link->waiting && una == link->seen_una) {
-		pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
-		sovia_lane_fail(lane, -ETIMEDOUT);
-	} else if (!flight) {
-		sovia_lane_probe(lane);
-	}
-	link->waiting = true;
-	link->seen_una = una;
+	if (link->insist)
+		link_insist(link, una);
+	else if (READ_ONCE(probe_interval))
+		link_check_progress(link, flight, una);
+	link_look_again(link);
 }
 
 /* Time to try again, to probe, or to see whether the link is idle. */
 static void link_timer(struct sovia_link *link)
 {
-	unsigned int interval = READ_ONCE(probe_interval);
-
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
 		if (link->lane.vi)
@@ -559,14 +605,10 @@ static void link_timer(struct sovia_link *link)
 			link_down(link, -ECONNRESET);
 		break;
 	case SOVIA_LINK_UP:
-		if (link->prov == &sovia_loop_provider) {
+		if (link->prov == &sovia_loop_provider)
 			link_idle(link);
-			break;
-		}
-		if (!interval)
-			break;
-		link_check_progress(link);
-		link_set_timer(link, interval * HZ);
+		else
+			link_look(link);
 		break;
 	case SOVIA_LINK_RECOVERING:
 		link_try(link);

@@ -266,6 +266,7 @@ struct sovia_recovery {
  * @recovery: of the lane
  * @seen_una: the lane's first unacknowledged number when the timer looked last
  * @waiting: the timer has looked, so something may have been on its way since
+ * @insist: jiffies until the first message of the lane is repeated, or 0
  */
 struct sovia_link {
 	struct kref			kref;
@@ -285,6 +286,7 @@ struct sovia_link {
 	struct sovia_recovery		recovery;
 	u32				seen_una;
 	bool				waiting;
+	unsigned long			insist;
 };
 
 /**

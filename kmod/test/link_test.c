@@ -28,6 +28,7 @@ struct test_vi {
 /* What the provider answers, and what was asked of it. */
 static int test_connect_err, test_post_err;
 static int test_vis, test_rejected, test_requests;
+static bool test_first;
 
 static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
 				     const struct sovia_vi_attr *attr,
@@ -115,7 +116,7 @@ static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
 		return ERR_PTR(-ENOMEM);
 	tv->vi = (struct sovia_vi) {
 		.prov = &test_provider, .client = client, .context = context,
-		.pair = *pair, .attr = *attr, .max_frags = 1,
+		.pair = *pair, .attr = *attr, .max_frags = 1, .first = test_first,
 	};
 	test_vis++;
 	return &tv->vi;
@@ -422,6 +423,7 @@ static void link_all(struct kunit *test)
 
 #define LINK_RACES	200
 #define LINK_TIMER_RACES	2000
+#define LINK_INSISTS		6
 
 /* Whoever comes when the link is up sends CONN at once, and is not told so again. */
 static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
@@ -524,6 +526,54 @@ static void link_timer_races(struct kunit *test)
 	}
 }
 
+/* How often it has been said that we are there. */
+static int link_test_probes(struct sovia_link *link)
+{
+	struct test_vi *tv = container_of(link->lane.vi, struct test_vi, vi);
+	int i, probes = 0;
+
+	spin_lock_bh(&link->lane.lock);
+	for (i = 0; i < tv->count; i++)
+		probes += SOVIA_TX_CB(tv->msgs[i])->type == SOVIA_PROBE;
+	spin_unlock_bh(&link->lane.lock);
+	return probes;
+}
+
+static void link_test_insisting(struct kunit *test, bool answered)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	int tries = 500;
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_UP);
+	KUNIT_EXPECT_EQ(test, link_test_probes(link), 1);
+	if (answered) {
+		spin_lock_bh(&link->lane.lock);
+		link->lane.credit.tx_una = link->lane.credit.tx_next;
+		spin_unlock_bh(&link->lane.lock);
+	}
+	while (READ_ONCE(link->insist) && tries--)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(link->insist), 0UL);
+	KUNIT_EXPECT_EQ(test, link_test_probes(link), answered ? 1 : LINK_INSISTS);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
+	sock_release(sock);
+	link_test_gone(test, link);
+}
+
+/* Who has to be heard first says so until there is an answer, but not for ever. */
+static void link_insists(struct kunit *test)
+{
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	test_first = true;
+	link_test_insisting(test, false);
+	link_test_insisting(test, true);
+	test_first = false;
+}
+
 /* One link too many takes the place of one that nobody uses, and of no other. */
 static void link_room(struct kunit *test)
 {
@@ -601,6 +651,7 @@ static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_timer_races),
+	KUNIT_CASE(link_insists),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_ctl_count),
 	{}
