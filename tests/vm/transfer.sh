@@ -225,6 +225,9 @@ socats
 http
 rsyncs
 secure_shell
-check 'headers are left out, there'	compact
-check 'and back'			there compact
+# iWARP has nothing beside a message to put the rest into.
+if [ "$SOVIA_DEVICE" != siw ]; then
+	check 'headers are left out, there'	compact
+	check 'and back'			there compact
+fi
 finish

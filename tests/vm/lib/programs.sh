@@ -10,7 +10,7 @@
 #     there COMMAND...          the same in node-b; knows the functions and variables of here
 #     over_verbs OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
 #                               count as many bytes at least from here to there and
-#                               back, and no TCP connection is made
+#                               back, and no TCP connection is made (but siw's own)
 #     moved OUT IN              in COMMAND: it has found out itself how many
 
 HERE=$PWD
@@ -74,5 +74,5 @@ over_verbs() {
 	eventually reached
 	status=$?
 	echo "before: ${before[*]}, after: ${after[*]}, at least: ${least[*]} (tx, rx, TCP here; there)"
-	[ $status = 0 ] && equal "${after[2]} ${after[5]}" "${before[2]} ${before[5]}"
+	[ $status = 0 ] && { [ "$SOVIA_DEVICE" = siw ] || equal "${after[2]} ${after[5]}" "${before[2]} ${before[5]}"; }
 }
