@@ -187,6 +187,8 @@ static void hostile_peer(struct kunit *test)
 	conn = &sovia_sk(b->sk)->conn;
 	lane = &conn->key.link->lane;
 	hostile_settle(lane);
+	/* By chance, one of the ports before may have the slot of the unknown one. */
+	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
 
 	before = snmp_fold_field(snet->mib, c->counter);
 	skb = hostile_message(test, c, conn, &imm);

@@ -255,8 +255,8 @@ static void answer_badly(void)
 		hello = answer_to(&l, NULL);
 		if (i < ARRAY_SIZE(spoil))
 			spoil[i](&hello);
-		expect(lane_answer(&l, &hello, i < ARRAY_SIZE(spoil) ? sizeof(hello) : 2 * (i - ARRAY_SIZE(spoil))) &&
-		       lane_dies(&l), "an answer that is none", i, 0);
+		expect(lane_answer_ends(&l, &hello, i < ARRAY_SIZE(spoil) ? sizeof(hello) : 2 * (i - ARRAY_SIZE(spoil))),
+		       "an answer that is none", i, 0);
 		err = error_of(fd);
 		expect(err == ECONNREFUSED, "connect() with an answer that is none", i, err);
 		close(fd);
@@ -307,7 +307,7 @@ static void answer_resume(void (*spoil)(struct sovia_hello *), unsigned int numb
 	expect(asked_again(&l, &before), "a request to go on", number, 0);
 	hello = answer_to(&l, &before);
 	spoil(&hello);
-	expect(lane_answer(&l, &hello, sizeof(hello)) && lane_dies(&l), "a wrong answer to going on", number, 0);
+	expect(lane_answer_ends(&l, &hello, sizeof(hello)), "a wrong answer to going on", number, 0);
 	err = error_of(fd);
 	expect(err == ECONNRESET, "a connection after a wrong answer", number, err);
 	close(fd);

@@ -339,7 +339,8 @@ bool lane_asked(struct lane *l)
 	return false;
 }
 
-bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len)
+/* Returns what comes of it: rdma_cm's event. */
+static int answer(struct lane *l, const struct sovia_hello *hello, size_t len)
 {
 	struct rdma_conn_param param = {
 		.private_data = hello, .private_data_len = len,
@@ -348,12 +349,36 @@ bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len)
 
 	memcpy(&l->said, hello, len);
 	make_queues(l);
-	if (rdma_accept(l->id, &param) || next_event(l, PATIENCE * 1000) != RDMA_CM_EVENT_ESTABLISHED)
-		return false;
+	return rdma_accept(l->id, &param) ? -1 : next_event(l, PATIENCE * 1000);
+}
+
+static void answered(struct lane *l, const struct sovia_hello *hello)
+{
 	l->rx_next = l->rx_told = ntohl(hello->rx_next);
 	l->tx_next = l->tx_una = ntohl(l->heard.rx_next);
 	lane_stands(l);
+}
+
+bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len)
+{
+	if (answer(l, hello, len) != RDMA_CM_EVENT_ESTABLISHED)
+		return false;
+	answered(l, hello);
 	return true;
+}
+
+bool lane_answer_ends(struct lane *l, const struct sovia_hello *hello, size_t len)
+{
+	switch (answer(l, hello, len)) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		answered(l, hello);
+		return lane_dies(l);
+	case RDMA_CM_EVENT_DISCONNECTED:
+		/* With several processors ib_cm may take the end for the first of the two. */
+		return true;
+	default:
+		return false;
+	}
 }
 
 void lane_refuse(struct lane *l, const void *data, size_t len)

@@ -85,6 +85,7 @@ enum outcome lane_resume(struct lane *l, const struct sovia_hello *hello);
 void peer_listen(void);
 bool lane_asked(struct lane *l);
 bool lane_answer(struct lane *l, const struct sovia_hello *hello, size_t len);
+bool lane_answer_ends(struct lane *l, const struct sovia_hello *hello, size_t len);
 void lane_refuse(struct lane *l, const void *data, size_t len);
 void lane_close(struct lane *l);
 void lane_drop(struct lane *l);
