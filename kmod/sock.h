@@ -62,6 +62,7 @@ enum sovia_urgent {
  * @no_quickack: TCP_QUICKACK was switched off; has no effect
  * @inq: TCP_INQ
  * @fastopen_connect: TCP_FASTOPEN_CONNECT; has no effect
+ * @thin: TCP_THIN_LINEAR_TIMEOUTS; likewise, nothing is ever sent again by timers
  * @keepcnt: TCP_KEEPCNT
  * @syncnt: TCP_SYNCNT
  * @defer_accept: TCP_DEFER_ACCEPT, as the number of SYN-ACKs TCP would send
@@ -83,6 +84,7 @@ struct sovia_opts {
 	bool	no_quickack;
 	bool	inq;
 	bool	fastopen_connect;
+	bool	thin;
 	u8	keepcnt;
 	u8	syncnt;
 	u8	defer_accept;

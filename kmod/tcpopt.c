@@ -190,8 +190,12 @@ static int set_value(struct sock *sk, int optname, int val)
 	case TCP_FASTOPEN_CONNECT:
 		return set_fastopen_connect(sk, val);
 	case TCP_THIN_LINEAR_TIMEOUTS:
+		err = check_range(val, 0, 1);
+		if (!err)
+			opt->thin = val;
+		break;
 	case TCP_THIN_DUPACK:
-		/* Nothing is ever sent again by timers, so any value is as good. */
+		/* TCP has forgotten it, too. */
 		return check_range(val, 0, 1);
 	default:
 		return -ENOPROTOOPT;
@@ -400,6 +404,8 @@ static int get_value(struct sock *sk, int optname, int *val)
 		*val = READ_ONCE(opt->fastopen_connect);
 		break;
 	case TCP_THIN_LINEAR_TIMEOUTS:
+		*val = READ_ONCE(opt->thin);
+		break;
 	case TCP_THIN_DUPACK:
 		*val = 0;
 		break;

@@ -44,6 +44,8 @@ NUMBERS = [(label, level, name, values) for label, level, name, values in (
     ("TCP_SYNCNT", TCP, socket.TCP_SYNCNT, (3, 6)),
     ("TCP_LINGER2", TCP, socket.TCP_LINGER2, (30, 60)),
     ("TCP_USER_TIMEOUT", TCP, socket.TCP_USER_TIMEOUT, (20000, 0)),
+    # linux/tcp.h: 16; Python does not know it
+    ("TCP_THIN_LINEAR_TIMEOUTS", TCP, 16, (1, 0)),
     ("TCP_NOTSENT_LOWAT", TCP, socket.TCP_NOTSENT_LOWAT, (16384, 131072)),
     ("SO_PRIORITY", SOL, socket.SO_PRIORITY, (4, 0)),
     ("SO_MARK", SOL, socket.SO_MARK, (42, 0)),
