@@ -13,7 +13,6 @@ content, or whose counters say that they carried it.
 
 import hashlib
 import os
-import os
 import random
 import re
 import subprocess
