@@ -20,6 +20,7 @@
 #include <net/protocol.h>
 #include <net/transp_v6.h>
 #include <linux/sovia.h>
+#include "compat/ipv6.h"
 #include "compat/proto.h"
 #include "compat/splice.h"
 #include "connd.h"
@@ -216,6 +217,7 @@ struct proto sovia_prot = {
 	/* send() before connect() is an error, not a reason to bind. */
 	.no_autobind		= true,
 	.obj_size		= sizeof(struct sovia_sock),
+	SOVIA_PROTO_PINET6(struct sovia_sock, inet6)
 };
 
 /* AF_SOVIA in an address stands for the family that the socket has. */

@@ -198,8 +198,10 @@ struct sovia_sock {
 	unsigned long		probe_time;
 	u8			busy_gap;
 	u8			busy_skip;
-	struct ipv6_pinfo	inet6;	/* must be last: see inet6_sk_generic() */
+	struct ipv6_pinfo	inet6;	/* must be last: see compat/ipv6.h */
 };
+
+static_assert(offsetofend(struct sovia_sock, inet6) == sizeof(struct sovia_sock));
 
 /**
  * struct sovia_rx_cb - skb->cb of received data in sk_receive_queue
