@@ -13,6 +13,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bpf-cgroup.h>
 #include <linux/module.h>
 #include <linux/net.h>
 #include <net/inet_common.h>
@@ -193,10 +194,32 @@ static int prot_init(struct sock *sk)
 	return 0;
 }
 
+/*
+ * sk_common_release() calls this for a socket that a control group does not allow: undo
+ * what sock_destruct() does not.
+ */
+static void prot_unhash(struct sock *sk)
+{
+	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
+}
+
+/* What a control group has to say of connect(). */
+static int prot_pre_connect(struct sock *sk, struct sockaddr *uaddr, int len)
+{
+	/* Its program may read as much of the address as this. */
+	if (len < (sk->sk_family == AF_INET6 ? SIN6_LEN_RFC2133 : sizeof(struct sockaddr_in)))
+		return -EINVAL;
+	sock_owned_by_me(sk);
+	if (sk->sk_family == AF_INET6)
+		return SOVIA_RUN_INET6_CONNECT(sk, uaddr, len);
+	return SOVIA_RUN_INET4_CONNECT(sk, uaddr, len);
+}
+
 struct proto sovia_prot = {
 	.name			= "SOVIA",
 	.owner			= THIS_MODULE,
 	.close			= sovia_close,
+	.pre_connect		= prot_pre_connect,
 	.connect		= sovia_connect,
 	.disconnect		= sovia_disconnect,
 	.accept			= sovia_prot_accept,
@@ -213,6 +236,7 @@ struct proto sovia_prot = {
 	.release_cb		= sovia_release_cb,
 	.get_port		= sovia_get_port,
 	.put_port		= sovia_put_port,
+	.unhash			= prot_unhash,
 	.stream_memory_free	= sovia_stream_memory_free,
 	/* send() before connect() is an error, not a reason to bind. */
 	.no_autobind		= true,
@@ -220,45 +244,19 @@ struct proto sovia_prot = {
 	SOVIA_PROTO_PINET6(struct sovia_sock, inet6)
 };
 
-/* AF_SOVIA in an address stands for the family that the socket has. */
-static struct sockaddr *own_family(struct socket *sock, struct sockaddr *uaddr, int len,
-				   struct sockaddr_storage *copy)
-{
-	if (len < sizeof(uaddr->sa_family) || uaddr->sa_family != family)
-		return uaddr;
-	memcpy(copy, uaddr, min_t(size_t, len, sizeof(*copy)));
-	copy->ss_family = sock->sk->sk_family;
-	return (struct sockaddr *)copy;
-}
-
-static int bind_v4(struct socket *sock, struct sockaddr *uaddr, int len)
-{
-	struct sockaddr_storage copy;
-
-	return inet_bind(sock, own_family(sock, uaddr, len, &copy), len);
-}
-
-static int bind_v6(struct socket *sock, struct sockaddr *uaddr, int len)
-{
-	struct sockaddr_storage copy;
-
-	return inet6_bind(sock, own_family(sock, uaddr, len, &copy), len);
-}
-
 static int stream_connect(struct socket *sock, struct sockaddr *uaddr, int len, int flags)
 {
 	/* Not under the socket lock: it waits for the connection manager. */
 	int err = sovia_link_listen(sovia_net(sock_net(sock->sk)));
-	struct sockaddr_storage copy;
 
-	return err ?: inet_stream_connect(sock, own_family(sock, uaddr, len, &copy), len, flags);
+	return err ?: inet_stream_connect(sock, uaddr, len, flags);
 }
 
 static const struct proto_ops sovia_v4_ops = {
 	.family		= PF_INET,
 	.owner		= THIS_MODULE,
 	.release	= inet_release,
-	.bind		= bind_v4,
+	.bind		= inet_bind,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
 	.accept		= inet_accept,
@@ -283,7 +281,7 @@ static const struct proto_ops sovia_v6_ops = {
 	.family		= PF_INET6,
 	.owner		= THIS_MODULE,
 	.release	= inet6_release,
-	.bind		= bind_v6,
+	.bind		= inet6_bind,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
 	.accept		= inet_accept,
@@ -310,6 +308,7 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 {
 	bool v6 = protocol == SOVIAPROTO_V6;
 	struct sock *sk;
+	int err = 0;
 
 	if (sock->type != SOCK_STREAM)
 		return -ESOCKTNOSUPPORT;
@@ -331,7 +330,14 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	if (v6)
 		init_v6(sk);
 	sovia_sock_init(sk);
-	return 0;
+	/* A control group may not allow it, as with inet_create(). */
+	if (!kern)
+		err = BPF_CGROUP_RUN_PROG_INET_SOCK(sk);
+	if (err) {
+		sk_common_release(sk);
+		sock->sk = NULL;
+	}
+	return err;
 }
 
 /*

@@ -3,6 +3,7 @@
 #ifndef _SOVIA_COMPAT_PROTO_H
 #define _SOVIA_COMPAT_PROTO_H
 
+#include <linux/bpf-cgroup.h>
 #include <linux/version.h>
 #include <net/sock.h>
 #include "../sock.h"
@@ -33,6 +34,17 @@ static inline int sovia_prot_ioctl(struct sock *sk, int cmd, unsigned long arg)
 
 	return err ? err : put_user(value, (int __user *)arg);
 }
+#endif
+
+/* 6.7 lets programs of control groups change the length of an address. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define SOVIA_RUN_INET4_CONNECT(sk, uaddr, len)	\
+	BPF_CGROUP_RUN_PROG_INET4_CONNECT(sk, uaddr, &(len))
+#define SOVIA_RUN_INET6_CONNECT(sk, uaddr, len)	\
+	BPF_CGROUP_RUN_PROG_INET6_CONNECT(sk, uaddr, &(len))
+#else
+#define SOVIA_RUN_INET4_CONNECT(sk, uaddr, len)	BPF_CGROUP_RUN_PROG_INET4_CONNECT(sk, uaddr)
+#define SOVIA_RUN_INET6_CONNECT(sk, uaddr, len)	BPF_CGROUP_RUN_PROG_INET6_CONNECT(sk, uaddr)
 #endif
 
 /* 6.9 gave TCP SO_PEEK_OFF. */

@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What an administrator forbids is forbidden here, too: programs of control groups that
+# look at socket() and connect(), routing rules by user, IPsec policies.
+#
+# vm: --pair --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+# The other ways of opening: AF_INET or AF_INET6 ($1 is 4 or 6) with SOVIAPROTO_INET.
+open_inet() {
+	python3 -c "
+import socket
+try:
+    socket.socket(socket.AF_INET$([ "$1" = 6 ] && echo 6), socket.SOCK_STREAM, 254).close()
+except PermissionError:
+    raise SystemExit('EPERM')"
+}
+
+sockets() { awk '$1 == "SOVIA" { print $3 }' /proc/net/protocols; }
+
+# An address that no device serves.
+lonely_address() {
+	modprobe dummy && ip link add far type dummy && ip link set far up &&
+		ip addr add 10.99.0.1/24 dev far && ip addr add fd99::1/64 dev far nodad
+}
+address() { [ "$1" = 6 ] && echo "fd99::$2" || echo "10.99.0.$2"; }
+
+connects() { # FAMILY HOST PORT WANTED
+	equal "$(sov "-$1" connect "$2" "$3")" "$4"
+}
+
+local_host() { [ "$1" = 6 ] && echo ::1 || echo 127.0.0.1; }
+
+# To the echo server on port 500$1 of this node, while a program looks.
+watched_connect() { # PROGRAM FAMILY PORT WANTED
+	equal "$(cgroup-bpf "$1" sov "-$2" connect "$(local_host "$2")" "$3")" "$4"
+}
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+rule_by_user() { # FAMILY
+	local host
+	host=$(address "$1" 9)
+	equal "$(as_nobody sov "-$1" connect "$host" 5000)" "$(sov "-$1" connect "$host" 5000)" || return
+	ip "-$1" rule add pref 10 uidrange 65534-65534 to "$host" prohibit || return
+	equal "$(as_nobody sov "-$1" connect "$host" 5000)" EACCES || return
+	[ "$(sov "-$1" connect "$host" 5000)" != EACCES ]
+}
+
+policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: there, ESP is asked for
+	local action=$1 family=$2
+	shift 2
+	# not the packets of RoCE, which are of UDP
+	set -- src "$1" dst "$2" proto tcp dir "$3"
+	[ "$action" = delete ] || set -- "$@" tmpl proto esp mode transport
+	ip "-$family" xfrm policy "$action" "$@"
+}
+
+wire() { getent "ahostsv$1" "$2" | awk 'NR == 1 { print $1 }'; }
+
+# Here, the policy is for what this node sends to node-b, and what it gets from there.
+protect_here() { # add|delete FAMILY
+	policy "$1" "$2" "$(wire "$2" node-a)" "$(wire "$2" node-b)" out &&
+		policy "$1" "$2" "$(wire "$2" node-b)" "$(wire "$2" node-a)" in
+}
+
+protected() { # FAMILY
+	local status=0
+	connects "$1" node-b "500$1" ok || return
+	protect_here add "$1" || return
+	# Python's name for EOPNOTSUPP
+	connects "$1" node-b "500$1" ENOTSUP || status=1
+	# The peer has no such policy.
+	equal "$(there "sov -$1 connect node-a 600$1")" ECONNREFUSED || status=1
+	protect_here delete "$1" || return
+	connects "$1" node-b "500$1" ok || return
+	equal "$(there "sov -$1 connect node-a 600$1")" ok || return
+	return $status
+}
+
+# Debian's kernels have IPsec, the debug kernels do not.
+ipsec() { ip xfrm policy list >/dev/null 2>&1; }
+
+check 'a server on the peer' start_server
+for v in 4 6; do
+	sov -$v echo "600$v" "$WORK/echo$v" &
+	check "IPv$v: a server here" eventually test -e "$WORK/echo$v"
+done
+before=$(sockets)
+for v in 4 6; do
+	deny "IPv$v: cgroup/sock_create forbids a socket of the family" cgroup-bpf no-socket sov -$v open
+	check '... with EPERM' said EPERM
+	deny "IPv$v: ... and one that is opened by its protocol" cgroup-bpf no-socket "$BASH" -c "$(declare -f open_inet); open_inet $v"
+	check '... with EPERM' said EPERM
+	check '... which it does not do elsewhere' open_inet $v
+	check "IPv$v: cgroup/connect$v forbids a connection" watched_connect no-connect $v "600$v" EPERM
+	check "IPv$v: ... or leads it elsewhere" watched_connect "to-port=600$v" $v 1 ok
+	check "IPv$v: ... or has nothing against it" connects $v "$(local_host $v)" "600$v" ok
+done
+check 'what was forbidden is not counted as a socket' eventually equal "$(sockets)" "$before"
+check 'an address that no device serves' lonely_address
+for v in 4 6; do
+	check "IPv$v: a routing rule for a user counts" rule_by_user $v
+	if ipsec; then
+		check "IPv$v: what IPsec has to protect is refused, at both ends" protected $v
+	else
+		skip "IPv$v: what IPsec has to protect is refused, at both ends" 'no IPsec in this kernel'
+	fi
+done
+rm "$WORK"/echo?
+check 'the server on the peer stops' stop_server
+wait
+check 'nothing keeps the module' eventually modprobe -r sovia
+finish
