@@ -3,43 +3,69 @@
  * Which link leads to an address: the routing table says which source address
  * is used and whether the destination is this host, which decides the provider.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/inetdevice.h>
 #include <linux/moduleparam.h>
+#include <linux/security.h>
 #include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/ipv6_stubs.h>
 #include <net/route.h>
+#include <net/xfrm.h>
 #include "sock.h"
 
 static bool hairpin;
 module_param(hairpin, bool, 0644);
 MODULE_PARM_DESC(hairpin, "connect own addresses of an RDMA device through it, for measuring (N)");
 
+/* As TCP's packets would go: by interface, mark, user and ports. */
+static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4)
+{
+	struct rtable *rt;
+
+	fl4->flowi4_oif = sk->sk_bound_dev_if;
+	fl4->flowi4_mark = READ_ONCE(sk->sk_mark);
+	fl4->flowi4_proto = IPPROTO_TCP;
+	fl4->flowi4_uid = sk->sk_uid;
+	security_sk_classify_flow(sk, flowi4_to_flowi_common(fl4));
+	rt = __ip_route_output_key(sock_net(sk), fl4);
+	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
+}
+
+static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int scope)
+{
+	struct dst_entry *dst;
+	int err;
+
+	fl6->flowi6_oif = scope ?: sk->sk_bound_dev_if;
+	fl6->flowi6_mark = READ_ONCE(sk->sk_mark);
+	fl6->flowi6_proto = IPPROTO_TCP;
+	fl6->flowi6_uid = sk->sk_uid;
+	security_sk_classify_flow(sk, flowi6_to_flowi_common(fl6));
+	err = ip6_dst_lookup(sock_net(sk), sk, &dst, fl6);
+	return err ? ERR_PTR(err) : dst;
+}
+
 static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 		    struct sovia_pair *pair, bool *local)
 {
-	struct inet_sock *inet = inet_sk(sk);
 	struct flowi4 fl4 = {
-		.flowi4_oif = sk->sk_bound_dev_if,
-		.flowi4_mark = READ_ONCE(sk->sk_mark),
-		.flowi4_proto = IPPROTO_TCP,
 		.daddr = daddr->s6_addr32[3],
-		.saddr = inet->inet_saddr,
+		.saddr = inet_sk(sk)->inet_saddr,
 	};
-	struct rtable *rt;
+	struct dst_entry *dst = output_v4(sk, &fl4);
+	unsigned int flags;
 
-	rt = ip_route_output_flow(sock_net(sk), &fl4, sk);
-	if (IS_ERR(rt))
-		return PTR_ERR(rt);
-	if (rt->rt_flags & (RTCF_MULTICAST | RTCF_BROADCAST)) {
-		ip_rt_put(rt);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	flags = container_of(dst, struct rtable, dst)->rt_flags;
+	dst_release(dst);
+	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
 		return -ENETUNREACH;
-	}
-	*local = rt->rt_flags & RTCF_LOCAL;
+	*local = flags & RTCF_LOCAL;
 	ipv6_addr_set_v4mapped(fl4.saddr, &pair->local);
 	ipv6_addr_set_v4mapped(fl4.daddr, &pair->remote);
-	ip_rt_put(rt);
 	return 0;
 }
 
@@ -47,15 +73,11 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 		    struct sovia_pair *pair, bool *local)
 {
 	struct flowi6 fl6 = {
-		.flowi6_oif = sk->sk_bound_dev_if,
-		.flowi6_mark = READ_ONCE(sk->sk_mark),
-		.flowi6_proto = IPPROTO_TCP,
 		.daddr = *daddr,
 		.saddr = inet6_sk(sk)->saddr,
 	};
-	struct dst_entry *dst;
+	struct dst_entry *dst = output_v6(sk, &fl6, 0);
 
-	dst = ipv6_stub->ipv6_dst_lookup_flow(sock_net(sk), sk, &fl6, NULL);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	*local = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
@@ -63,6 +85,86 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 	pair->remote = *daddr;
 	dst_release(dst);
 	return 0;
+}
+
+#ifdef CONFIG_XFRM
+static bool ipsec_in_use(const struct sock *sk)
+{
+	const struct netns_xfrm *xfrm = &sock_net(sk)->xfrm;
+
+	return READ_ONCE(xfrm->policy_count[XFRM_POLICY_OUT]) ||
+	       READ_ONCE(xfrm->policy_default[XFRM_POLICY_OUT]) == XFRM_USERPOLICY_BLOCK ||
+	       rcu_access_pointer(sk->sk_policy[XFRM_POLICY_OUT]);
+}
+#else
+static bool ipsec_in_use(const struct sock *sk)
+{
+	return false;
+}
+#endif
+
+/* The route that a connection's packets would take, if it had any, and their @fl. */
+static struct dst_entry *output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
+				u16 rport, struct flowi *fl)
+{
+	struct dst_entry *dst;
+
+	memset(fl, 0, sizeof(*fl));
+	if (!ipv6_addr_v4mapped(&pair->remote)) {
+		fl->u.ip6.saddr = pair->local;
+		fl->u.ip6.daddr = pair->remote;
+		fl->u.ip6.fl6_sport = htons(lport);
+		fl->u.ip6.fl6_dport = htons(rport);
+		return output_v6(sk, &fl->u.ip6, pair->scope);
+	}
+	fl->u.ip4.saddr = pair->local.s6_addr32[3];
+	fl->u.ip4.daddr = pair->remote.s6_addr32[3];
+	fl->u.ip4.fl4_sport = htons(lport);
+	fl->u.ip4.fl4_dport = htons(rport);
+	dst = output_v4(sk, &fl->u.ip4);
+	if (!IS_ERR(dst))
+		fl->u.ip4.flowi4_oif = dst->dev->ifindex;
+	return dst;
+}
+
+/**
+ * sovia_check_ipsec() - may this connection's data go in clear
+ * @sk: the connecting socket, or the listener that a peer connects to
+ * @pair: addresses of its link
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * IPsec protects packets, of which a lane has none.  What a policy wants to have
+ * protected is refused.
+ *
+ * Context: process or softirq.
+ * Return: 0, -EOPNOTSUPP if a policy wants it protected, -EPERM if one forbids it, or
+ * another errno of the routing table.
+ */
+int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport)
+{
+	struct dst_entry *dst;
+	struct flowi fl;
+	int err = 0;
+
+	if (!ipsec_in_use(sk))
+		return 0;
+	dst = output(sk, pair, lport, rport, &fl);
+	if (!IS_ERR(dst))
+		dst = xfrm_lookup(sock_net(sk), dst, &fl, sk, 0);
+	if (IS_ERR(dst))
+		err = PTR_ERR(dst);
+	else if (dst_xfrm(dst))
+		err = -EOPNOTSUPP;
+	/* It would be protected if the keys were there. */
+	if (err == -EREMOTE || err == -EAGAIN)
+		err = -EOPNOTSUPP;
+	if (!IS_ERR(dst))
+		dst_release(dst);
+	if (err == -EOPNOTSUPP)
+		pr_notice_ratelimited("connection with %pI6c: an IPsec policy wants it protected, refused\n",
+				      &pair->remote);
+	return err;
 }
 
 /* The interface that has an address of this host, or NULL. */

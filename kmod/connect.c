@@ -146,6 +146,9 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		if (err)
 			return -EADDRNOTAVAIL;
 	}
+	err = sovia_check_ipsec(sk, &pair, inet_sk(sk)->inet_num, port);
+	if (err)
+		return err;
 	inet_sk(sk)->inet_sport = htons(inet_sk(sk)->inet_num);
 	sovia_set_local(sk, &pair.local);
 	sovia_set_peer(sk, &pair.remote, port);

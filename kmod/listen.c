@@ -228,7 +228,8 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
 	if (listener) {
-		code = answer_conn(listener, link, msg);
+		if (!sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
+			code = answer_conn(listener, link, msg);
 		sock_put(listener);
 	}
 	if (code)

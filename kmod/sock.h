@@ -245,6 +245,7 @@ void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
+int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport);
 
 /* port.c */
 int sovia_get_port(struct sock *sk, unsigned short snum);
