@@ -70,8 +70,8 @@ void sovia_reset_stream(struct sock *sk)
 	ss->urg_drop = false;
 	ss->conn.rx_adv = 0;
 	ss->conn.rx_told = 0;
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->snd_lim = 0;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->snd_nxt = 0;
 	ss->snd_unasked = 0;
 	ss->fin_gone = false;

@@ -116,7 +116,7 @@ void sovia_leave_link(struct sock *sk)
 	sovia_conn_unhash(conn);
 	sovia_link_detach(conn);
 	sovia_conn_leave(conn);
-	WRITE_ONCE(conn->key.link, NULL);
+	sovia_rx_forget(sk);
 	if (link)
 		sovia_link_put(link);
 }

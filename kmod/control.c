@@ -65,6 +65,12 @@ static void on_delivered(struct sock *sk, u32 unused)
 	sock_put(sk);
 }
 
+/* The peer sent what it may not, or what cannot be taken: the connection ends. */
+static void on_breach(struct sock *sk, u32 code)
+{
+	sovia_abort(sk, sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET, code);
+}
+
 static void on_reset(struct sock *sk, u32 code)
 {
 	/* Nobody has reset it, its peer has closed and uses the ports again. */
@@ -92,6 +98,7 @@ static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_REFUSE]	= on_refuse,
 	[SOVIA_DEFER_FIN]	= on_fin,
 	[SOVIA_DEFER_DELIVERED]	= on_delivered,
+	[SOVIA_DEFER_BREACH]	= on_breach,
 	[SOVIA_DEFER_RESET]	= on_reset,
 	[SOVIA_DEFER_DOWN]	= on_down,
 	[SOVIA_DEFER_PUSH]	= on_push,
@@ -99,19 +106,26 @@ static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 
 /**
  * sovia_defer() - do something to a socket now, or when its owner lets go
- * @sk: the socket; the caller holds a reference, or a message that pins it
+ * @conn: of the socket; the caller holds a reference, or a message that pins it
+ * @gen: the connection that it is about; nothing happens to a later one
  * @what: what to do
  * @arg: its argument
  *
+ * An owner that ends the connection at this moment forgets what was deferred, after it
+ * has moved the generation on: see sovia_disconnect().
+ *
  * Context: process or softirq; no socket, link or lane lock.
  */
-void sovia_defer(struct sock *sk, enum sovia_deferred what, u32 arg)
+void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
 
 	local_bh_disable();
 	bh_lock_sock(sk);
-	if (sock_owned_by_user(sk)) {
+	if (READ_ONCE(conn->gen) != gen) {
+		/* Nothing to do. */
+	} else if (sock_owned_by_user(sk)) {
 		ss->deferred_arg[what] = arg;
 		__set_bit(what, &ss->deferred);
 	} else {
@@ -143,36 +157,39 @@ void sovia_release_cb(struct sock *sk)
 }
 
 /**
- * sovia_update_window() - the peer lets us send up to @window
+ * sovia_window_moved() - the peer lets us send up to @window
  * @sk: the socket
  * @window: stream offset; an older one than known is ignored
  *
- * Context: the lane's bottom half, one at a time; no socket lock.
+ * Context: the lane's bottom half, one at a time, sk_receive_queue.lock held.
+ * Return: true if there is something to send that may have waited for it.
  */
-void sovia_update_window(struct sock *sk, u32 window)
+bool sovia_window_moved(struct sock *sk, u32 window)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	if (!sovia_before(ss->snd_lim, window))
-		return;
+		return false;
 	WRITE_ONCE(ss->snd_lim, window);
-	if (READ_ONCE(ss->snd_queued))
-		sovia_defer(sk, SOVIA_DEFER_PUSH, 0);
+	/* Pairs with window_room(): either we see its message, or it sees the window. */
+	smp_mb();
+	return READ_ONCE(ss->snd_queued);
 }
 
-static void accept_message(struct sovia_conn *conn, const struct sovia_msg *msg)
+static void update_window(struct sovia_conn *conn, u32 gen, u32 window)
 {
 	struct sock *sk = conn->sk;
+	bool push;
 
-	/* An answer to an earlier CONN on the same ports is not for us. */
-	if (READ_ONCE(conn->conn_seq) != msg->ref || sk->sk_state != TCP_SYN_SENT)
-		return;
-	WRITE_ONCE(conn_sovia(conn)->snd_lim, msg->window);
-	sovia_rx_open(sk);
-	sovia_defer(sk, SOVIA_DEFER_ACCEPT, 0);
+	spin_lock(&sk->sk_receive_queue.lock);
+	push = conn->gen == gen && sovia_window_moved(sk, window);
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (push)
+		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
 }
 
-static void fin_message(struct sovia_conn *conn, const struct sovia_msg *msg)
+static void fin_message(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
@@ -180,39 +197,38 @@ static void fin_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* Before ACCEPT, it ends an earlier connection on these ports. */
-	open = ss->rx_open;
-	again = ss->rx_fin;
+	open = conn->gen == gen && ss->rx_open;
+	again = open && ss->rx_fin;
 	ss->rx_fin |= open;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (again)
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
 	else if (open)
-		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 }
 
 /* struct sovia_client::control; softirq. */
-static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+static void conn_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
 {
-	struct sock *sk = conn->sk;
-
 	switch (msg->type) {
 	case SOVIA_WAKEUP:
-		sovia_update_window(sk, msg->window);
+		update_window(conn, gen, msg->window);
 		break;
 	case SOVIA_ACCEPT:
-		accept_message(conn, msg);
+		if (sovia_rx_accepted(conn, gen, msg))
+			sovia_defer(conn, gen, SOVIA_DEFER_ACCEPT, 0);
 		break;
 	case SOVIA_REFUSE:
 		if (READ_ONCE(conn->conn_seq) == msg->ref)
-			sovia_defer(sk, SOVIA_DEFER_REFUSE, msg->code);
+			sovia_defer(conn, gen, SOVIA_DEFER_REFUSE, msg->code);
 		break;
 	case SOVIA_URGENT:
-		sovia_update_window(sk, msg->window);
-		sovia_urgent_message(sk, msg->ref);
+		update_window(conn, gen, msg->window);
+		sovia_urgent_message(conn, gen, msg->ref);
 		break;
 	case SOVIA_FIN:
-		sovia_update_window(sk, msg->window);
-		fin_message(conn, msg);
+		update_window(conn, gen, msg->window);
+		fin_message(conn, gen, msg);
 		break;
 	case SOVIA_RESET:
 		/*
@@ -220,29 +236,30 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 		 * To be decided now, as both may wait for the socket's owner.
 		 */
 		if (READ_ONCE(conn_sovia(conn)->rx_open))
-			sovia_defer(sk, SOVIA_DEFER_RESET, msg->code);
+			sovia_defer(conn, gen, SOVIA_DEFER_RESET, msg->code);
 		break;
 	}
 }
 
 static void conn_tx_ready(struct sovia_conn *conn)
 {
-	sovia_defer(conn->sk, SOVIA_DEFER_PUSH, 0);
+	/* A later connection looks at its queue in vain, which does no harm. */
+	sovia_defer(conn, READ_ONCE(conn->gen), SOVIA_DEFER_PUSH, 0);
 }
 
-static void conn_delivered(struct sovia_conn *conn)
+static void conn_delivered(struct sovia_conn *conn, u32 gen)
 {
-	sovia_defer(conn->sk, SOVIA_DEFER_DELIVERED, 0);
+	sovia_defer(conn, gen, SOVIA_DEFER_DELIVERED, 0);
 }
 
-static void conn_up(struct sovia_conn *conn)
+static void conn_up(struct sovia_conn *conn, u32 gen)
 {
-	sovia_defer(conn->sk, SOVIA_DEFER_UP, 0);
+	sovia_defer(conn, gen, SOVIA_DEFER_UP, 0);
 }
 
-static void conn_down(struct sovia_conn *conn, int err)
+static void conn_down(struct sovia_conn *conn, u32 gen, int err)
 {
-	sovia_defer(conn->sk, SOVIA_DEFER_DOWN, -err);
+	sovia_defer(conn, gen, SOVIA_DEFER_DOWN, -err);
 }
 
 const struct sovia_client sovia_sock_client = {

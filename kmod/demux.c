@@ -53,16 +53,30 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 	rhashtable_remove_fast(&conn->key.link->snet->conns, &conn->hash_node, conn_params);
 }
 
+/*
+ * Which connection of the socket was found.  The socket may have left it since, and even
+ * be in the table for another one: then @gen may be that one's, and the key tells.
+ */
+static bool read_gen(const struct sovia_conn *conn, const struct sovia_conn_key *key, u32 *gen)
+{
+	/* Pairs with the release in sovia_rx_forget(): a new one is not seen with an old key. */
+	*gen = smp_load_acquire(&conn->gen);
+	return READ_ONCE(conn->key.link) == key->link &&
+	       READ_ONCE(conn->key.lport) == key->lport &&
+	       READ_ONCE(conn->key.rport) == key->rport;
+}
+
 /**
  * sovia_conn_lookup() - find the connection for a message
  * @link: link the message came on
  * @lport: own port
  * @rport: the peer's port
+ * @gen: set to its generation, for upcalls
  *
  * Context: any.
  * Return: the connection with a socket reference for the caller, or NULL.
  */
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
 {
 	const struct sovia_conn_key key = { .link = link, .lport = lport, .rport = rport };
 	struct sovia_conn *conn;
@@ -72,6 +86,10 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 	if (conn && !refcount_inc_not_zero(&conn->sk->sk_refcnt))
 		conn = NULL;
 	rcu_read_unlock();
+	if (conn && !read_gen(conn, &key, gen)) {
+		sock_put(conn->sk);
+		conn = NULL;
+	}
 	return conn;
 }
 

@@ -128,6 +128,7 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 {
 	struct sovia_conn *conn;
 	bool taken = false;
+	u32 gen;
 
 	switch (msg->type) {
 	case SOVIA_ACK:
@@ -137,15 +138,15 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 		sovia_sock_client.request(lane->link, skb, msg);
 		return false;
 	}
-	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport);
+	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport, &gen);
 	if (!conn) {
 		lane_no_socket(lane, msg);
 		return false;
 	}
 	if (msg->type == SOVIA_DATA)
-		taken = sovia_sock_client.data(conn, skb, msg);
+		taken = sovia_sock_client.data(conn, gen, skb, msg);
 	else
-		sovia_sock_client.control(conn, msg);
+		sovia_sock_client.control(conn, gen, msg);
 	sock_put(conn->sk);
 	return taken;
 }
@@ -222,6 +223,7 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
 	bool ready = false, fin = false;
+	u32 gen = 0;
 
 	spin_lock(&lane->lock);
 	if (conn) {
@@ -229,8 +231,11 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 		/* The news that it has arrived may have overtaken its completion. */
 		done |= sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una);
 		fin = done && skb == conn->fin;
-		if (fin)
+		if (fin) {
 			conn->fin = NULL;
+			/* It cannot leave the link without this lock. */
+			gen = conn->gen;
+		}
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
 		if (ready)
 			conn->tx_wanted = false;
@@ -242,7 +247,7 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	if (ready)
 		sovia_sock_client.tx_ready(conn);
 	if (fin)
-		sovia_sock_client.delivered(conn);
+		sovia_sock_client.delivered(conn, gen);
 }
 
 static void lane_starved(struct sovia_vi *vi, int delta)

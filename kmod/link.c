@@ -279,30 +279,33 @@ void sovia_link_detach(struct sovia_conn *conn)
  * one by one, if they are still there.
  */
 static void link_for_each(struct sovia_link *link, struct list_head *conns,
-			  void (*fn)(struct sovia_conn *, int), int arg)
+			  void (*fn)(struct sovia_conn *, u32, int), int arg)
 {
 	struct sovia_conn *conn;
+	u32 gen;
 
 	spin_lock_bh(&link->lock);
 	while ((conn = list_first_entry_or_null(conns, struct sovia_conn, link_node))) {
 		list_move_tail(&conn->link_node, &link->conns);
 		sock_hold(conn->sk);
+		/* It cannot leave the link without this lock. */
+		gen = conn->gen;
 		spin_unlock_bh(&link->lock);
-		fn(conn, arg);
+		fn(conn, gen, arg);
 		sock_put(conn->sk);
 		spin_lock_bh(&link->lock);
 	}
 	spin_unlock_bh(&link->lock);
 }
 
-static void conn_up(struct sovia_conn *conn, int unused)
+static void conn_up(struct sovia_conn *conn, u32 gen, int unused)
 {
-	sovia_sock_client.up(conn);
+	sovia_sock_client.up(conn, gen);
 }
 
-static void conn_down(struct sovia_conn *conn, int err)
+static void conn_down(struct sovia_conn *conn, u32 gen, int err)
 {
-	sovia_sock_client.down(conn, err);
+	sovia_sock_client.down(conn, gen, err);
 }
 
 /* ---- the connection thread's part ------------------------------------ */

@@ -66,6 +66,9 @@ struct sovia_conn_key {
  * struct sovia_conn - a socket as its link sees it
  * @sk: the socket this is embedded in; its references are ours
  * @key: link and ports; the link reference is held until the socket dies
+ * @gen: which connection of the socket this is: the bottom half says it in its upcalls,
+ *	and what it has to say of an earlier one is dropped.  Written by
+ *	sovia_leave_link(), together with the end of @key.
  * @hash_node: in sovia_net::conns while messages may find it
  * @hashed: it is there.  Protected by the socket lock.
  * @link_node: in sovia_link::conns.  Protected by link->lock.
@@ -93,6 +96,7 @@ struct sovia_conn_key {
 struct sovia_conn {
 	struct sock		*sk;
 	struct sovia_conn_key	key;
+	u32			gen;
 	struct rhash_head	hash_node;
 	bool			hashed;
 	struct list_head	link_node;
@@ -291,6 +295,9 @@ struct sovia_link {
 
 /**
  * struct sovia_client - the socket layer, as upcalls
+ *
+ * @gen of an upcall is that of the connection which it is about: see struct sovia_conn.
+ *
  * @request: a CONN came.  Softirq.  @skb, its payload, is borrowed.
  * @data: a DATA message came for @conn.  Softirq; the caller holds a reference.
  *	Returns true if it took @skb, the payload.
@@ -304,13 +311,13 @@ struct sovia_link {
 struct sovia_client {
 	void (*request)(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
-	bool (*data)(struct sovia_conn *conn, struct sk_buff *skb,
+	bool (*data)(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
-	void (*control)(struct sovia_conn *conn, const struct sovia_msg *msg);
+	void (*control)(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
 	void (*tx_ready)(struct sovia_conn *conn);
-	void (*delivered)(struct sovia_conn *conn);
-	void (*up)(struct sovia_conn *conn);
-	void (*down)(struct sovia_conn *conn, int err);
+	void (*delivered)(struct sovia_conn *conn, u32 gen);
+	void (*up)(struct sovia_conn *conn, u32 gen);
+	void (*down)(struct sovia_conn *conn, u32 gen, int err);
 };
 
 extern const struct sovia_client sovia_sock_client;
@@ -385,7 +392,7 @@ int sovia_conn_max_frags(const struct sovia_conn *conn);
 /* demux.c */
 int sovia_conn_hash(struct sovia_conn *conn);
 void sovia_conn_unhash(struct sovia_conn *conn);
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport);
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);
 int sovia_demux_init(struct sovia_net *snet);
 void sovia_demux_exit(struct sovia_net *snet);
 

@@ -96,13 +96,15 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 /* A connection with these ports that the peer has left or forgotten makes way. */
 static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *msg)
 {
-	struct sovia_conn *old = sovia_conn_lookup(link, msg->dport, msg->sport);
+	struct sovia_conn *old;
+	u32 gen;
 
+	old = sovia_conn_lookup(link, msg->dport, msg->sport, &gen);
 	if (!old)
 		return;
 	/* One that is being set up from here is not meant. */
 	if (READ_ONCE(conn_sovia(old)->rx_open))
-		sovia_defer(old->sk, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
+		sovia_defer(old, gen, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
 	sock_put(old->sk);
 }
 

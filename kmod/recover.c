@@ -161,16 +161,18 @@ void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
 	skb_queue_walk(arrived, skb) {
 		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 		bool fin;
+		u32 gen;
 
 		if (!conn)
 			continue;
 		spin_lock_bh(&lane->lock);
 		fin = conn->fin == skb;
+		gen = conn->gen;
 		if (fin)
 			conn->fin = NULL;
 		spin_unlock_bh(&lane->lock);
 		if (fin)
-			sovia_sock_client.delivered(conn);
+			sovia_sock_client.delivered(conn, gen);
 	}
 	sovia_tx_free(arrived, true);
 }

@@ -66,6 +66,50 @@ void sovia_rx_prepare(struct sock *sk)
 }
 
 /**
+ * sovia_rx_forget() - what the bottom half still has for this connection is void
+ * @sk: has left its link; it may get another connection
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_rx_forget(struct sock *sk)
+{
+	struct sovia_conn *conn = &sovia_sk(sk)->conn;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(conn->key.link, NULL);
+	/* Pairs with sovia_conn_lookup(): the key goes first. */
+	smp_store_release(&conn->gen, conn->gen + 1);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_accepted() - ACCEPT came: data may come, and be sent, from now on
+ * @conn: of a socket that waits for it, or not
+ * @gen: generation that the message is for
+ * @msg: the message
+ *
+ * Context: the lane's bottom half, one at a time; no socket lock.
+ * Return: false if it answers an earlier CONN.
+ */
+bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+{
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
+	bool ours;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	ours = conn->gen == gen && READ_ONCE(conn->conn_seq) == msg->ref &&
+	       READ_ONCE(sk->sk_state) == TCP_SYN_SENT;
+	if (ours) {
+		WRITE_ONCE(ss->snd_lim, msg->window);
+		ss->rx_open = true;
+		advance_window(sk);
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	return ours;
+}
+
+/**
  * sovia_rx_open() - data may come from now on
  * @sk: about to be connected
  *
@@ -159,32 +203,27 @@ static bool no_room(const struct sock *sk)
 	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
-/* The peer may not send this, or we cannot take it: the connection ends. */
-static void refuse_data(struct sovia_conn *conn, u32 code)
-{
-	sovia_conn_control(conn, SOVIA_RESET, code);
-	sovia_defer(conn->sk, SOVIA_DEFER_RESET, code);
-}
 
 /**
  * sovia_conn_data() - struct sovia_client::data
  * @conn: the connection
+ * @gen: its generation when it was found
  * @skb: the message
  * @msg: its header
  *
  * Context: softirq, one at a time for each connection; no locks.
  * Return: true if @skb was taken.
  */
-bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
+bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		     const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, closed;
+	bool taken = false, bad = false, full = false, push = false, closed;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	closed = ss->rx_closed;
-	if (!ss->rx_open) {
+	if (conn->gen != gen || !ss->rx_open) {
 		/* Meant for an earlier connection on these ports. */
 		spin_unlock(&sk->sk_receive_queue.lock);
 		return false;
@@ -198,6 +237,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
+			push = !msg->compact && sovia_window_moved(sk, msg->window);
 		}
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -206,24 +246,24 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 		pr_warn_ratelimited("%u bytes beyond the window or the end of a stream, connection reset\n",
 				    msg->len);
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
-		refuse_data(conn, SOVIA_CODE_PROTOCOL);
+		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
 		return false;
 	}
 	if (full) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
-		refuse_data(conn, SOVIA_CODE_NO_MEMORY);
+		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_NO_MEMORY);
 		return false;
 	}
 	if (closed) {
 		/* Nobody will ever read it: say so, as TCP does. */
-		refuse_data(conn, SOVIA_CODE_ABORT);
+		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_ABORT);
 		return false;
 	}
-	if (!msg->compact)
-		sovia_update_window(sk, msg->window);
+	if (push)
+		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
 	/* First, so that whoever wakes up for the data finds the end as well. */
 	if (msg->flags & SOVIA_F_FIN)
-		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
 	sk->sk_data_ready(sk);
 	return taken;

@@ -178,6 +178,21 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	return true;
 }
 
+/*
+ * Bytes that the peer lets us send.  If there are none, the bottom half that has more to
+ * allow must either be seen here or see that there is something to send: the barrier
+ * pairs with that in sovia_window_moved().
+ */
+static u32 window_room(const struct sovia_sock *ss)
+{
+	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+
+	if (room)
+		return room;
+	smp_mb();
+	return READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+}
+
 /* Send the first message of the queue if it may go, cut to the window if need be. */
 static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 {
@@ -186,7 +201,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
 	bool fin = SOVIA_TX_CB(skb)->flags & SOVIA_F_FIN;
 	bool small = data && last && !fin && skb->len < full;
-	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+	u32 room = window_room(ss);
 
 	if (small && held_back(ss)) {
 		if (!timer_pending(&ss->cork_timer))
@@ -239,7 +254,7 @@ void sovia_cork_timeout(struct timer_list *timer)
 	struct sock *sk = (struct sock *)ss;
 
 	WRITE_ONCE(ss->flush, true);
-	sovia_defer(sk, SOVIA_DEFER_PUSH, 0);
+	sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_PUSH, 0);
 	sock_put(sk);
 }
 

@@ -38,6 +38,7 @@ enum sovia_deferred {
 	SOVIA_DEFER_REFUSE,
 	SOVIA_DEFER_FIN,
 	SOVIA_DEFER_DELIVERED,
+	SOVIA_DEFER_BREACH,
 	SOVIA_DEFER_RESET,
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_PUSH,
@@ -113,8 +114,8 @@ struct sovia_opts {
  * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, done when the owner releases the socket
  * @deferred_arg: argument of each of them
- * @snd_lim: stream offset up to which the peer lets us send.  Written by the
- *	lane's bottom half alone (one at a time), read under the socket lock.
+ * @snd_lim: stream offset up to which the peer lets us send.  Written under
+ *	sk_receive_queue.lock, read under the socket lock.
  * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
@@ -292,8 +293,10 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		  int *addr_len);
-bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
+bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
+void sovia_rx_forget(struct sock *sk);
+bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
 void sovia_rx_prepare(struct sock *sk);
 void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
@@ -331,7 +334,7 @@ bool sovia_orphan_begin(struct sock *sk);
 void sovia_orphan_end(struct sock *sk);
 
 /* urgent.c */
-void sovia_urgent_message(struct sock *sk, u32 pos);
+void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos);
 void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
 void sovia_urgent_passed(struct sock *sk);
@@ -348,9 +351,9 @@ void sovia_alive_timeout(struct sock *sk);
 void sovia_keepalive(struct sock *sk, int on);
 
 /* control.c */
-void sovia_update_window(struct sock *sk, u32 window);
+bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_release_cb(struct sock *sk);
-void sovia_defer(struct sock *sk, enum sovia_deferred what, u32 arg);
+void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);
 void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */

@@ -16,20 +16,22 @@
 
 /**
  * sovia_urgent_message() - URGENT came
- * @sk: the socket
+ * @conn: the connection
+ * @gen: its generation when it was found
  * @pos: stream offset of the urgent byte
  *
  * Context: the lane's bottom half, one at a time; no socket lock.
  */
-void sovia_urgent_message(struct sock *sk, u32 pos)
+void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
 	bool news = false;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* What has arrived cannot become urgent any more, nor can an older mark. */
-	if (ss->rx_open && !ss->rx_closed && !sovia_before(pos, ss->rcv_nxt) &&
-	    (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
+	if (conn->gen == gen && ss->rx_open && !ss->rx_closed &&
+	    !sovia_before(pos, ss->rcv_nxt) && (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
 		ss->urg_drop = ss->urg_state && ss->urg_pos == ss->copied &&
 			       ss->copied != ss->rcv_nxt && !sock_flag(sk, SOCK_URGINLINE);
 		ss->urg_drop_pos = ss->urg_pos;

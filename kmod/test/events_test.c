@@ -196,7 +196,7 @@ static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
 	if (!ss->conn.hashed)
 		return;
 	local_bh_disable();
-	sovia_sock_client.control(&ss->conn, &msg);
+	sovia_sock_client.control(&ss->conn, ss->conn.gen, &msg);
 	local_bh_enable();
 }
 
@@ -243,10 +243,10 @@ static void events_happen(struct events_set *set, enum happening what)
 		events_message(sk, SOVIA_RESET, 0, SOVIA_CODE_ABORT);
 		break;
 	case DELIVERED:
-		sovia_sock_client.delivered(&sovia_sk(sk)->conn);
+		sovia_sock_client.delivered(&sovia_sk(sk)->conn, sovia_sk(sk)->conn.gen);
 		break;
 	case LINK_UP:
-		sovia_sock_client.up(&sovia_sk(sk)->conn);
+		sovia_sock_client.up(&sovia_sk(sk)->conn, sovia_sk(sk)->conn.gen);
 		break;
 	case LINK_LOST:
 		events_link_dies(sk, -EHOSTUNREACH);
@@ -336,9 +336,81 @@ static void events_fins(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, events_socks(socks));
 }
 
+/* What the bottom half has in hand for a connection while its socket gets another one. */
+static void events_late_messages(struct sovia_conn *conn, u32 gen)
+{
+	static const u8 types[] = {
+		SOVIA_WAKEUP, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_URGENT, SOVIA_FIN, SOVIA_RESET,
+	};
+	struct sovia_msg msg = { .window = U32_MAX / 4, .ref = conn->conn_seq, .len = 1 };
+	struct sk_buff *skb = alloc_skb(1, GFP_KERNEL | __GFP_NOFAIL);
+	int i;
+
+	skb_put_zero(skb, 1);
+	local_bh_disable();
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		msg.type = types[i];
+		sovia_sock_client.control(conn, gen, &msg);
+	}
+	msg.type = SOVIA_DATA;
+	if (!sovia_sock_client.data(conn, gen, skb, &msg))
+		kfree_skb(skb);
+	local_bh_enable();
+	sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
+	sovia_sock_client.delivered(conn, gen);
+	sovia_sock_client.up(conn, gen);
+	sovia_sock_client.down(conn, gen, -ECONNRESET);
+}
+
+static void events_disconnect(struct socket *sock)
+{
+	lock_sock(sock->sk);
+	sovia_disconnect(sock->sk, 0);
+	release_sock(sock->sk);
+}
+
+/* None of it concerns the socket without a connection, or with the next one. */
+static void events_late(struct kunit *test)
+{
+	struct socket *near, *far, *listener;
+	struct sovia_conn *conn;
+	struct sovia_sock *ss;
+	u32 gen, now, limit;
+
+	test_connected(test, &near, &far);
+	ss = sovia_sk(near->sk);
+	conn = &ss->conn;
+	gen = conn->gen;
+	KUNIT_EXPECT_PTR_EQ(test, conn, sovia_conn_lookup(conn->key.link, conn->key.lport,
+							  conn->key.rport, &now));
+	sock_put(near->sk);
+	KUNIT_EXPECT_EQ(test, now, gen);
+	events_disconnect(near);
+	events_late_messages(conn, gen);
+	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_CLOSE);
+	KUNIT_EXPECT_FALSE(test, ss->rx_open);
+	sock_release(far);
+
+	listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);
+	near->sk->sk_err = 0;
+	near->state = SS_UNCONNECTED;
+	KUNIT_ASSERT_EQ(test, test_connect(near, listener, 0), 0);
+	KUNIT_EXPECT_NE(test, conn->gen, gen);
+	limit = ss->snd_lim;
+	events_late_messages(conn, gen);
+	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, near->sk->sk_err, 0);
+	KUNIT_EXPECT_EQ(test, ss->snd_lim, limit);
+	KUNIT_EXPECT_EQ(test, ss->rcv_nxt, 0U);
+	KUNIT_EXPECT_EQ(test, ss->urg_state, SOVIA_URG_NONE);
+	sock_release(near);
+	sock_release(listener);
+}
+
 static struct kunit_case events_test_cases[] = {
 	KUNIT_CASE_PARAM(events_all, events_gen_params),
 	KUNIT_CASE(events_fins),
+	KUNIT_CASE(events_late),
 	{}
 };
 

@@ -99,7 +99,7 @@ static void listen_test_late(struct socket *sock, u8 type)
 	struct sovia_msg msg = { .type = type };
 
 	local_bh_disable();
-	sovia_sock_client.control(&sovia_sk(sock->sk)->conn, &msg);
+	sovia_sock_client.control(&sovia_sk(sock->sk)->conn, sovia_sk(sock->sk)->conn.gen, &msg);
 	local_bh_enable();
 }
 

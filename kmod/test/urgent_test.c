@@ -9,7 +9,7 @@ static void urgent_inject(struct socket *sock, u32 pos)
 	struct sovia_msg msg = { .type = SOVIA_URGENT, .ref = pos };
 
 	local_bh_disable();
-	sovia_sock_client.control(conn, &msg);
+	sovia_sock_client.control(conn, conn->gen, &msg);
 	local_bh_enable();
 }
 
@@ -22,7 +22,7 @@ static void urgent_data(struct kunit *test, struct socket *sock, const char *tex
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_put_data(skb, text, msg.len);
 	local_bh_disable();
-	if (!sovia_sock_client.data(conn, skb, &msg))
+	if (!sovia_sock_client.data(conn, conn->gen, skb, &msg))
 		kfree_skb(skb);
 	local_bh_enable();
 }

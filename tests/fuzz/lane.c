@@ -124,7 +124,7 @@ static void client_request(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_NO_LISTENER);
 }
 
-static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
+static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
 	MUST(msg->type == SOVIA_DATA);
@@ -136,7 +136,7 @@ static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
 	return peer.take;
 }
 
-static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+static void client_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
 {
 	MUST(msg->type != SOVIA_DATA && msg->type != SOVIA_CONN && msg->type != SOVIA_ACK);
 	MUST(conn->key.lport == msg->dport && conn->key.rport == msg->sport);
@@ -149,7 +149,7 @@ static void client_tx_ready(struct sovia_conn *conn)
 	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
 }
 
-static void client_delivered(struct sovia_conn *conn)
+static void client_delivered(struct sovia_conn *conn, u32 gen)
 {
 	MUST(!lane->lock.held);
 	MUST(end_of(conn)->fin && !conn->fin && !end_of(conn)->delivered);
@@ -170,7 +170,7 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 		MUST(event == SOVIA_LINK_EV_UP && lane->up && !lane->dead);
 }
 
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
 {
 	int i;
 
@@ -179,6 +179,7 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 
 		if (ends[i].hashed && conn->key.lport == lport && conn->key.rport == rport) {
 			sock_hold(conn->sk);
+			*gen = conn->gen;
 			return conn;
 		}
 	}

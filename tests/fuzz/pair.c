@@ -120,7 +120,7 @@ static void check_window(struct end *end, const struct sovia_msg *msg)
 	end->known = msg->window;
 }
 
-static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
+static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
 	struct end *end = end_of(conn);
@@ -135,7 +135,7 @@ static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
 	return false;
 }
 
-static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+static void client_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
 {
 	struct end *end = end_of(conn);
 
@@ -153,7 +153,7 @@ static void client_tx_ready(struct sovia_conn *conn)
 	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
 }
 
-static void client_delivered(struct sovia_conn *conn)
+static void client_delivered(struct sovia_conn *conn, u32 gen)
 {
 	struct end *end = end_of(conn);
 
@@ -171,7 +171,7 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 	MUST(event == SOVIA_LINK_EV_UP || node_of_link(link)->failing);
 }
 
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
 {
 	struct node *node = node_of_link(link);
 	int i;
@@ -181,6 +181,7 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 
 		if (conn->key.lport == lport && conn->key.rport == rport) {
 			sock_hold(conn->sk);
+			*gen = conn->gen;
 			return conn;
 		}
 	}

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 
+from kit import libc
 from kit.case import case, eq, fails, ok, until
 from kit.proc import Child
 
@@ -251,3 +252,28 @@ def reset_with_data_in_flight(t):
             outcomes.append(errno.errorcode[e.errno])
     ok("ECONNRESET" in outcomes, f"reader and writer: {outcomes}")
     until(lambda: far.tcp_state() == 7, "CLOSE")
+
+
+def torrent(listener):
+    """Sends to each connection until that fails."""
+    while True:
+        far, _ = listener.accept()
+        try:
+            while True:
+                far.sendall(bytes(512))
+        except OSError:
+            far.close()
+
+
+@case(timeout=120, modes=("loop",))
+def reconnect_under_fire(t):
+    """connect(AF_UNSPEC) while data comes in, then another connection by the same socket, over and over."""
+    listener = t.listener()
+    sender = Child(torrent, listener)
+    s = t.socket()
+    for i in range(300):
+        s.connect(listener.getsockname()[:2])
+        for _ in range(i % 20):
+            s.recv(5000)
+        libc.connect(s.fileno(), libc.sockaddr(socket.AF_UNSPEC, "0.0.0.0", 0))
+    sender.kill()
