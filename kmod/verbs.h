@@ -40,8 +40,11 @@ struct verbs_vi;
 /* Receive descriptors that are posted with one call. */
 #define VERBS_RX_BATCH	4
 
-/* How long one step of setting a VI up may take. */
-#define VERBS_STEP_MS	5000
+/*
+ * How long one step of setting a VI up may take.  ib_cm repeats a request or an answer
+ * that is lost after 4.6 s, or 6.1 s on InfiniBand and before 6.12: three times then.
+ */
+#define VERBS_STEP_MS	20000
 
 /**
  * struct verbs_cq - a completion queue that several VIs share
