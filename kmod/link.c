@@ -424,8 +424,9 @@ static void link_down(struct sovia_link *link, int err)
 		sovia_stat_inc(link->snet, link_down);
 	else
 		sovia_stat_inc(link->snet, link_fail);
-	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
+	/* First: whoever finds it DOWN would look for it again. */
 	sovia_link_unlist(link);
+	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	link_for_each(link, &conns, conn_down, err);
