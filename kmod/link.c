@@ -26,12 +26,12 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include "connd.h"
 #include "fault.h"
 #include "link.h"
 #include "objects.h"
+#include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
@@ -49,8 +49,9 @@
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
-static unsigned int probe_interval = 5;
-module_param(probe_interval, uint, 0644);
+#define SOVIA_LINK_PROBE	5
+static unsigned int probe_interval = SOVIA_LINK_PROBE;
+sovia_param(probe_interval, probe_interval, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
@@ -366,7 +367,7 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 /* When the timer looks at the lane next. */
 static void link_look_again(struct sovia_link *link)
 {
-	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * HZ;
+	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
 
 	if (wait && link->prov != &sovia_loop_provider)
 		link_set_timer(link, wait);
@@ -423,9 +424,9 @@ static void link_down(struct sovia_link *link, int err)
 	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
 		sovia_stat_inc(link->snet, link_down);
 	else
-		sovia_stat_inc(link->snet, link_fail);
 	/* First: whoever finds it DOWN would look for it again. */
 	sovia_link_unlist(link);
+		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);

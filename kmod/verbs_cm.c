@@ -29,6 +29,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "param.h"
 #include "verbs.h"
 
 /*
@@ -53,10 +54,26 @@ unsigned short verbs_service_port = SOVIA_SERVICE_PORT;
 module_param_named(service_port, verbs_service_port, ushort, 0444);
 MODULE_PARM_DESC(service_port, "Service number of the connection manager (7684)");
 
-/* 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long. */
+/*
+ * 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long.  With less
+ * than 2^10, a few milliseconds in all, a lane dies of a busy processor.  Five bits.
+ */
+#define VERBS_ACK_TIMEOUT_MIN	10
+#define VERBS_ACK_TIMEOUT_MAX	31
 static unsigned int verbs_ack_timeout = 17;
-module_param_named(ack_timeout, verbs_ack_timeout, uint, 0444);
-MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 1-31 (17)");
+sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIMEOUT_MAX, 0444);
+MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 10-31 (17)");
+
+/*
+ * Requests come from ports that no user without rights has, those that sunrpc takes.
+ * One after the other: with iWARP they are TCP's, and one that was used may have to
+ * wait until its last connection to the same peer is forgotten (TIME_WAIT).
+ */
+#define VERBS_SOURCE_MIN	665
+#define VERBS_SOURCE_MAX	(SOVIA_PORTS_RESERVED - 1)
+#define VERBS_SOURCES		(VERBS_SOURCE_MAX - VERBS_SOURCE_MIN + 1)
+
+static atomic_t verbs_source = ATOMIC_INIT(0);
 
 /* ---- addresses ---- */
 
@@ -324,7 +341,7 @@ void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param)
  */
 void verbs_set_timers(struct rdma_cm_id *id)
 {
-	rdma_set_ack_timeout(id, clamp(verbs_ack_timeout, 1U, 31U));
+	rdma_set_ack_timeout(id, verbs_ack_timeout);
 	rdma_set_min_rnr_timer(id, VERBS_RNR_TIMER);
 }
 
