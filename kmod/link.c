@@ -804,21 +804,28 @@ int sovia_link_listen(struct sovia_net *snet)
 	mutex_lock(&snet->listen_mutex);
 	if (!snet->listening) {
 		err = sovia_loop_provider.listen(snet->net, link_request);
-		/* Without verbs there are still the peers on this host. */
-		if (!err && sovia_verbs_provider.listen(snet->net, link_request))
-			pr_warn_once("cannot listen for links over verbs\n");
-		if (!err)
+		if (!err) {
+			queue_delayed_work(system_unbound_wq, &snet->listen_work, 0);
+			flush_delayed_work(&snet->listen_work);
 			WRITE_ONCE(snet->listening, true);
 	}
 	mutex_unlock(&snet->listen_mutex);
 	return err;
 }
 
-static void stop_listening(struct sovia_net *snet)
+/* Unless there is a socket that relies on it: @unused. */
+static void stop_listening(struct sovia_net *snet, bool unused)
 {
 	mutex_lock(&snet->listen_mutex);
-	if (snet->listening) {
-		WRITE_ONCE(snet->listening, false);
+	was = snet->listening;
+	WRITE_ONCE(snet->listening, false);
+	/* Pairs with the one in sovia_link_listen(). */
+	smp_mb();
+	if (unused && atomic_read(&snet->socks)) {
+		WRITE_ONCE(snet->listening, was);
+	} else if (was) {
+		cancel_delayed_work_sync(&snet->listen_work);
+		snet->listen_wait = 0;
 		sovia_verbs_provider.unlisten(snet->net);
 		sovia_loop_provider.unlisten(snet->net);
 	}
@@ -830,11 +837,34 @@ static void net_idle(struct kthread_work *work)
 {
 	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
 	struct sovia_link *link;
+/*
+ * A worker listens, since it may: the service's port is a reserved one, and the
+ * program that is the first to need it need not have any rights.  What is in the way
+ * now may be gone in a moment.
+ */
+static void listen_work(struct work_struct *work)
+{
+	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net,
+					      listen_work);
+	int err = sovia_verbs_provider.listen(snet->net, link_request);
 
-	/* A socket that comes meanwhile listens again, and makes its own links. */
-	if (atomic_read(&snet->socks))
+	if (!err) {
+		if (snet->listen_wait)
+			pr_notice("listening for links over verbs after all\n");
+		snet->listen_wait = 0;
 		return;
-	stop_listening(snet);
+	}
+	if (!snet->listen_wait)
+		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
+	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
+				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
+	queue_delayed_work(system_unbound_wq, &snet->listen_work, snet->listen_wait);
+}
+
+
+	/* A socket that comes meanwhile goes on listening, or listens again. */
+	stop_listening(snet, true);
+ * Without verbs there are still the peers on this host, and verbs may come later.
 	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		link_down(link, -ECONNRESET);
 		sovia_link_put(link);
@@ -843,11 +873,14 @@ static void net_idle(struct kthread_work *work)
 
 /**
  * sovia_link_net_init() - prepare a namespace's part in the link layer
- * @snet: the namespace
+	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
+	smp_mb();
+ * @snet: the namespace, which has a socket
  *
  * Context: pernet init.
  */
 void sovia_link_net_init(struct sovia_net *snet)
+	WRITE_ONCE(snet->served, true);
 {
 	kthread_init_work(&snet->idle_work, net_idle);
 }
@@ -856,13 +889,16 @@ void sovia_link_net_init(struct sovia_net *snet)
  * sovia_link_sock_put() - a socket is about to be freed
  * @snet: its namespace, still pinned by it
  *
+		}
  * Context: any.
  */
 void sovia_link_sock_put(struct sovia_net *snet)
 {
-	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->listening) &&
+	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
 	    !net_eq(snet->net, &init_net))
 		sovia_connd_queue(&snet->idle_work);
+	bool was;
+
 }
 
 /**
@@ -875,7 +911,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 {
 	struct sovia_link *link;
 
-	stop_listening(snet);
+	stop_listening(snet, false);
 	/* Requests that came before are done after this. */
 	sovia_connd_flush();
 	while ((link = sovia_link_first(snet))) {
@@ -890,3 +926,4 @@ void sovia_link_net_exit(struct sovia_net *snet)
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/link_test.c"
 #endif
+	INIT_DELAYED_WORK(&snet->listen_work, listen_work);

@@ -173,7 +173,8 @@ struct sovia_post {
  * @serves: does an interface have a device of this provider.  Any context.
  *	NULL: the provider needs none.
  * @listen: take requests in @net from now on and hand them to @request, which
- *	is called in process context.  Idempotent.  May sleep.
+ *	is called in process context.  Idempotent: what could not be had before is
+ *	tried again.  May sleep.  Whatever it returns, unlisten follows.
  * @unlisten: the opposite; no @request upcall is under way when it returns.
  *	May sleep.
  * @connect: create a VI and start setting it up towards @pair, sending @hello.

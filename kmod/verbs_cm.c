@@ -50,9 +50,9 @@
 /* 0.64 ms until a receiver that was not ready is asked again (IBTA table 45). */
 #define VERBS_RNR_TIMER		12
 
-unsigned short verbs_service_port = SOVIA_SERVICE_PORT;
-module_param_named(service_port, verbs_service_port, ushort, 0444);
-MODULE_PARM_DESC(service_port, "Service number of the connection manager (7684)");
+unsigned int verbs_service_port = SOVIA_SERVICE_PORT;
+sovia_param(service_port, verbs_service_port, 1, SOVIA_PORTS_RESERVED - 1, 0444);
+MODULE_PARM_DESC(service_port, "Service number of the connection manager, 1-1023 (299)");
 
 /*
  * 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long.  With less
@@ -373,12 +373,44 @@ unlock:
 		verbs_vi_die(v, err);
 }
 
+static int verbs_try_sources(struct verbs_vi *v, bool shared)
+{
+	const struct sovia_pair *pair = &v->vi.pair;
+	int err, tries = VERBS_SOURCES;
+	struct sockaddr_storage src;
+
+	rdma_set_reuseaddr(v->id, shared);
+	do {
+		v->source = VERBS_SOURCE_MAX -
+			    (unsigned int)atomic_inc_return(&verbs_source) % VERBS_SOURCES;
+		verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
+		err = rdma_bind_addr(v->id, (struct sockaddr *)&src);
+	} while ((err == -EADDRINUSE || err == -EADDRNOTAVAIL) && --tries);
+	return err;
+}
+
+/*
+ * A source port of its own, or if all are taken, one that other identifiers of ours
+ * have as well: two addresses and two ports need not differ but with iWARP, where TCP
+ * sees to it.
+ */
+static int verbs_bind_source(struct verbs_vi *v)
+{
+	int err = verbs_try_sources(v, false);
+
+	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
+		err = verbs_try_sources(v, true);
+	if (!err)
+		rdma_set_reuseaddr(v->id, true);
+	return err;
+}
+
 static int verbs_resolve(struct verbs_vi *v)
 {
 	const struct sovia_pair *pair = &v->vi.pair;
 	struct sockaddr_storage src, dst;
 
-	verbs_sockaddr(&src, &pair->local, pair->scope, 0);
+	verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
 	verbs_sockaddr(&dst, &pair->remote, pair->scope, verbs_service_port);
 	return rdma_resolve_addr(v->id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
 				 VERBS_RESOLVE_MS);
@@ -408,7 +440,7 @@ void verbs_resolve_work(struct work_struct *work)
  * @client: see there
  * @context: see there
  *
- * Context: process, may sleep.
+ * Context: connection thread, which has all capabilities; may sleep.
  * Return: see there.
  */
 struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
@@ -430,7 +462,9 @@ struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
 	v->id = id;
 	verbs_set_timers(id);
 	verbs_vi_step(v);
-	err = verbs_resolve(v);
+	err = verbs_bind_source(v);
+	if (!err)
+		err = verbs_resolve(v);
 	if (err) {
 		err = verbs_route_errno(err);
 		goto free;

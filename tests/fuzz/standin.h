@@ -150,6 +150,10 @@ static inline void spin_unlock(spinlock_t *lock)
 
 /* ---- time ---- */
 
+struct delayed_work {
+	bool	pending;
+};
+
 struct timer_list {
 	bool	pending;
 	void	(*function)(struct timer_list *timer);
