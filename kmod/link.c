@@ -46,6 +46,13 @@
 #define SOVIA_LINK_INSIST_MIN	(HZ / 10)
 #define SOVIA_LINK_INSIST_MAX	(16 * SOVIA_LINK_INSIST_MIN)
 
+/* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
+#define SOVIA_LINK_DOUBT_MAX	20
+
+/* Where verbs could not listen for requests they try again, after twice as long each time. */
+#define SOVIA_LISTEN_RETRY_MIN	HZ
+#define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
+
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
@@ -368,7 +375,10 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 static void link_look_again(struct sovia_link *link)
 {
 	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
+	long left = link->doubt_end - jiffies;
 
+	if (link->doubted)
+		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
 	if (wait && link->prov != &sovia_loop_provider)
 		link_set_timer(link, wait);
 }
@@ -397,6 +407,7 @@ static void link_up(struct sovia_link *link)
 		return;
 	sovia_recovery_stands(link);
 	link->waiting = false;
+	link->doubted = false;
 	if (again) {
 		sovia_stat_inc(link->snet, link_recover);
 		pr_notice_ratelimited("link to %pI6c: recovered\n", &link->pair.remote);
@@ -414,6 +425,8 @@ static void link_down(struct sovia_link *link, int err)
 	enum sovia_link_state was = link->state;
 	LIST_HEAD(conns);
 
+	/* First: a caller that finds it DOWN looks for another one. */
+	sovia_link_unlist(link);
 	if (!link_enter(link, SOVIA_LINK_DOWN, &conns))
 		return;
 	if (was == SOVIA_LINK_RECOVERING) {
@@ -424,8 +437,6 @@ static void link_down(struct sovia_link *link, int err)
 	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
 		sovia_stat_inc(link->snet, link_down);
 	else
-	/* First: whoever finds it DOWN would look for it again. */
-	sovia_link_unlist(link);
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	link_drop_vi(link);
@@ -560,6 +571,12 @@ static void link_insist(struct sovia_link *link, u32 una)
 	link->insist = heard || link->insist >= SOVIA_LINK_INSIST_MAX ? 0 : 2 * link->insist;
 }
 
+static void link_no_answer(struct sovia_link *link)
+{
+	pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
+	sovia_lane_fail(&link->lane, -ETIMEDOUT);
+}
+
 /*
  * A lane without traffic is probed.  One on which nothing has been acknowledged
  * for an interval, though something waits for it, is dead, whatever its device
@@ -567,14 +584,40 @@ static void link_insist(struct sovia_link *link, u32 una)
  */
 static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
 {
-	if (flight && link->waiting && una == link->seen_una) {
-		pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
-		sovia_lane_fail(&link->lane, -ETIMEDOUT);
-	} else if (!flight) {
+	if (flight && link->waiting && una == link->seen_una)
+		link_no_answer(link);
+	else if (!flight)
 		sovia_lane_probe(&link->lane);
-	}
 	link->waiting = true;
 	link->seen_una = una;
+}
+
+/*
+ * The peer asks for a link that we have: it has lost its side, or it is not the peer.
+ * The lane tells which.
+ */
+static void link_doubt(struct sovia_link *link)
+{
+	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
+	struct sovia_lane *lane = &link->lane;
+
+	if (link->doubted)
+		return;
+	spin_lock_bh(&lane->lock);
+	link->doubt_una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	link->doubt_end = jiffies + min_t(unsigned int, wait, SOVIA_LINK_DOUBT_MAX) * HZ;
+	link->doubted = true;
+	sovia_lane_probe(lane);
+	link_look_again(link);
+}
+
+/* Has a lane in doubt had its time? */
+static bool link_is_silent(struct sovia_link *link, u32 una)
+{
+	if (una != link->doubt_una)
+		link->doubted = false;
+	return link->doubted && time_after_eq(jiffies, link->doubt_end);
 }
 
 static void link_look(struct sovia_link *link)
@@ -587,7 +630,9 @@ static void link_look(struct sovia_link *link)
 	flight = sovia_credit_flight(&lane->credit);
 	una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
-	if (link->insist)
+	if (link_is_silent(link, una))
+		link_no_answer(link);
+	else if (link->insist)
 		link_insist(link, una);
 	else if (READ_ONCE(probe_interval))
 		link_check_progress(link, flight, una);
@@ -665,11 +710,14 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 		sovia_lane_reset(&link->lane);
 		return 0;
 	case SOVIA_LINK_UP:
-	case SOVIA_LINK_RECOVERING:
 		/* Of the very end that we have: its answer to ours has overtaken it. */
+		if (link->lane.peer_id != peer_id)
+			link_doubt(link);
+		return -EAGAIN;
+	case SOVIA_LINK_RECOVERING:
 		if (link->lane.peer_id == peer_id)
 			return -EAGAIN;
-		/* The peer has lost its side. */
+		/* The lane is dead, and the peer has lost its side. */
 		link_down(link, -ECONNRESET);
 		return 0;
 	default:
@@ -783,60 +831,6 @@ static void link_request(struct sovia_vi_request *req)
 	sovia_connd_queue(&lr->work);
 }
 
-/**
- * sovia_link_listen() - take link requests in a namespace from now on
- * @snet: the namespace
- *
- * Starts the connection thread.  Called by the first listen() and connect().
- *
- * Context: process, may sleep; no locks.
- * Return: 0 or a negative errno.
- */
-int sovia_link_listen(struct sovia_net *snet)
-{
-	int err;
-
-	if (READ_ONCE(snet->listening))
-		return 0;
-	err = sovia_connd_start();
-	if (err)
-		return err;
-	mutex_lock(&snet->listen_mutex);
-	if (!snet->listening) {
-		err = sovia_loop_provider.listen(snet->net, link_request);
-		if (!err) {
-			queue_delayed_work(system_unbound_wq, &snet->listen_work, 0);
-			flush_delayed_work(&snet->listen_work);
-			WRITE_ONCE(snet->listening, true);
-	}
-	mutex_unlock(&snet->listen_mutex);
-	return err;
-}
-
-/* Unless there is a socket that relies on it: @unused. */
-static void stop_listening(struct sovia_net *snet, bool unused)
-{
-	mutex_lock(&snet->listen_mutex);
-	was = snet->listening;
-	WRITE_ONCE(snet->listening, false);
-	/* Pairs with the one in sovia_link_listen(). */
-	smp_mb();
-	if (unused && atomic_read(&snet->socks)) {
-		WRITE_ONCE(snet->listening, was);
-	} else if (was) {
-		cancel_delayed_work_sync(&snet->listen_work);
-		snet->listen_wait = 0;
-		sovia_verbs_provider.unlisten(snet->net);
-		sovia_loop_provider.unlisten(snet->net);
-	}
-	mutex_unlock(&snet->listen_mutex);
-}
-
-/* The last socket of a namespace has gone: let go of all that may pin it. */
-static void net_idle(struct kthread_work *work)
-{
-	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
-	struct sovia_link *link;
 /*
  * A worker listens, since it may: the service's port is a reserved one, and the
  * program that is the first to need it need not have any rights.  What is in the way
@@ -861,10 +855,70 @@ static void listen_work(struct work_struct *work)
 	queue_delayed_work(system_unbound_wq, &snet->listen_work, snet->listen_wait);
 }
 
-
-	/* A socket that comes meanwhile goes on listening, or listens again. */
-	stop_listening(snet, true);
+/**
+ * sovia_link_listen() - take link requests in a namespace from now on
+ * @snet: the namespace, which has a socket
+ *
+ * Starts the connection thread.  Called by the first listen() and connect().
  * Without verbs there are still the peers on this host, and verbs may come later.
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_link_listen(struct sovia_net *snet)
+{
+	int err;
+
+	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
+	smp_mb();
+	if (READ_ONCE(snet->listening))
+		return 0;
+	err = sovia_connd_start();
+	if (err)
+		return err;
+	WRITE_ONCE(snet->served, true);
+	mutex_lock(&snet->listen_mutex);
+	if (!snet->listening) {
+		err = sovia_loop_provider.listen(snet->net, link_request);
+		if (!err) {
+			queue_delayed_work(system_unbound_wq, &snet->listen_work, 0);
+			flush_delayed_work(&snet->listen_work);
+			WRITE_ONCE(snet->listening, true);
+		}
+	}
+	mutex_unlock(&snet->listen_mutex);
+	return err;
+}
+
+/* Unless there is a socket that relies on it: @unused. */
+static void stop_listening(struct sovia_net *snet, bool unused)
+{
+	bool was;
+
+	mutex_lock(&snet->listen_mutex);
+	was = snet->listening;
+	WRITE_ONCE(snet->listening, false);
+	/* Pairs with the one in sovia_link_listen(). */
+	smp_mb();
+	if (unused && atomic_read(&snet->socks)) {
+		WRITE_ONCE(snet->listening, was);
+	} else if (was) {
+		cancel_delayed_work_sync(&snet->listen_work);
+		snet->listen_wait = 0;
+		sovia_verbs_provider.unlisten(snet->net);
+		sovia_loop_provider.unlisten(snet->net);
+	}
+	mutex_unlock(&snet->listen_mutex);
+}
+
+/* The last socket of a namespace has gone: let go of all that may pin it. */
+static void net_idle(struct kthread_work *work)
+{
+	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
+	struct sovia_link *link;
+
+	/* A socket that comes now goes on listening, or listens again. */
+	stop_listening(snet, true);
 	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		link_down(link, -ECONNRESET);
 		sovia_link_put(link);
@@ -873,15 +927,13 @@ static void listen_work(struct work_struct *work)
 
 /**
  * sovia_link_net_init() - prepare a namespace's part in the link layer
-	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
-	smp_mb();
- * @snet: the namespace, which has a socket
+ * @snet: the namespace
  *
  * Context: pernet init.
  */
 void sovia_link_net_init(struct sovia_net *snet)
-	WRITE_ONCE(snet->served, true);
 {
+	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
 	kthread_init_work(&snet->idle_work, net_idle);
 }
 
@@ -889,7 +941,6 @@ void sovia_link_net_init(struct sovia_net *snet)
  * sovia_link_sock_put() - a socket is about to be freed
  * @snet: its namespace, still pinned by it
  *
-		}
  * Context: any.
  */
 void sovia_link_sock_put(struct sovia_net *snet)
@@ -897,8 +948,6 @@ void sovia_link_sock_put(struct sovia_net *snet)
 	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
 	    !net_eq(snet->net, &init_net))
 		sovia_connd_queue(&snet->idle_work);
-	bool was;
-
 }
 
 /**
@@ -926,4 +975,3 @@ void sovia_link_net_exit(struct sovia_net *snet)
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/link_test.c"
 #endif
-	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
