@@ -367,6 +367,9 @@ void verbs_connect_work(struct work_struct *work)
 	verbs_vi_step(v);
 	v->started = true;
 	err = rdma_connect_locked(v->id, &param);
+	/* With iWARP, TCP has that port already, or not yet forgotten: so another one. */
+	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
+		err = -EAGAIN;
 unlock:
 	rdma_unlock_handler(v->id);
 	if (err)
