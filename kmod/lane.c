@@ -4,25 +4,25 @@
  * lane_tx.c and lane_rx.c are what happens in between.
  */
 #include <linux/jhash.h>
-#include <linux/moduleparam.h>
 #include <linux/random.h>
 #include "lane.h"
+#include "param.h"
 
 static unsigned int window = 32;
-module_param(window, uint, 0644);
-MODULE_PARM_DESC(window, "messages a lane takes unacknowledged, w (new links)");
+sovia_param(window, window, 1, SOVIA_WINDOW_MAX, 0644);
+MODULE_PARM_DESC(window, "messages a lane takes unacknowledged, w, 1-1024 (new links)");
 
 static unsigned int ack_threshold = 16;
-module_param(ack_threshold, uint, 0644);
+sovia_param(ack_threshold, ack_threshold, 1, SOVIA_WINDOW_MAX, 0644);
 MODULE_PARM_DESC(ack_threshold, "unacknowledged messages that force an ACK, t (new links)");
 
 static unsigned int payload = 16384;
-module_param(payload, uint, 0644);
-MODULE_PARM_DESC(payload, "largest payload of a message in bytes (new links)");
+sovia_param(payload, payload, SOVIA_PAYLOAD_MIN, SOVIA_PAYLOAD_MAX, 0644);
+MODULE_PARM_DESC(payload, "largest payload of a message, 2048-65536 bytes (new links)");
 
 /* Not to be changed: a pair of ports has one lane, so that it is one connection. */
 static unsigned int lanes = 1;
-module_param(lanes, uint, 0444);
+sovia_param(lanes, lanes, 1, SOVIA_LANES_MAX, 0444);
 MODULE_PARM_DESC(lanes, "lanes between two nodes, connections are spread over them (1, at most 16)");
 
 /**
@@ -39,7 +39,7 @@ int sovia_lane_choose(u16 lport, u16 rport)
 {
 	u32 hash = jhash_2words(min(lport, rport), max(lport, rport), 0);
 
-	return reciprocal_scale(hash, clamp_t(u32, lanes, 1, SOVIA_LANES_MAX));
+	return reciprocal_scale(hash, lanes);
 }
 
 /**
@@ -101,12 +101,8 @@ static void lane_set_limits(struct sovia_lane *lane)
 	lane->max_frags = 1;
 	lane->compact = false;
 	/* Nothing waits posted for what never leaves the host: as much as there can be. */
-	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX :
-			    clamp_t(u32, READ_ONCE(payload), SOVIA_PAYLOAD_MIN,
-				    SOVIA_PAYLOAD_MAX);
-	sovia_credit_init(&lane->credit,
-			  clamp_t(u32, READ_ONCE(window), 1, SOVIA_WINDOW_MAX),
-			  READ_ONCE(ack_threshold));
+	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
+	sovia_credit_init(&lane->credit, READ_ONCE(window), READ_ONCE(ack_threshold));
 }
 
 /**

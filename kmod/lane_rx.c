@@ -187,6 +187,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	struct sk_buff_head acked;
 	struct sovia_msg msg;
 	bool taken;
+	u32 una;
 	int err;
 
 	err = lane_parse(lane, skb, imm, &msg);
@@ -197,6 +198,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 
 	__skb_queue_head_init(&acked);
 	spin_lock(&lane->lock);
+	una = lane->credit.tx_una;
 	err = lane->dead ? -ENOTCONN : lane_account(lane, &msg);
 	if (err) {
 		spin_unlock(&lane->lock);
@@ -204,7 +206,8 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	}
 	lane_count_rx(lane, &msg);
 	sovia_lane_reap(lane, &acked);
-	if (!skb_queue_empty(&acked))
+	/* Credit, though what it was for may not have been kept: SOVIA_POSTED_TAKEN. */
+	if (lane->credit.tx_una != una)
 		sovia_lane_pump(lane);
 	spin_unlock(&lane->lock);
 	sovia_tx_free(&acked, true);

@@ -10,27 +10,64 @@
  * have it sent again; a lane cannot, so there the connection ends that holds more
  * than the smallest window and is about to get more.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/debugfs.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu_counter.h>
 #include <linux/seq_file.h>
 #include "debugfs.h"
+#include "param.h"
 #include "sock.h"
 
 /* So much does each processor keep for itself. */
 #define SOVIA_MEM_BATCH		SZ_128K
 
+/* With less, what a single connection may have under way would end it. */
+#define SOVIA_MEM_MIN		1024UL
+
 static unsigned long mem[2];
-module_param_array(mem, ulong, NULL, 0644);
+
+static unsigned long mem_default(const unsigned long *which)
+{
+	return which == mem ? totalram_pages() / 16 : totalram_pages() / 32 * 3;
+}
+
+static int mem_set(const char *text, const struct kernel_param *kp)
+{
+	unsigned long pages;
+	int err;
+
+	err = kstrtoul(text, 0, &pages);
+	if (err || (pages && pages < SOVIA_MEM_MIN)) {
+		pr_err("mem is two numbers of pages, at least %lu, or 0\n", SOVIA_MEM_MIN);
+		return -EINVAL;
+	}
+	WRITE_ONCE(*(unsigned long *)kp->arg, pages ?: mem_default(kp->arg));
+	return 0;
+}
+
+static const struct kernel_param_ops param_ops_pages = {
+	.set	= mem_set,
+	.get	= param_get_ulong,
+};
+
+#define param_check_pages	param_check_ulong
+module_param_array(mem, pages, NULL, 0644);
 MODULE_PARM_DESC(mem, "pages that messages may take: buffers shrink, connections end (1/16, 3/32 of the memory)");
 
 static unsigned int max_orphans;
-module_param(max_orphans, uint, 0644);
-MODULE_PARM_DESC(max_orphans, "closed sockets that may wait for their peers (by the size of the memory)");
+sovia_param(max_orphans, max_orphans, 0, INT_MAX, 0644);
+MODULE_PARM_DESC(max_orphans, "closed sockets that may wait for their peers (0: by the size of the memory)");
 
 static struct percpu_counter mem_used;	/* bytes */
 static atomic_t orphans = ATOMIC_INIT(0);
+
+static int orphans_most(void)
+{
+	return READ_ONCE(max_orphans) ?: totalram_pages() / 32;
+}
 
 static bool beyond(unsigned long pages)
 {
@@ -128,7 +165,7 @@ void sovia_grow_tx(struct sk_buff *skb, u32 len)
 bool sovia_orphan_begin(struct sock *sk)
 {
 	sovia_sk(sk)->orphan = true;
-	return atomic_inc_return(&orphans) <= READ_ONCE(max_orphans) && !sovia_mem_none();
+	return atomic_inc_return(&orphans) <= orphans_most() && !sovia_mem_none();
 }
 
 /**
@@ -151,7 +188,7 @@ static int limits_show(struct seq_file *seq, void *v)
 
 	seq_printf(seq, "memory %llu %lu %lu\n", used >> PAGE_SHIFT, READ_ONCE(mem[0]),
 		   READ_ONCE(mem[1]));
-	seq_printf(seq, "orphans %d %u\n", atomic_read(&orphans), READ_ONCE(max_orphans));
+	seq_printf(seq, "orphans %d %d\n", atomic_read(&orphans), orphans_most());
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(limits);
@@ -168,8 +205,6 @@ int sovia_limits_init(void)
 		mem[0] = totalram_pages() / 16;
 	if (!mem[1])
 		mem[1] = mem[0] + mem[0] / 2;
-	if (!max_orphans)
-		max_orphans = totalram_pages() / 32;
 	debugfs_create_file("limits", 0444, sovia_debugfs_dir(), NULL, &limits_fops);
 	return percpu_counter_init(&mem_used, 0, GFP_KERNEL);
 }

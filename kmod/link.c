@@ -26,12 +26,12 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include "connd.h"
 #include "fault.h"
 #include "link.h"
 #include "objects.h"
+#include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
@@ -46,11 +46,19 @@
 #define SOVIA_LINK_INSIST_MIN	(HZ / 10)
 #define SOVIA_LINK_INSIST_MAX	(16 * SOVIA_LINK_INSIST_MIN)
 
+/* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
+#define SOVIA_LINK_DOUBT_MAX	20
+
+/* Where verbs could not listen for requests they try again, after twice as long each time. */
+#define SOVIA_LISTEN_RETRY_MIN	HZ
+#define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
+
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
 
-static unsigned int probe_interval = 5;
-module_param(probe_interval, uint, 0644);
+#define SOVIA_LINK_PROBE	5
+static unsigned int probe_interval = SOVIA_LINK_PROBE;
+sovia_param(probe_interval, probe_interval, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
@@ -369,8 +377,11 @@ static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u
 /* When the timer looks at the lane next. */
 static void link_look_again(struct sovia_link *link)
 {
-	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * HZ;
+	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
+	long left = link->doubt_end - jiffies;
 
+	if (link->doubted)
+		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
 	if (wait && link->prov != &sovia_loop_provider)
 		link_set_timer(link, wait);
 }
@@ -399,6 +410,7 @@ static void link_up(struct sovia_link *link)
 		return;
 	sovia_recovery_stands(link);
 	link->waiting = false;
+	link->doubted = false;
 	if (again) {
 		sovia_stat_inc(link->snet, link_recover);
 		pr_notice_ratelimited("link to %pI6c: recovered\n", &link->pair.remote);
@@ -416,6 +428,8 @@ static void link_down(struct sovia_link *link, int err)
 	enum sovia_link_state was = link->state;
 	LIST_HEAD(conns);
 
+	/* First: a caller that finds it DOWN looks for another one. */
+	sovia_link_unlist(link);
 	if (!link_enter(link, SOVIA_LINK_DOWN, &conns))
 		return;
 	if (was == SOVIA_LINK_RECOVERING) {
@@ -428,7 +442,6 @@ static void link_down(struct sovia_link *link, int err)
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
-	sovia_link_unlist(link);
 	link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	link_for_each(link, &conns, conn_down, err);
@@ -561,6 +574,12 @@ static void link_insist(struct sovia_link *link, u32 una)
 	link->insist = heard || link->insist >= SOVIA_LINK_INSIST_MAX ? 0 : 2 * link->insist;
 }
 
+static void link_no_answer(struct sovia_link *link)
+{
+	pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
+	sovia_lane_fail(&link->lane, -ETIMEDOUT);
+}
+
 /*
  * A lane without traffic is probed.  One on which nothing has been acknowledged
  * for an interval, though something waits for it, is dead, whatever its device
@@ -568,14 +587,40 @@ static void link_insist(struct sovia_link *link, u32 una)
  */
 static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
 {
-	if (flight && link->waiting && una == link->seen_una) {
-		pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
-		sovia_lane_fail(&link->lane, -ETIMEDOUT);
-	} else if (!flight) {
+	if (flight && link->waiting && una == link->seen_una)
+		link_no_answer(link);
+	else if (!flight)
 		sovia_lane_probe(&link->lane);
-	}
 	link->waiting = true;
 	link->seen_una = una;
+}
+
+/*
+ * The peer asks for a link that we have: it has lost its side, or it is not the peer.
+ * The lane tells which.
+ */
+static void link_doubt(struct sovia_link *link)
+{
+	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
+	struct sovia_lane *lane = &link->lane;
+
+	if (link->doubted)
+		return;
+	spin_lock_bh(&lane->lock);
+	link->doubt_una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	link->doubt_end = jiffies + min_t(unsigned int, wait, SOVIA_LINK_DOUBT_MAX) * HZ;
+	link->doubted = true;
+	sovia_lane_probe(lane);
+	link_look_again(link);
+}
+
+/* Has a lane in doubt had its time? */
+static bool link_is_silent(struct sovia_link *link, u32 una)
+{
+	if (una != link->doubt_una)
+		link->doubted = false;
+	return link->doubted && time_after_eq(jiffies, link->doubt_end);
 }
 
 static void link_look(struct sovia_link *link)
@@ -588,7 +633,9 @@ static void link_look(struct sovia_link *link)
 	flight = sovia_credit_flight(&lane->credit);
 	una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
-	if (link->insist)
+	if (link_is_silent(link, una))
+		link_no_answer(link);
+	else if (link->insist)
 		link_insist(link, una);
 	else if (READ_ONCE(probe_interval))
 		link_check_progress(link, flight, una);
@@ -666,11 +713,14 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 		sovia_lane_reset(&link->lane);
 		return 0;
 	case SOVIA_LINK_UP:
-	case SOVIA_LINK_RECOVERING:
 		/* Of the very end that we have: its answer to ours has overtaken it. */
+		if (link->lane.peer_id != peer_id)
+			link_doubt(link);
+		return -EAGAIN;
+	case SOVIA_LINK_RECOVERING:
 		if (link->lane.peer_id == peer_id)
 			return -EAGAIN;
-		/* The peer has lost its side. */
+		/* The lane is dead, and the peer has lost its side. */
 		link_down(link, -ECONNRESET);
 		return 0;
 	default:
@@ -784,11 +834,36 @@ static void link_request(struct sovia_vi_request *req)
 	sovia_connd_queue(&lr->work);
 }
 
+/*
+ * A worker listens, since it may: the service's port is a reserved one, and the
+ * program that is the first to need it need not have any rights.  What is in the way
+ * now may be gone in a moment.
+ */
+static void listen_work(struct work_struct *work)
+{
+	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net,
+					      listen_work);
+	int err = sovia_verbs_provider.listen(snet->net, link_request);
+
+	if (!err) {
+		if (snet->listen_wait)
+			pr_notice("listening for links over verbs after all\n");
+		snet->listen_wait = 0;
+		return;
+	}
+	if (!snet->listen_wait)
+		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
+	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
+				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
+	queue_delayed_work(system_unbound_wq, &snet->listen_work, snet->listen_wait);
+}
+
 /**
  * sovia_link_listen() - take link requests in a namespace from now on
- * @snet: the namespace
+ * @snet: the namespace, which has a socket
  *
  * Starts the connection thread.  Called by the first listen() and connect().
+ * Without verbs there are still the peers on this host, and verbs may come later.
  *
  * Context: process, may sleep; no locks.
  * Return: 0 or a negative errno.
@@ -797,29 +872,42 @@ int sovia_link_listen(struct sovia_net *snet)
 {
 	int err;
 
+	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
+	smp_mb();
 	if (READ_ONCE(snet->listening))
 		return 0;
 	err = sovia_connd_start();
 	if (err)
 		return err;
+	WRITE_ONCE(snet->served, true);
 	mutex_lock(&snet->listen_mutex);
 	if (!snet->listening) {
 		err = sovia_loop_provider.listen(snet->net, link_request);
-		/* Without verbs there are still the peers on this host. */
-		if (!err && sovia_verbs_provider.listen(snet->net, link_request))
-			pr_warn_once("cannot listen for links over verbs\n");
-		if (!err)
+		if (!err) {
+			queue_delayed_work(system_unbound_wq, &snet->listen_work, 0);
+			flush_delayed_work(&snet->listen_work);
 			WRITE_ONCE(snet->listening, true);
+		}
 	}
 	mutex_unlock(&snet->listen_mutex);
 	return err;
 }
 
-static void stop_listening(struct sovia_net *snet)
+/* Unless there is a socket that relies on it: @unused. */
+static void stop_listening(struct sovia_net *snet, bool unused)
 {
+	bool was;
+
 	mutex_lock(&snet->listen_mutex);
-	if (snet->listening) {
-		WRITE_ONCE(snet->listening, false);
+	was = snet->listening;
+	WRITE_ONCE(snet->listening, false);
+	/* Pairs with the one in sovia_link_listen(). */
+	smp_mb();
+	if (unused && atomic_read(&snet->socks)) {
+		WRITE_ONCE(snet->listening, was);
+	} else if (was) {
+		cancel_delayed_work_sync(&snet->listen_work);
+		snet->listen_wait = 0;
 		sovia_verbs_provider.unlisten(snet->net);
 		sovia_loop_provider.unlisten(snet->net);
 	}
@@ -832,10 +920,8 @@ static void net_idle(struct kthread_work *work)
 	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
 	struct sovia_link *link;
 
-	/* A socket that comes meanwhile listens again, and makes its own links. */
-	if (atomic_read(&snet->socks))
-		return;
-	stop_listening(snet);
+	/* A socket that comes now goes on listening, or listens again. */
+	stop_listening(snet, true);
 	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		link_down(link, -ECONNRESET);
 		sovia_link_put(link);
@@ -850,6 +936,7 @@ static void net_idle(struct kthread_work *work)
  */
 void sovia_link_net_init(struct sovia_net *snet)
 {
+	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
 	kthread_init_work(&snet->idle_work, net_idle);
 }
 
@@ -861,7 +948,7 @@ void sovia_link_net_init(struct sovia_net *snet)
  */
 void sovia_link_sock_put(struct sovia_net *snet)
 {
-	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->listening) &&
+	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
 	    !net_eq(snet->net, &init_net))
 		sovia_connd_queue(&snet->idle_work);
 }
@@ -876,7 +963,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 {
 	struct sovia_link *link;
 
-	stop_listening(snet);
+	stop_listening(snet, false);
 	/* Requests that came before are done after this. */
 	sovia_connd_flush();
 	while ((link = sovia_link_first(snet))) {

@@ -271,6 +271,9 @@ struct sovia_recovery {
  * @seen_una: the lane's first unacknowledged number when the timer looked last
  * @waiting: the timer has looked, so something may have been on its way since
  * @insist: jiffies until the first message of the lane is repeated, or 0
+ * @doubted: a peer asks for a link that is UP: does its lane still answer
+ * @doubt_end: when it should have, jiffies
+ * @doubt_una: the lane's first unacknowledged number when that began
  */
 struct sovia_link {
 	struct kref			kref;
@@ -291,6 +294,9 @@ struct sovia_link {
 	u32				seen_una;
 	bool				waiting;
 	unsigned long			insist;
+	bool				doubted;
+	unsigned long			doubt_end;
+	u32				doubt_una;
 };
 
 /**

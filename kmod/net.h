@@ -9,6 +9,7 @@
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 #include "stat.h"
 
@@ -36,7 +37,10 @@ struct sovia_port_bucket {
  * @links: struct sovia_link::net_node by hash of the address pair
  * @link_count: how many of them lead to other nodes
  * @listen_mutex: protects @listening
- * @listening: providers take requests in this namespace
+ * @listening: providers take requests in this namespace, or try to
+ * @served: they have, so the connection thread runs
+ * @listen_work: has verbs listen, until that succeeds
+ * @listen_wait: jiffies until it tries again; its own
  * @socks: sockets, those included that wait for their memory to come back
  * @idle_work: the last socket has gone; runs in the connection thread
  *
@@ -54,6 +58,9 @@ struct sovia_net {
 	unsigned int			link_count;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
+	bool				served;
+	struct delayed_work		listen_work;
+	unsigned long			listen_wait;
 	atomic_t			socks;
 	struct kthread_work		idle_work;
 };

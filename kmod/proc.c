@@ -46,6 +46,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("bad_window", SOVIA_STAT_bad_window),
 	SNMP_MIB_ITEM("bad_state", SOVIA_STAT_bad_state),
 	SNMP_MIB_ITEM("bad_hello", SOVIA_STAT_bad_hello),
+	SNMP_MIB_ITEM("bad_port", SOVIA_STAT_bad_port),
 };
 
 static int stat_show(struct seq_file *seq, void *v)

@@ -70,9 +70,10 @@ struct sovia_vi_request {
  *	-ECONNREFUSED nobody serves at the peer, -EHOSTUNREACH / -ENETUNREACH /
  *	-ENODEV no way there, -ETIMEDOUT the peer does not answer, -ECONNRESET
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
- *	because both sides tried at once (the peer's own attempt counts), -ESTALE
- *	rejected because the peer does not have the link to go on with.  Any
- *	context but hard interrupt; at most once.
+ *	because both sides tried at once (the peer's own attempt counts), or to be
+ *	tried again after a while for another reason, -ESTALE rejected because the
+ *	peer does not have the link to go on with.  Any context but hard interrupt;
+ *	at most once.
  * @receive: a message arrived, skb->len bytes at skb->data.  @imm: what came
  *	beside it, or NULL; only if the VI's @imm says so.
  *	Softirq, one at a time for each VI, in order, and not before @established
@@ -173,7 +174,8 @@ struct sovia_post {
  * @serves: does an interface have a device of this provider.  Any context.
  *	NULL: the provider needs none.
  * @listen: take requests in @net from now on and hand them to @request, which
- *	is called in process context.  Idempotent.  May sleep.
+ *	is called in process context.  Idempotent: what could not be had before is
+ *	tried again.  May sleep.  Whatever it returns, unlisten follows.
  * @unlisten: the opposite; no @request upcall is under way when it returns.
  *	May sleep.
  * @connect: create a VI and start setting it up towards @pair, sending @hello.

@@ -9,22 +9,22 @@
  * hello of a new VI says where the peer is; what it lacks goes to the front of
  * lane->again, in order, and so gets the numbers that it had.
  */
-#include <linux/moduleparam.h>
 #include "lane.h"
+#include "param.h"
 
 /* Pauses between attempts grow from one to the other. */
 #define SOVIA_RECOVERY_PAUSE		(HZ / 10)
 #define SOVIA_RECOVERY_PAUSE_MAX	(2 * HZ)
 
 static unsigned int recovery_timeout = 60;
-module_param(recovery_timeout, uint, 0644);
+sovia_param(recovery_timeout, recovery_timeout, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
 MODULE_PARM_DESC(recovery_timeout, "seconds that connections outlive a lane (0: not at all)");
 
 /* ---- the clock ------------------------------------------------------- */
 
 static unsigned long limit(void)
 {
-	return min(READ_ONCE(recovery_timeout), INT_MAX / HZ) * HZ;
+	return READ_ONCE(recovery_timeout) * (unsigned long)HZ;
 }
 
 /**

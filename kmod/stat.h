@@ -49,6 +49,7 @@
  * @SOVIA_STAT_bad_window: messages beyond the socket's window
  * @SOVIA_STAT_bad_state: messages that the connection's state forbids
  * @SOVIA_STAT_bad_hello: link set-ups refused for what the peer said
+ * @SOVIA_STAT_bad_port: link set-ups refused because any user could have asked
  * @SOVIA_STAT_COUNT: how many there are
  */
 enum sovia_stat {
@@ -91,6 +92,7 @@ enum sovia_stat {
 	SOVIA_STAT_bad_window,
 	SOVIA_STAT_bad_state,
 	SOVIA_STAT_bad_hello,
+	SOVIA_STAT_bad_port,
 	SOVIA_STAT_COUNT
 };
 

@@ -40,8 +40,11 @@ struct verbs_vi;
 /* Receive descriptors that are posted with one call. */
 #define VERBS_RX_BATCH	4
 
-/* How long one step of setting a VI up may take. */
-#define VERBS_STEP_MS	5000
+/*
+ * How long one step of setting a VI up may take.  ib_cm repeats a request or an answer
+ * that is lost after 4.6 s, or 6.1 s on InfiniBand and before 6.12: three times then.
+ */
+#define VERBS_STEP_MS	20000
 
 /**
  * struct verbs_cq - a completion queue that several VIs share
@@ -157,6 +160,7 @@ enum verbs_state {
  * @early: receives that completed before VERBS_OPEN, in order
  * @starved: receives that wait for memory
  *
+ * @source: port that the peer is asked from
  * @resolve_work: looks for the peer's address again
  * @tries: how often it has
  * @connect_work: creates the queue pair and asks the peer
@@ -206,6 +210,7 @@ struct verbs_vi {
 	struct list_head	early;
 	struct list_head	starved;
 
+	u16			source;
 	struct work_struct	resolve_work;
 	unsigned int		tries;
 	struct work_struct	connect_work;
@@ -277,7 +282,7 @@ void verbs_vi_heard(struct verbs_vi *v);
 void verbs_vi_step(struct verbs_vi *v);
 
 /* verbs_cm.c */
-extern unsigned short verbs_service_port;
+extern unsigned int verbs_service_port;
 struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
 			       const struct sovia_vi_attr *attr,
 			       const struct sovia_hello *hello,

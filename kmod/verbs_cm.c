@@ -29,6 +29,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "param.h"
 #include "verbs.h"
 
 /*
@@ -49,14 +50,30 @@
 /* 0.64 ms until a receiver that was not ready is asked again (IBTA table 45). */
 #define VERBS_RNR_TIMER		12
 
-unsigned short verbs_service_port = SOVIA_SERVICE_PORT;
-module_param_named(service_port, verbs_service_port, ushort, 0444);
-MODULE_PARM_DESC(service_port, "Service number of the connection manager (7684)");
+unsigned int verbs_service_port = SOVIA_SERVICE_PORT;
+sovia_param(service_port, verbs_service_port, 1, SOVIA_PORTS_RESERVED - 1, 0444);
+MODULE_PARM_DESC(service_port, "Service number of the connection manager, 1-1023 (299)");
 
-/* 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long. */
+/*
+ * 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long.  With less
+ * than 2^10, a few milliseconds in all, a lane dies of a busy processor.  Five bits.
+ */
+#define VERBS_ACK_TIMEOUT_MIN	10
+#define VERBS_ACK_TIMEOUT_MAX	31
 static unsigned int verbs_ack_timeout = 17;
-module_param_named(ack_timeout, verbs_ack_timeout, uint, 0444);
-MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 1-31 (17)");
+sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIMEOUT_MAX, 0444);
+MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 10-31 (17)");
+
+/*
+ * Requests come from ports that no user without rights has, those that sunrpc takes.
+ * One after the other: with iWARP they are TCP's, and one that was used may have to
+ * wait until its last connection to the same peer is forgotten (TIME_WAIT).
+ */
+#define VERBS_SOURCE_MIN	665
+#define VERBS_SOURCE_MAX	(SOVIA_PORTS_RESERVED - 1)
+#define VERBS_SOURCES		(VERBS_SOURCE_MAX - VERBS_SOURCE_MIN + 1)
+
+static atomic_t verbs_source = ATOMIC_INIT(0);
 
 /* ---- addresses ---- */
 
@@ -324,7 +341,7 @@ void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param)
  */
 void verbs_set_timers(struct rdma_cm_id *id)
 {
-	rdma_set_ack_timeout(id, clamp(verbs_ack_timeout, 1U, 31U));
+	rdma_set_ack_timeout(id, verbs_ack_timeout);
 	rdma_set_min_rnr_timer(id, VERBS_RNR_TIMER);
 }
 
@@ -350,10 +367,45 @@ void verbs_connect_work(struct work_struct *work)
 	verbs_vi_step(v);
 	v->started = true;
 	err = rdma_connect_locked(v->id, &param);
+	/* With iWARP, TCP has that port already, or not yet forgotten: so another one. */
+	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
+		err = -EAGAIN;
 unlock:
 	rdma_unlock_handler(v->id);
 	if (err)
 		verbs_vi_die(v, err);
+}
+
+static int verbs_try_sources(struct verbs_vi *v, bool shared)
+{
+	const struct sovia_pair *pair = &v->vi.pair;
+	int err, tries = VERBS_SOURCES;
+	struct sockaddr_storage src;
+
+	rdma_set_reuseaddr(v->id, shared);
+	do {
+		v->source = VERBS_SOURCE_MAX -
+			    (unsigned int)atomic_inc_return(&verbs_source) % VERBS_SOURCES;
+		verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
+		err = rdma_bind_addr(v->id, (struct sockaddr *)&src);
+	} while ((err == -EADDRINUSE || err == -EADDRNOTAVAIL) && --tries);
+	return err;
+}
+
+/*
+ * A source port of its own, or if all are taken, one that other identifiers of ours
+ * have as well: two addresses and two ports need not differ but with iWARP, where TCP
+ * sees to it.
+ */
+static int verbs_bind_source(struct verbs_vi *v)
+{
+	int err = verbs_try_sources(v, false);
+
+	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
+		err = verbs_try_sources(v, true);
+	if (!err)
+		rdma_set_reuseaddr(v->id, true);
+	return err;
 }
 
 static int verbs_resolve(struct verbs_vi *v)
@@ -361,7 +413,7 @@ static int verbs_resolve(struct verbs_vi *v)
 	const struct sovia_pair *pair = &v->vi.pair;
 	struct sockaddr_storage src, dst;
 
-	verbs_sockaddr(&src, &pair->local, pair->scope, 0);
+	verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
 	verbs_sockaddr(&dst, &pair->remote, pair->scope, verbs_service_port);
 	return rdma_resolve_addr(v->id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
 				 VERBS_RESOLVE_MS);
@@ -391,7 +443,7 @@ void verbs_resolve_work(struct work_struct *work)
  * @client: see there
  * @context: see there
  *
- * Context: process, may sleep.
+ * Context: connection thread, which has all capabilities; may sleep.
  * Return: see there.
  */
 struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
@@ -413,7 +465,9 @@ struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
 	v->id = id;
 	verbs_set_timers(id);
 	verbs_vi_step(v);
-	err = verbs_resolve(v);
+	err = verbs_bind_source(v);
+	if (!err)
+		err = verbs_resolve(v);
 	if (err) {
 		err = verbs_route_errno(err);
 		goto free;

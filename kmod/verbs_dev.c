@@ -21,6 +21,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
+#include "param.h"
 #include "verbs.h"
 
 /* Completions in a shared queue; more only if a single VI needs more. */
@@ -29,9 +30,12 @@
 /* Beside its descriptors a VI needs room for the two that drain it. */
 #define VERBS_CQ_SPARE	4
 
+/* More than that would only be memory. */
+#define VERBS_CQS_MAX	64
+
 static unsigned int verbs_cqs = 1;
-module_param_named(cqs, verbs_cqs, uint, 0444);
-MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them (1)");
+sovia_param(cqs, verbs_cqs, 1, VERBS_CQS_MAX, 0444);
+MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them, 1-64 (1)");
 
 /**
  * struct verbs_dev - an RDMA device

@@ -19,6 +19,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "net.h"
 #include "objects.h"
 #include "verbs.h"
 
@@ -45,8 +46,8 @@ struct verbs_request {
  * @entry: in verbs_listeners
  * @net: the namespace; held by the identifiers
  * @request: upcall
- * @id4: listens on all IPv4 addresses
- * @id6: listens on all IPv6 addresses, NULL if there is no IPv6
+ * @id4: listens on all IPv4 addresses, or NULL
+ * @id6: listens on all IPv6 addresses, or NULL
  */
 struct verbs_listener {
 	struct list_head	entry;
@@ -149,12 +150,33 @@ static void verbs_send_reject(struct rdma_cm_id *id, int err)
 	rdma_reject(id, &rej, sizeof(rej), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
+/* Does the peer's request come from a port that only its kernel and root may use? */
+static bool verbs_from_reserved(const struct rdma_cm_id *id)
+{
+	/* At the same place in sockaddr_in6. */
+	const struct sockaddr_in *from = (const struct sockaddr_in *)&id->route.addr.dst_addr;
+
+	return from->sin_port && ntohs(from->sin_port) < SOVIA_PORTS_RESERVED;
+}
+
+static int verbs_refuse_user(struct rdma_cm_id *id, const struct verbs_listener *lis)
+{
+	sovia_stat_inc(sovia_net(lis->net), bad_port);
+	pr_warn_ratelimited("link request of %pISpc: not from a reserved port\n",
+			    &id->route.addr.dst_addr);
+	verbs_send_reject(id, -ECONNREFUSED);
+	/* not 0: rdma_cm destroys the identifier */
+	return -EACCES;
+}
+
 static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	int err;
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
+	if (!verbs_from_reserved(id))
+		return verbs_refuse_user(id, id->context);
 	err = -EBUSY;
 	if (!atomic_add_unless(&verbs_pending, 1, VERBS_MAX_REQUESTS))
 		goto reject;
@@ -298,25 +320,48 @@ static struct verbs_listener *verbs_listener_find(const struct net *net)
 	return NULL;
 }
 
-static int verbs_listener_start(struct verbs_listener *lis)
+static int verbs_listener_start(struct rdma_cm_id **id, struct verbs_listener *lis,
+				const struct in6_addr *any)
+{
+	struct rdma_cm_id *fresh;
+
+	if (*id)
+		return 0;
+	fresh = verbs_listen_on(lis, any);
+	if (IS_ERR(fresh))
+		return PTR_ERR(fresh);
+	*id = fresh;
+	return 0;
+}
+
+/* Either family does without the other.  Returns 0 if there is nothing left to do. */
+static int verbs_listener_start_all(struct verbs_listener *lis)
 {
 	struct in6_addr any4;
+	int err4, err6 = 0;
 
 	ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &any4);
-	lis->id4 = verbs_listen_on(lis, &any4);
-	if (IS_ERR(lis->id4)) {
-		pr_warn("cannot listen on service %u: %ld\n", verbs_service_port,
-			PTR_ERR(lis->id4));
-		return PTR_ERR(lis->id4);
-	}
+	err4 = verbs_listener_start(&lis->id4, lis, &any4);
 	/* A listener without IPv6 would keep rdma_cm off devices that need it. */
 	if (ipv6_mod_enabled())
-		lis->id6 = verbs_listen_on(lis, &in6addr_any);
-	if (IS_ERR(lis->id6)) {
-		pr_notice("no IPv6 on service %u: %ld\n", verbs_service_port, PTR_ERR(lis->id6));
-		lis->id6 = NULL;
-	}
-	return 0;
+		err6 = verbs_listener_start(&lis->id6, lis, &in6addr_any);
+	return err4 ?: err6;
+}
+
+static struct verbs_listener *verbs_listener_get(struct net *net,
+						 void (*request)(struct sovia_vi_request *req))
+{
+	struct verbs_listener *lis = verbs_listener_find(net);
+
+	if (lis)
+		return lis;
+	lis = kzalloc(sizeof(*lis), GFP_KERNEL);
+	if (!lis)
+		return NULL;
+	lis->net = net;
+	lis->request = request;
+	list_add_tail(&lis->entry, &verbs_listeners);
+	return lis;
 }
 
 /**
@@ -324,29 +369,18 @@ static int verbs_listener_start(struct verbs_listener *lis)
  * @net: see there; held until verbs_unlisten()
  * @request: see there
  *
- * Context: process, may sleep.
- * Return: 0 or a negative errno.
+ * Context: worker, because only who has all capabilities may; may sleep.
+ * Return: 0, or a negative errno: there is something that another call may do.
  */
 int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
 {
 	struct verbs_listener *lis;
-	int err = 0;
+	int err = -ENOMEM;
 
 	mutex_lock(&verbs_listen_lock);
-	if (verbs_listener_find(net))
-		goto unlock;
-	err = -ENOMEM;
-	lis = kzalloc(sizeof(*lis), GFP_KERNEL);
-	if (!lis)
-		goto unlock;
-	lis->net = net;
-	lis->request = request;
-	err = verbs_listener_start(lis);
-	if (err)
-		kfree(lis);
-	else
-		list_add_tail(&lis->entry, &verbs_listeners);
-unlock:
+	lis = verbs_listener_get(net, request);
+	if (lis)
+		err = verbs_listener_start_all(lis);
 	mutex_unlock(&verbs_listen_lock);
 	return err;
 }
@@ -369,7 +403,8 @@ void verbs_unlisten(struct net *net)
 		list_del(&lis->entry);
 		if (lis->id6)
 			rdma_destroy_id(lis->id6);
-		rdma_destroy_id(lis->id4);
+		if (lis->id4)
+			rdma_destroy_id(lis->id4);
 		kfree(lis);
 	}
 	mutex_unlock(&verbs_listen_lock);

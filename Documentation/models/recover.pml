@@ -141,6 +141,8 @@ inline established(i)
 #define LIVES(i)	(n[i].link == UP || n[i].link == RECOVERING)
 #define SAME(i, v)	(h[v].peer == n[i].id && h[v].id == n[i].peer)	/* MUTANT ids-not-compared (reboot): (h[v].peer == n[i].id && h[v].id == n[i].peer) => (n[i].link != NONE) */
 
+#define ANSWERS(i)	(n[i].vi && n[i].open && n[1 - i].vi == n[i].vi)
+
 /* link_yield() */
 inline fresh_request(i, v)
 {
@@ -148,6 +150,8 @@ inline fresh_request(i, v)
 	:: n[i].link == CONNECTING && n[i].vi && i == 0 -> reject(i, AGAIN, v)
 	/* Of the very end that we have: its answer to ours has overtaken it. */
 	:: LIVES(i) && h[v].id == n[i].peer -> reject(i, AGAIN, v)	/* MUTANT old-request-counts (overtaken): h[v].id == n[i].peer => false */
+	/* Its lane answers a PROBE, so that it stands.  (Silent ones are in doubt until they die.) */
+	:: n[i].link == UP && ANSWERS(i) -> reject(i, AGAIN, v)	/* MUTANT lane-not-asked (twice): ANSWERS(i) => false */
 	:: else ->
 		/* The peer has lost its side, if there was one. */
 		if

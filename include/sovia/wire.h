@@ -75,8 +75,12 @@
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
 #define SOVIA_WIRE_VERSION	4
 
-/* Service number of the connection manager (RDMA_PS_TCP). */
-#define SOVIA_SERVICE_PORT	7684
+/*
+ * Both ends of the connection manager's requests (RDMA_PS_TCP) have ports that need
+ * CAP_NET_BIND_SERVICE: this one, which is the service's, and any below the other.
+ */
+#define SOVIA_SERVICE_PORT	299
+#define SOVIA_PORTS_RESERVED	1024
 
 /* Limits of struct sovia_hello. */
 #define SOVIA_WINDOW_MAX	1024

@@ -189,7 +189,7 @@ static const struct {
 	[HAS_ESTABLISHED_CLOSED] = { "est., closed", { NEW, RECO, CONN, RECO, RECO, DOWN } },
 	[HAS_REJECTED] = { "rejected", { NEW, CONN, CONN, RECO, RECO, DOWN } },
 	[HAS_POST_ERROR] = { "post error", { NEW, CONN, CONN, RECO, RECO, DOWN } },
-	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, DOWN, DOWN, DOWN } },
+	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, UP, DOWN, DOWN } },
 	[HAS_OLD_REQUEST] = { "old request", { CONN, CONN, CONN, UP, RECO, DOWN } },
 	[HAS_TIMER] = { "timer", { NEW, CONN, CONN, UP, RECO, DOWN } },
 	[HAS_KILL] = { "kill", { DOWN, DOWN, DOWN, DOWN, DOWN, DOWN } },
@@ -209,7 +209,7 @@ static void link_test_hello(struct sovia_link *link, struct sovia_hello *hello, 
 {
 	const struct sovia_params params = {
 		.window = 8, .payload = SOVIA_PAYLOAD_MIN, .lane = link->pair.lane,
-		.id = id, .peer_id = our_id, .rx_next = link->lane.credit.tx_una,
+		.id = id, .peer_id = our_id, .rx_next = our_id ? link->lane.credit.tx_una : 0,
 	};
 
 	sovia_hello_build(hello, &params);
@@ -383,6 +383,9 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 				link_own_attempt_counts(link) ? -EAGAIN : 0);
 	if (what == HAS_OLD_REQUEST && (stage == STAGE_UP || stage == STAGE_RECOVERING))
 		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
+	/* Its sender may be another program: the lane decides. */
+	if (what == HAS_REQUEST && stage == STAGE_UP)
+		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
 	test_connect_err = 0;
 	sock_release(sock);
 	link_test_end(test, pair);
@@ -480,6 +483,12 @@ static struct sovia_link *link_test_get(__be32 remote)
 	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, GFP_KERNEL);
 }
 
+static bool link_test_listed(const struct sovia_link *link)
+{
+	lockdep_assert_held(&link->snet->link_lock);
+	return !hlist_unhashed(&link->net_node);
+}
+
 /* A link that nobody uses any more, with something unacknowledged on it. */
 static struct sovia_link *link_test_left(struct kunit *test, __be32 remote, enum link_stage stage)
 {
@@ -574,6 +583,108 @@ static void link_insists(struct kunit *test)
 	test_first = false;
 }
 
+/* A peer asks for a link that stands.  Its lane answers, or it does not. */
+static void link_test_doubt(struct kunit *test, bool answered)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	int probes;
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_UP);
+	probes = link_test_probes(link);
+	test_rejected = 0;
+	link_test_happen(test, link, HAS_REQUEST);
+	link_test_happen(test, link, HAS_REQUEST);
+	KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
+	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_UP);
+	KUNIT_EXPECT_EQ(test, link_test_probes(link), probes + 1);
+	link_test_happen(test, link, HAS_TIMER);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
+	if (answered) {
+		spin_lock_bh(&link->lane.lock);
+		link->lane.credit.tx_una = link->lane.credit.tx_next;
+		spin_unlock_bh(&link->lane.lock);
+	}
+	/* The time it had is over, and nothing else is in the way of looking. */
+	link->doubt_end = jiffies;
+	link->waiting = false;
+	link_test_happen(test, link, HAS_TIMER);
+	KUNIT_EXPECT_EQ(test, link->state, answered ? SOVIA_LINK_UP : SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
+	/* Then who asks again is believed. */
+	test_rejected = 0;
+	link_test_happen(test, link, HAS_REQUEST);
+	KUNIT_EXPECT_EQ(test, link->state, answered ? SOVIA_LINK_UP : SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_EQ(test, test_rejected, answered ? -EAGAIN : 0);
+	sock_release(sock);
+	link_test_end(test, &link->pair);
+	sovia_link_put(link);
+}
+
+static void link_doubts(struct kunit *test)
+{
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	link_test_doubt(test, true);
+	link_test_doubt(test, false);
+}
+
+/* Who looks for a link again because it was DOWN does not find it again. */
+static void link_down_is_unlisted(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	unsigned long end = jiffies + HZ;
+	enum sovia_link_state state;
+	bool listed;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one processor");
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	/* The connection thread gets as far as it does without the table. */
+	spin_lock_bh(&link->snet->link_lock);
+	sovia_link_event(link, SOVIA_LINK_EV_KILL);
+	while (READ_ONCE(link->state) != SOVIA_LINK_DOWN && time_before(jiffies, end))
+		cpu_relax();
+	listed = link_test_listed(link);
+	state = READ_ONCE(link->state);
+	spin_unlock_bh(&link->snet->link_lock);
+	KUNIT_EXPECT_TRUE(test, listed);
+	KUNIT_EXPECT_NE(test, state, SOVIA_LINK_DOWN);
+	sovia_connd_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	sovia_link_put(link);
+}
+
+/* A namespace that is idle stops to listen, but not if a socket has come that relies on it. */
+static void link_idle_listens(struct kunit *test)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	int socks = atomic_read(&snet->socks);
+
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(snet), 0);
+	atomic_set(&snet->socks, 0);
+	mutex_lock(&snet->listen_mutex);
+	sovia_connd_queue(&snet->idle_work);
+	/* It may have looked by now, or look later. */
+	msleep(200);
+	atomic_inc(&snet->socks);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(snet->listening));
+	mutex_unlock(&snet->listen_mutex);
+	sovia_connd_flush();
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(snet->listening));
+
+	atomic_dec(&snet->socks);
+	sovia_connd_queue(&snet->idle_work);
+	sovia_connd_flush();
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(snet->listening));
+	atomic_add(socks, &snet->socks);
+	KUNIT_EXPECT_EQ(test, sovia_link_listen(snet), 0);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(snet->listening));
+}
+
 /* One link too many takes the place of one that nobody uses, and of no other. */
 static void link_room(struct kunit *test)
 {
@@ -652,6 +763,9 @@ static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_timer_races),
 	KUNIT_CASE(link_insists),
+	KUNIT_CASE(link_doubts),
+	KUNIT_CASE(link_down_is_unlisted),
+	KUNIT_CASE(link_idle_listens),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_ctl_count),
 	{}

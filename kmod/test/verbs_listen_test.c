@@ -32,6 +32,11 @@ static int listen_ask(struct rdma_cm_id *id)
 	return err;
 }
 
+static void listen_from(struct rdma_cm_id *id, u16 port)
+{
+	((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_port = htons(port);
+}
+
 static struct rdma_cm_id *listen_id(struct kunit *test, sa_family_t family)
 {
 	struct rdma_cm_id *id = rdma_create_id(&init_net, verbs_listen_handler, NULL,
@@ -40,6 +45,7 @@ static struct rdma_cm_id *listen_id(struct kunit *test, sa_family_t family)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
 	id->route.addr.src_addr.ss_family = family;
 	id->route.addr.dst_addr.ss_family = family;
+	listen_from(id, SOVIA_PORTS_RESERVED - 1);
 	return id;
 }
 
@@ -71,6 +77,28 @@ static void listen_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), VERBS_MAX_REQUESTS);
 	atomic_set(&verbs_pending, before);
 	listen_forget(id);
+}
+
+/* A request that any user can make is none, however it is made, and is counted. */
+static void listen_users(struct kunit *test)
+{
+	static const u16 ports[] = { 0, SOVIA_PORTS_RESERVED, 7684, 65535 };
+	struct sovia_net *snet = sovia_net(&init_net);
+	int pending = atomic_read(&verbs_pending);
+	unsigned long before;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ports); i++) {
+		struct rdma_cm_id *id = listen_id(test, i % 2 ? AF_INET6 : AF_INET);
+
+		listen_from(id, ports[i]);
+		before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_port);
+		KUNIT_EXPECT_EQ(test, listen_ask(id), -EACCES);
+		KUNIT_EXPECT_PTR_EQ(test, listen_request, NULL);
+		KUNIT_EXPECT_EQ(test, snmp_fold_field(snet->mib, SOVIA_STAT_bad_port), before + 1);
+		KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), pending);
+		listen_forget(id);
+	}
 }
 
 /* The peer, or the device, has gone before the client answers. */
@@ -153,6 +181,7 @@ static void listen_codes(struct kunit *test)
 
 static struct kunit_case verbs_listen_test_cases[] = {
 	KUNIT_CASE(listen_refuses),
+	KUNIT_CASE(listen_users),
 	KUNIT_CASE(listen_too_late),
 	KUNIT_CASE(listen_rejects),
 	KUNIT_CASE(listen_codes),

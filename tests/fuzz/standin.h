@@ -49,6 +49,9 @@ typedef unsigned int gfp_t;
 #define EXPORT_SYMBOL_GPL(name)
 /* Parameters of the module are the harness's: *fuzz_window() and so on. */
 #define module_param(name, type, perm) type *fuzz_##name(void) { return &name; }
+#define module_param_cb(name, ops, arg, perm) unsigned int *fuzz_##name(void) { return (arg)->value; }
+#define MODULE_INFO(...)
+struct kernel_param_ops;
 #define MODULE_PARM_DESC(...)
 
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
@@ -146,6 +149,10 @@ static inline void spin_unlock(spinlock_t *lock)
 #define lockdep_assert_held(l)	MUST((l)->held)
 
 /* ---- time ---- */
+
+struct delayed_work {
+	bool	pending;
+};
 
 struct timer_list {
 	bool	pending;

@@ -636,10 +636,18 @@ static void manager(void)
 	}
 	expect(no_links(), "the end of links that were left at once", victim_links(NULL), 0);
 
-	/* The same lane again, while the one before stands. */
+	/* The same lane again, while the one before stands: not as long as that answers. */
 	lane_open(&l[0], 3);
+	for (i = 0; i < 20; i++) {
+		hello = peer_hello(3);
+		expect(lane_open_with(&l[1], &hello, sizeof(hello), true) == REFUSED &&
+		       l[1].reject_code == SOVIA_CODE_BUSY, "a lane that stands, asked for again", i, l[1].reject_code);
+		lane_drop(&l[1]);
+		expect(lane_alive(&l[0]), "a lane that another one was asked for", i, 0);
+	}
+	l[0].silent = true;
 	lane_open(&l[1], 3);
-	expect(lane_dies(&l[0]) && lane_alive(&l[1]), "a lane that is asked for twice", 0, 0);
+	expect(lane_dies(&l[0]) && lane_alive(&l[1]), "a lane in place of a silent one", 0, 0);
 	lane_drop(&l[0]);
 	lane_close(&l[1]);
 

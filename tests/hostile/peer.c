@@ -59,6 +59,7 @@ void pause_ms(unsigned int ms)
 void peer_addresses(const char *from, const char *to)
 {
 	own.sin_family = victim.sin_family = AF_INET;
+	own.sin_port = htons(SOURCE_PORT);
 	victim.sin_port = htons(SOVIA_SERVICE_PORT);
 	if (inet_pton(AF_INET, from, &own.sin_addr) != 1 || inet_pton(AF_INET, to, &victim.sin_addr) != 1)
 		die("addresses");
@@ -169,7 +170,7 @@ static void lane_rests(struct lane *l)
 /* A lane that only knows the way to the victim. */
 bool lane_prepare(struct lane *l)
 {
-	int ms = PATIENCE * 1000;
+	int ms = PATIENCE * 1000, reuse = 1;
 	uint8_t timeout = 20;
 
 	memset(l, 0, sizeof(*l));
@@ -178,6 +179,8 @@ bool lane_prepare(struct lane *l)
 		die("rdma_cm");
 	/* As long as the victim's, on a busy machine. */
 	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+	/* All lanes have it. */
+	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse));
 	if (rdma_resolve_addr(l->id, (struct sockaddr *)&own, (struct sockaddr *)&victim, 2000) ||
 	    next_event(l, ms) != RDMA_CM_EVENT_ADDR_RESOLVED)
 		return false;

@@ -18,6 +18,8 @@
 #define SLOT		(PAYLOAD + 4096)
 #define RX_SLOTS	(2 * WINDOW + 8)
 #define TX_SLOTS	16
+/* Where requests come from: a reserved port, which the module does not take for its own. */
+#define SOURCE_PORT	600
 
 /* How setting a lane up has ended. */
 enum outcome { UP, REFUSED, FAILED };

@@ -63,6 +63,25 @@ both_talk() {
 	done
 }
 
+# TCP has the ports that the next requests would come from.
+ports_taken() {
+	local holder answer
+	rm -f "$WORK/echo"
+	eventually no_echo && modprobe -r sovia || return
+	python3 - "$WORK/bound" <<-'EOF' &
+		import socket, sys, time
+		taken = [socket.create_server(("", port)) for port in (1021, 1022)]
+		open(sys.argv[1], "w").close()
+		time.sleep(600)
+	EOF
+	holder=$!
+	eventually test -e "$WORK/bound" && modprobe sovia || return
+	answer=$(sov connect node-b 5004)
+	kill $holder
+	equal "$answer" ok
+}
+no_echo() { ! pgrep -f 'sov echo' >/dev/null; }
+
 # A link that ends is to be gone, not mended.
 no_recovery() {
 	echo 0 >/sys/module/sovia/parameters/recovery_timeout
@@ -79,5 +98,5 @@ check 'bytes go over verbs'			by_verbs
 check 'no message is without a header'		without_imm
 check 'both ask at once'			both_talk
 check 'both ask, one has nothing to say'	asker_is_silent
-rm "$WORK/echo"
+check 'ports that TCP has are passed over'	ports_taken
 finish

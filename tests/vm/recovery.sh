@@ -39,6 +39,17 @@ load() { # PARAMETER=VALUE...
 	start_server
 }
 
+# The first request for a link gets lost on its way: the connection manager says it again in time.
+request_lost() {
+	local before answer
+	before=$(count link_fail)
+	ping -c 1 node-b >/dev/null && there "$CUT" || return
+	{ sleep 3; there "$MEND"; } &
+	answer=$(sov connect node-b 5004)
+	wait $!
+	equal "$answer" ok && equal "$(count link_fail)" "$before"
+}
+
 # A transfer has to survive it that "$@" happens, which costs lanes.
 survives() {
 	local before again
@@ -119,6 +130,7 @@ unloads_recovering() {
 
 limit 240
 check 'lanes that fail soon'			load
+check 'a request that is lost is said again'	request_lost
 check 'a transfer survives a hundred lanes'	many_lanes
 check 'nobody complains'			no_complaints
 check '... there'				remote no_complaints

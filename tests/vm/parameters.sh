@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The module's parameters at their bounds: connections work, within the host and to another node.  What is beyond the
+# bounds is refused when the module is loaded and when it is written, and the log says what is not.
+#
+# vm: --pair --timeout 600 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+PARAMETERS=/sys/module/sovia/parameters
+
+no_echo() { ! pgrep -f 'sov echo' >/dev/null; }
+start_echo() {
+	setsid sov echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo"
+}
+stop_all() { rm -f "$WORK/echo" && eventually no_echo && stop_server; }
+
+# Both nodes have these, and bytes go both ways at once, at home and over the wire.
+works() { # PARAMETER=VALUE...
+	stop_all && modprobe -r sovia || return
+	modprobe sovia "$@" || { dmesg | tail -n 5; return 1; }
+	there "modprobe -r sovia && modprobe sovia $*" && start_server && start_echo || return
+	sov ask 127.0.0.1 5014 3000000 && sov -6 ask node-b 5006 20000 && sov ask node-b 5004 1000000
+}
+
+# PARAMETER=VALUE, with which the module does not even load.
+refuses() {
+	dmesg --clear
+	! modprobe sovia "$1" || { modprobe -r sovia; echo "loaded with $1"; return 1; }
+	dmesg | grep "sovia: ${1%%=*} "
+}
+
+# The same when it is there, if it can be written at all; it stays what it was.
+keeps() {
+	local file=$PARAMETERS/${1%%=*} before
+	before=$(cat "$file")
+	dmesg --clear
+	! echo "${1#*=}" >"$file" || { echo "written: $1"; return 1; }
+	equal "$(cat "$file")" "$before" && dmesg | grep "sovia: ${1%%=*} "
+}
+
+GOOD=(
+	window=1
+	'window=1 ack_threshold=1024'
+	'window=2 ack_threshold=1 payload=2048'
+	'window=1024 ack_threshold=1 payload=65536'
+	'window=1024 ack_threshold=1024 payload=65536 lanes=16 cqs=64'
+	'window=1 payload=2048 lanes=16'
+	'probe_interval=0 recovery_timeout=86400 max_orphans=1 mem=1024,1024'
+	'probe_interval=86400 recovery_timeout=0 max_orphans=2147483647 mem=1000000000000,1000000000000'
+	'probe_interval=1 max_links=1 mem=0,0'
+	'max_links=4294967295 service_port=1 ack_timeout=10'
+	'service_port=1023 ack_timeout=31'
+	family=45
+)
+BAD_AT_LOAD=(lanes=0 lanes=17 cqs=0 cqs=65 cqs=4294967295 service_port=0 service_port=1024 service_port=7684 service_port=65536
+	ack_timeout=0 ack_timeout=9 ack_timeout=32)
+# shellcheck disable=SC2054 # one element
+BAD=(window=0 window=1025 window=-1 window=many ack_threshold=0 ack_threshold=1025 payload=0 payload=2047 payload=65537
+	probe_interval=86401 probe_interval=4294967295 recovery_timeout=86401 max_orphans=2147483648 mem=1,1 mem=1023)
+
+limit 150
+for values in "${GOOD[@]}"; do
+	# shellcheck disable=SC2086 # several
+	check "$values" works $values
+done
+check 'the module goes'	stop_all
+check '... quite'	modprobe -r sovia
+for values in "${BAD_AT_LOAD[@]}" "${BAD[@]}"; do
+	check "$values is refused" refuses "$values"
+done
+check 'the module comes'	modprobe sovia
+for values in "${BAD[@]}"; do
+	check "$values is not written" keeps "$values"
+done
+check 'all is as it was'	works
+check 'all ends'		stop_all
+finish
