@@ -324,10 +324,9 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
 	sock->state = SS_UNCONNECTED;
 	sk->sk_protocol = SOVIAPROTO_INET;
-	inet_sk(sk)->uc_ttl = -1;
-	inet_sk(sk)->mc_ttl = 1;
 	if (v6)
 		init_v6(sk);
+	sovia_default_options(sk);
 	sovia_sock_init(sk);
 	return 0;
 }

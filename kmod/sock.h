@@ -351,6 +351,7 @@ void sovia_defer(struct sock *sk, enum sovia_deferred what, u32 arg);
 void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */
+void sovia_default_options(struct sock *sk);
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 		     unsigned int optlen);
 int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,

@@ -25,7 +25,7 @@ from kit.node import (CONTROL_PORT, LocalNode, RemoteNode, dial, kernel_stacks, 
 from kit.sock import Sock  # noqa: E402
 
 TOPICS = ("basics", "binding", "connecting", "accepting", "data", "flags", "closing", "resets",
-          "polling", "edges", "processes", "options", "options_tcp", "urgent",
+          "polling", "edges", "processes", "options", "options_all", "options_tcp", "urgent",
           "messages", "moving", "sharing", "uring", "families", "many", "busy")
 FAMILY_OF = {"4": socket.AF_INET, "6": socket.AF_INET6}
 FAMILIES = {"4": [socket.AF_INET], "6": [socket.AF_INET6], "both": [socket.AF_INET, socket.AF_INET6]}
