@@ -17,6 +17,12 @@ static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
 	return &snet->ports[port & ((1 << SOVIA_PORT_BITS) - 1)];
 }
 
+/* Also of those without a descriptor: the user's who opened it, or its listener. */
+static bool same_user(const struct sock *sk, const struct sock *sk2)
+{
+	return uid_eq(READ_ONCE(sk->sk_uid), READ_ONCE(sk2->sk_uid));
+}
+
 static bool port_share(struct sock *sk, struct sock *sk2)
 {
 	if (sk->sk_bound_dev_if && sk2->sk_bound_dev_if &&
@@ -25,8 +31,7 @@ static bool port_share(struct sock *sk, struct sock *sk2)
 	/* So a listener may come back while its children live. */
 	if (sk->sk_reuse && sk2->sk_reuse && sk2->sk_state != TCP_LISTEN)
 		return true;
-	if (sk->sk_reuseport && sk2->sk_reuseport &&
-	    uid_eq(sock_i_uid(sk), sock_i_uid(sk2)))
+	if (sk->sk_reuseport && sk2->sk_reuseport && same_user(sk, sk2))
 		return true;
 	return !inet_rcv_saddr_equal(sk, sk2, true);
 }
