@@ -60,6 +60,7 @@ void sovia_reset_stream(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rcv_nxt = 0;
+	ss->rcv_bytes = 0;
 	ss->copied = 0;
 	ss->rx_open = false;
 	ss->rx_fin = false;
@@ -71,6 +72,7 @@ void sovia_reset_stream(struct sock *sk)
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->snd_lim = 0;
 	ss->snd_nxt = 0;
+	ss->snd_bytes = 0;
 	ss->snd_unasked = 0;
 	ss->fin_gone = false;
 	ss->peer_gone = false;

@@ -197,6 +197,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
+			ss->rcv_bytes += msg->len;
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
 		}
 	}

@@ -116,6 +116,7 @@ struct sovia_opts {
  * @snd_lim: stream offset up to which the peer lets us send.  Written by the
  *	lane's bottom half alone (one at a time), read under the socket lock.
  * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
+ * @snd_bytes: the same in 64 bits, for TCP_INFO.  Socket lock.
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
@@ -130,6 +131,7 @@ struct sovia_opts {
  * @link_retries: how often a stale link may be replaced under connect()
  * @cork_timer: flushes what was corked for too long; holds a reference
  * @rcv_nxt: stream offset of the next byte from the peer
+ * @rcv_bytes: the same in 64 bits, for TCP_INFO
  * @copied: stream offset of the next byte for the program
  * @rx_open: data may come
  * @rx_fin: the peer said FIN, no data may come
@@ -169,6 +171,7 @@ struct sovia_sock {
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
 	u32			snd_lim;
 	u32			snd_nxt;
+	u64			snd_bytes;
 	u32			snd_unasked;
 	u32			snd_queued;
 	bool			fin_gone;
@@ -182,6 +185,7 @@ struct sovia_sock {
 	unsigned int		link_retries;
 	struct timer_list	cork_timer;
 	u32			rcv_nxt;
+	u64			rcv_bytes;
 	u32			copied;
 	bool			rx_open;
 	bool			rx_fin;
