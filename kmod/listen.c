@@ -106,6 +106,31 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	sock_put(old->sk);
 }
 
+/*
+ * A socket that connects to its own address and port has its CONN come back: as with
+ * TCP's simultaneous open, that is the answer.  From then on it is connected to itself:
+ * what it sends comes back on the same link, with the same ports.
+ */
+static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
+{
+	struct sovia_msg answer = { .type = SOVIA_ACCEPT, .ref = msg->seq, .window = msg->window };
+	struct sovia_conn *conn;
+	bool own;
+
+	if (msg->sport != msg->dport ||
+	    !ipv6_addr_equal(&link->pair.local, &link->pair.remote))
+		return false;
+	conn = sovia_conn_lookup(link, msg->dport, msg->sport);
+	if (!conn)
+		return false;
+	own = READ_ONCE(conn->conn_seq) == msg->seq &&
+	      READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT;
+	if (own)
+		sovia_sock_client.control(conn, &answer);
+	sock_put(conn->sk);
+	return own;
+}
+
 /* Queue the child for accept(), then answer.  The listener's lock is held. */
 static u32 child_queue(struct sock *listener, struct sock *child)
 {
@@ -225,6 +250,8 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
 		return;
 	}
+	if (accept_itself(link, msg))
+		return;
 	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
 	if (listener) {
