@@ -196,8 +196,8 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	struct sock *child;
 	u32 code;
 
-	/* A hint; child_queue() decides. */
-	if (sk_acceptq_is_full(listener))
+	/* A hint; child_queue() decides.  What a filter does not let pass is asked again, too. */
+	if (sk_acceptq_is_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;
 	child = child_create(listener, link, msg);
 	if (!child)
@@ -255,6 +255,7 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
 	if (listener) {
+		listener = sovia_choose_listener(listener, &link->pair, msg);
 		code = answer_conn(listener, link, msg);
 		sock_put(listener);
 	}
@@ -336,7 +337,7 @@ static int listen_start(struct sock *sk)
 	sk->sk_ack_backlog = 0;
 	sovia_state_event(sk, SOVIA_EV_LISTEN);
 	/* As a listener it may conflict where it did not before. */
-	err = sovia_get_port(sk, port);
+	err = sovia_get_port(sk, port) ?: sovia_join_group(sk);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		return err;
@@ -384,6 +385,7 @@ void sovia_listen_stop(struct sock *sk)
 {
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
+	sovia_leave_group(sk);
 	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
 		unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);

@@ -180,10 +180,11 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, closed;
+	bool taken = false, bad = false, full = false, closed, passes;
 
+	passes = sovia_filter_data(sk, msg, skb);
 	spin_lock(&sk->sk_receive_queue.lock);
-	closed = ss->rx_closed;
+	closed = ss->rx_closed || !passes;
 	if (!ss->rx_open) {
 		/* Meant for an earlier connection on these ports. */
 		spin_unlock(&sk->sk_receive_queue.lock);

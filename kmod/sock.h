@@ -6,6 +6,7 @@
  *	state.c		states of a connection, one table, one gate
  *	addr.c		which link leads to an address
  *	port.c		binding, finding listeners
+ *	program.c	BPF programs that choose listeners and filter data
  *	connect.c	connect, and the client's half of set-up
  *	listen.c	listen, accept, and the server's half of set-up
  *	send.c		from the program to the lane
@@ -254,6 +255,16 @@ void sovia_put_port(struct sock *sk);
 void sovia_inherit_port(struct sock *child);
 struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
 				 u16 port);
+
+int sovia_join_group(struct sock *sk);
+void sovia_leave_group(struct sock *sk);
+
+/* program.c */
+bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
+			  const struct sovia_msg *msg);
+bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload);
+struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
+				   const struct sovia_msg *msg);
 
 /* connect.c */
 int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
