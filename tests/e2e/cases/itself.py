@@ -28,7 +28,7 @@ def itself(t):
     return s
 
 
-@case(modes=("loop",))
+@case()
 def names(t):
     """Both names are the same; it is ESTABLISHED, writable, and connecting it again is EISCONN."""
     s = itself(t)
@@ -39,7 +39,7 @@ def names(t):
     fails("EAGAIN", s.recv, 1, socket.MSG_DONTWAIT)
 
 
-@case(modes=("loop",))
+@case()
 def nonblocking(t):
     """connect() that does not wait: EINPROGRESS or done, then writable without an error."""
     s = bound(t, libc.SOCK_NONBLOCK)
@@ -50,7 +50,7 @@ def nonblocking(t):
     eq(s.getpeername(), s.getsockname())
 
 
-@case(modes=("loop",), timeout=90)
+@case(timeout=90)
 def echo(t):
     """A stream comes back whole and in order, by one thread and by two; peeking takes nothing away."""
     s = itself(t)
@@ -66,7 +66,7 @@ def echo(t):
     until(lambda: s.outq() == 0, "all is acknowledged")
 
 
-@case(modes=("loop",), timeout=90)
+@case(timeout=90)
 def full(t):
     """A writer without a reader gets EAGAIN or waits; reading lets it go on, and nothing is lost."""
     s = itself(t)
@@ -81,7 +81,7 @@ def full(t):
     eq(s.inq(), 0)
 
 
-@case(modes=("loop",))
+@case()
 def urgent(t):
     """Urgent data: the mark, the byte, and SIGURG's poll bit."""
     s = itself(t)
@@ -94,7 +94,7 @@ def urgent(t):
     eq(s.recv_exact(2), b"ef")
 
 
-@case(modes=("loop",))
+@case()
 def half_close(t):
     """shutdown() of the sending half: what was sent is read, then end of file; sending is EPIPE; the end is CLOSE or TIME_WAIT."""
     s = itself(t)
@@ -107,7 +107,7 @@ def half_close(t):
     until(lambda: s.tcp_state() in (6, 7), "the connection is over")
 
 
-@case(modes=("loop",))
+@case()
 def shutdown_wakes(t):
     """A reader that waits gets end of file by shutdown() of either half."""
     for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
@@ -118,7 +118,7 @@ def shutdown_wakes(t):
         eq(task.result(), b"")
 
 
-@case(modes=("loop",), table=[("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
+@case(table=[("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
 def closed(t, data, reset):
     """close(), with and without unread data or a reset: the port is free for a listener, which knows nothing of it."""
     s = itself(t)
@@ -141,7 +141,7 @@ def closed(t, data, reset):
     eq(far.recv_exact(5), b"fresh")
 
 
-@case(modes=("loop",))
+@case()
 def again(t):
     """connect() to AF_UNSPEC ends it; the next socket on the port can do the same, and finds nothing of the first."""
     s = bound(t)
@@ -158,7 +158,7 @@ def again(t):
         s.bind(where)
 
 
-@case(modes=("loop",))
+@case()
 def not_a_listener(t):
     """A listener on the port takes no part: SO_REUSEPORT, and each connection is its own."""
     s = t.socket()
@@ -205,7 +205,7 @@ def by_accident(t):
     Child(alone).wait()
 
 
-@case(modes=("loop",))
+@case()
 def killed(t):
     """A process that ends with its socket full leaves nothing behind: the port can be used at once."""
     told, tell = os.pipe()
