@@ -125,6 +125,8 @@ void sovia_sock_init(struct sock *sk)
 	atomic_inc(&sovia_net(sock_net(sk))->socks);
 	sovia_object_inc(sockets);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
+	if (sk->sk_socket)
+		sovia_see_sol_socket(sk->sk_socket);
 }
 
 static void init_v6(struct sock *sk)
@@ -261,14 +263,14 @@ static const struct proto_ops sovia_v4_ops = {
 	.bind		= bind_v4,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= inet_accept,
+	.accept		= sovia_ops_accept,
 	.getname	= inet_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
 	.shutdown	= inet_shutdown,
-	.setsockopt	= sock_common_setsockopt,
+	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,
@@ -286,14 +288,14 @@ static const struct proto_ops sovia_v6_ops = {
 	.bind		= bind_v6,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= inet_accept,
+	.accept		= sovia_ops_accept,
 	.getname	= inet6_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet6_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
 	.shutdown	= inet_shutdown,
-	.setsockopt	= sock_common_setsockopt,
+	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,

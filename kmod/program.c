@@ -82,6 +82,9 @@ static struct sk_buff *segment(struct sock *sk, const struct sovia_pair *pair,
 		return NULL;
 	if (!payload)
 		skb_reserve(skb, room);
+	/* What providers and the lane have left in it is not for programs. */
+	skb->mark = 0;
+	skb->queue_mapping = 0;
 	push_tcp(skb, msg, !payload);
 	if (ipv6_addr_v4mapped(&pair->local))
 		push_v4(skb, pair);

@@ -367,6 +367,8 @@ void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */
 void sovia_default_options(struct sock *sk);
+int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+			 unsigned int optlen);
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 		     unsigned int optlen);
 int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Options and ioctls.  SOL_SOCKET is the kernel's, IPPROTO_IP and IPPROTO_IPV6 as
- * well; tcpopt.c has those of IPPROTO_TCP that a program may expect of a stream.
+ * Options and ioctls.  SOL_SOCKET is the kernel's but for one, IPPROTO_IP and
+ * IPPROTO_IPV6 as well; tcpopt.c has those of IPPROTO_TCP that a program may expect of a stream.
  */
 #include <asm/ioctls.h>
+#include <linux/capability.h>
 #include <net/ipv6.h>
 #include <net/ip.h>
 #include "compat/inet.h"
@@ -63,6 +64,29 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 	if (v6)
 		return ipv6_setsockopt(sk, level, optname, optval, optlen);
 	return ip_setsockopt(sk, level, optname, optval, optlen);
+}
+
+/**
+ * sovia_ops_setsockopt() - struct proto_ops::setsockopt
+ * @sock: the socket
+ * @level: any; SOL_SOCKET where the kernel lets us see it
+ * @optname: option
+ * @optval: value
+ * @optlen: its length
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+			 unsigned int optlen)
+{
+	if (level != SOL_SOCKET)
+		return sock_common_setsockopt(sock, level, optname, optval, optlen);
+	/* The kernel asks this of sockets with IPPROTO_TCP alone. */
+	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
+	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	return sock_setsockopt(sock, level, optname, optval, optlen);
 }
 
 /**

@@ -16,7 +16,7 @@ SO_ATTACH_FILTER, SO_DETACH_FILTER, SO_LOCK_FILTER, SO_ATTACH_BPF = 26, 27, 44, 
 SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF, SO_DETACH_REUSEPORT_BPF = 51, 52, 68
 
 # linux/filter.h, linux/bpf_common.h: load a word, halfword, byte or the length; remainder; jump; return a number or A
-LD_W, LD_H, LD_LEN, MOD, JGT, RET, RET_A = 0x20, 0x28, 0x80, 0x94, 0x25, 0x06, 0x16
+LD_W, LD_H, LD_B, LD_LEN, MOD, JEQ, JGT, RET, RET_A = 0x20, 0x28, 0x30, 0x80, 0x94, 0x15, 0x25, 0x06, 0x16
 AD, NET = 0xfffff000, 0xfff00000
 AD_CPU, AD_RANDOM = AD + 36, AD + 56
 ALL = (RET, 0, 0, 0xffffffff),
@@ -255,12 +255,50 @@ def filter_data(t):
 
 @case()
 def filter_ports(t):
-    """A filter begins at the header of TCP: the ports are its first words."""
+    """A filter begins at the header of TCP: the ports are its first words, and those of IP come before."""
     root(t)
     near, far = t.pair()
-    classic(near, SO_ATTACH_FILTER, ((LD_H, 0, 0, 2), (0x15, 0, 1, near.port()), *ALL, *NOTHING))
+    classic(near, SO_ATTACH_FILTER, ((LD_H, 0, 0, 0), (JEQ, 0, 3, far.port()), (LD_H, 0, 0, 2), (JEQ, 0, 1, near.port()),
+                                     *ALL, *NOTHING))
     far.sendall(b"to this port")
     eq(near.recv_exact(12), b"to this port")
+    # The protocol, and then a filter that has this port refused.
+    classic(near, SO_ATTACH_FILTER, ((LD_B, 0, 0, NET + (6 if t.v6 else 9)), (JEQ, 0, 3, 6),
+                                     (LD_H, 0, 0, 2), (JEQ, 1, 0, near.port()), *ALL, *NOTHING))
+    far.sendall(b"not to this one")
+    if t.sovia:
+        fails("ECONNRESET", near.recv, 1)
+        return
+    task = t.bg(near.recv, 1)
+    task.blocks(0.5)
+    near.shutdown(socket.SHUT_RD)
+    eq(task.result(), b"")
+
+
+@case()
+def filter_capability(t):
+    """Attaching a filter needs CAP_NET_ADMIN: EPERM on fresh, listening, connected and accepted sockets; what else it does not."""
+    root(t)
+    near, far = t.pair()
+    sockets = [t.socket(), t.listener(t.here), near, t.pair(listen="here")[0]]
+    # 6.1 shows SOL_SOCKET to no family: Documentation/compatibility.md
+    old = t.sovia and os.uname().release.startswith("6.1.")
+
+    def without():
+        os.setgid(65534)
+        os.setuid(65534)
+        for s in sockets:
+            if old:
+                classic(s, SO_ATTACH_FILTER, ALL)
+                continue
+            fails("EPERM", classic, s, SO_ATTACH_FILTER, ALL)
+            fails("EINVAL", s.setsockopt, SOL, SO_ATTACH_FILTER, b"x")
+            fails("ENOENT", s.setsockopt, SOL, SO_DETACH_FILTER, 0)
+            s.setsockopt(SOL, socket.SO_RCVLOWAT, 3)
+            eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 3)
+    Child(without).wait()
+    far.sendall(b"passes")
+    eq(near.recv_exact(6), b"passes")
 
 
 @case()
