@@ -62,6 +62,7 @@ void sovia_reset_stream(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rcv_nxt = 0;
+	ss->rcv_bytes = 0;
 	ss->copied = 0;
 	ss->rx_open = false;
 	ss->rx_fin = false;
@@ -73,6 +74,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->snd_lim = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->snd_nxt = 0;
+	ss->snd_bytes = 0;
 	ss->snd_unasked = 0;
 	ss->fin_gone = false;
 	ss->peer_gone = false;
@@ -125,6 +127,8 @@ void sovia_sock_init(struct sock *sk)
 	atomic_inc(&sovia_net(sock_net(sk))->socks);
 	sovia_object_inc(sockets);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
+	if (sk->sk_socket)
+		sovia_see_sol_socket(sk->sk_socket);
 }
 
 static void init_v6(struct sock *sk)
@@ -259,14 +263,14 @@ static const struct proto_ops sovia_v4_ops = {
 	.bind		= inet_bind,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= inet_accept,
+	.accept		= sovia_ops_accept,
 	.getname	= inet_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
 	.shutdown	= inet_shutdown,
-	.setsockopt	= sock_common_setsockopt,
+	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,
@@ -284,14 +288,14 @@ static const struct proto_ops sovia_v6_ops = {
 	.bind		= inet6_bind,
 	.connect	= stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= inet_accept,
+	.accept		= sovia_ops_accept,
 	.getname	= inet6_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet6_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
 	.shutdown	= inet_shutdown,
-	.setsockopt	= sock_common_setsockopt,
+	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
 	.sendmsg	= inet_sendmsg,
 	.recvmsg	= sock_common_recvmsg,
@@ -325,10 +329,9 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
 	sock->state = SS_UNCONNECTED;
 	sk->sk_protocol = SOVIAPROTO_INET;
-	inet_sk(sk)->uc_ttl = -1;
-	inet_sk(sk)->mc_ttl = 1;
 	if (v6)
 		init_v6(sk);
+	sovia_default_options(sk);
 	sovia_sock_init(sk);
 	/* A control group may not allow it, as with inet_create(). */
 	if (!kern)

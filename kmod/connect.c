@@ -12,6 +12,7 @@
  * as TCP does with a lost SYN.  A link that turns out to be stale when CONN is
  * sent over it (the peer has been away) is replaced once.
  */
+#include <net/ip.h>
 #include <net/ipv6.h>
 #include "sock.h"
 
@@ -80,7 +81,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_net *snet = sovia_net(sock_net(sk));
 	struct sovia_link *link;
-	int ret;
+	int ret, err;
 
 	do {
 		link = sovia_link_get(snet, pair, prov, gfp);
@@ -93,9 +94,10 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 
 	ss->conn.key.lport = inet_sk(sk)->inet_num;
 	ss->conn.key.rport = ntohs(inet_sk(sk)->inet_dport);
-	if (sovia_conn_hash(&ss->conn)) {
+	err = sovia_conn_hash(&ss->conn);
+	if (err) {
 		sovia_link_detach(&ss->conn);
-		return -EADDRNOTAVAIL;
+		return err == -EADDRNOTAVAIL ? err : -ENOBUFS;
 	}
 	if (ret == 1)
 		send_conn(sk);
@@ -165,6 +167,9 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		sovia_leave_link(sk);
+		if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
+			inet_reset_saddr(sk);
+		inet_sk(sk)->inet_dport = 0;
 		return err;
 	}
 	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
@@ -325,3 +330,7 @@ void sovia_connect_timeout(struct sock *sk)
 	send_conn(sk);
 	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/connect_test.c"
+#endif

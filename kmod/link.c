@@ -421,6 +421,10 @@ static void link_up(struct sovia_link *link)
 	}
 	link_say_first(link);
 	link_look_again(link);
+	/* The connection that wanted it may have left before it was up. */
+	if (link->prov == &sovia_loop_provider && link->lane.asking &&
+	    !READ_ONCE(link->conn_count))
+		link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
 static void link_down(struct sovia_link *link, int err)

@@ -108,6 +108,31 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	sock_put(old->sk);
 }
 
+/*
+ * A socket that connects to its own address and port has its CONN come back: as with
+ * TCP's simultaneous open, that is the answer.  From then on it is connected to itself:
+ * what it sends comes back on the same link, with the same ports.
+ */
+static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
+{
+	struct sovia_msg answer = { .type = SOVIA_ACCEPT, .ref = msg->seq, .window = msg->window };
+	struct sovia_conn *conn;
+	bool own;
+
+	if (msg->sport != msg->dport ||
+	    !ipv6_addr_equal(&link->pair.local, &link->pair.remote))
+		return false;
+	conn = sovia_conn_lookup(link, msg->dport, msg->sport);
+	if (!conn)
+		return false;
+	own = READ_ONCE(conn->conn_seq) == msg->seq &&
+	      READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT;
+	if (own)
+		sovia_sock_client.control(conn, &answer);
+	sock_put(conn->sk);
+	return own;
+}
+
 /* Queue the child for accept(), then answer.  The listener's lock is held. */
 static u32 child_queue(struct sock *listener, struct sock *child)
 {
@@ -173,8 +198,8 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	struct sock *child;
 	u32 code;
 
-	/* A hint; child_queue() decides. */
-	if (sk_acceptq_is_full(listener))
+	/* A hint; child_queue() decides.  What a filter does not let pass is asked again, too. */
+	if (sk_acceptq_is_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;
 	child = child_create(listener, link, msg);
 	if (!child)
@@ -227,9 +252,12 @@ void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
 		return;
 	}
+	if (accept_itself(link, msg))
+		return;
 	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
 	if (listener) {
+		listener = sovia_choose_listener(listener, &link->pair, msg);
 		if (!sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
 			code = answer_conn(listener, link, msg);
 		sock_put(listener);
@@ -312,7 +340,7 @@ static int listen_start(struct sock *sk)
 	sk->sk_ack_backlog = 0;
 	sovia_state_event(sk, SOVIA_EV_LISTEN);
 	/* As a listener it may conflict where it did not before. */
-	err = sovia_get_port(sk, port);
+	err = sovia_get_port(sk, port) ?: sovia_join_group(sk);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		return err;
@@ -360,6 +388,7 @@ void sovia_listen_stop(struct sock *sk)
 {
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
+	sovia_leave_group(sk);
 	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
 		unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);

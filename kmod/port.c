@@ -10,11 +10,18 @@
 #include <net/addrconf.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/sock_reuseport.h>
 #include "sock.h"
 
 static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
 {
 	return &snet->ports[port & ((1 << SOVIA_PORT_BITS) - 1)];
+}
+
+/* Also of those without a descriptor: the user's who opened it, or its listener. */
+static bool same_user(const struct sock *sk, const struct sock *sk2)
+{
+	return uid_eq(READ_ONCE(sk->sk_uid), READ_ONCE(sk2->sk_uid));
 }
 
 static bool port_share(struct sock *sk, struct sock *sk2)
@@ -25,8 +32,7 @@ static bool port_share(struct sock *sk, struct sock *sk2)
 	/* So a listener may come back while its children live. */
 	if (sk->sk_reuse && sk2->sk_reuse && sk2->sk_state != TCP_LISTEN)
 		return true;
-	if (sk->sk_reuseport && sk2->sk_reuseport &&
-	    uid_eq(sock_i_uid(sk), sock_i_uid(sk2)))
+	if (sk->sk_reuseport && sk2->sk_reuseport && same_user(sk, sk2))
 		return true;
 	return !inet_rcv_saddr_equal(sk, sk2, true);
 }
@@ -159,28 +165,99 @@ void sovia_inherit_port(struct sock *child)
 	spin_unlock_bh(&bucket->lock);
 }
 
-/* How well a listener fits a connection over the link @pair; 0 not at all. */
+/* Does connection after connection go to either of two listeners on one port? */
+static bool same_group(const struct sock *sk, const struct sock *sk2)
+{
+	return sk2 != sk && sk2->sk_state == TCP_LISTEN && sk2->sk_reuseport &&
+	       rcu_access_pointer(sk2->sk_reuseport_cb) &&
+	       inet_sk(sk2)->inet_num == inet_sk(sk)->inet_num &&
+	       sk2->sk_family == sk->sk_family && ipv6_only_sock(sk2) == ipv6_only_sock(sk) &&
+	       sk2->sk_bound_dev_if == sk->sk_bound_dev_if && same_user(sk, sk2) &&
+	       inet_rcv_saddr_equal(sk, sk2, false);
+}
+
+/**
+ * sovia_join_group() - share connections with other listeners by SO_REUSEPORT
+ * @sk: a listener from now on
+ *
+ * Context: process, socket lock held.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_join_group(struct sock *sk)
+{
+	struct sovia_port_bucket *bucket;
+	struct sovia_sock *ss;
+	int err = -ENOENT;
+
+	if (!sk->sk_reuseport)
+		return 0;
+	bucket = port_bucket(sovia_net(sock_net(sk)), inet_sk(sk)->inet_num);
+	spin_lock_bh(&bucket->lock);
+	hlist_for_each_entry(ss, &bucket->socks, port_node)
+		if (same_group(sk, (struct sock *)ss)) {
+			err = reuseport_add_sock(sk, (struct sock *)ss, false);
+			break;
+		}
+	if (err == -ENOENT)
+		err = reuseport_alloc(sk, false);
+	spin_unlock_bh(&bucket->lock);
+	return err;
+}
+
+/**
+ * sovia_leave_group() - take no more part in that
+ * @sk: was a listener, and has its port still
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_leave_group(struct sock *sk)
+{
+	struct sovia_port_bucket *bucket;
+
+	bucket = port_bucket(sovia_net(sock_net(sk)), inet_sk(sk)->inet_num);
+	spin_lock_bh(&bucket->lock);
+	if (rcu_access_pointer(sk->sk_reuseport_cb))
+		reuseport_detach_sock(sk);
+	spin_unlock_bh(&bucket->lock);
+}
+
+/* Has a listener the address of a connection?  -1: another one, 0: any, 1: this one. */
+static int address_fits(const struct sock *sk, const struct in6_addr *addr)
+{
+	bool v4 = ipv6_addr_v4mapped(addr);
+
+	if (sk->sk_family == AF_INET) {
+		if (!v4)
+			return -1;
+		if (!sk->sk_rcv_saddr)
+			return 0;
+		return sk->sk_rcv_saddr == addr->s6_addr32[3] ? 1 : -1;
+	}
+	if (v4 && ipv6_only_sock(sk))
+		return -1;
+	if (ipv6_addr_any(&sk->sk_v6_rcv_saddr))
+		return 0;
+	return ipv6_addr_equal(&sk->sk_v6_rcv_saddr, addr) ? 1 : -1;
+}
+
+/*
+ * How well a listener fits a connection over the link @pair; 0 not at all.  As with TCP,
+ * the address counts more than the device, the family, and the processor.
+ */
 static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
 {
-	const struct in6_addr *addr = &pair->local;
-	bool v4 = ipv6_addr_v4mapped(addr);
+	int fits, score;
 
 	if (sk->sk_state != TCP_LISTEN)
 		return 0;
 	if (sk->sk_bound_dev_if && sk->sk_bound_dev_if != sovia_pair_device(sock_net(sk), pair))
 		return 0;
-	if (sk->sk_family == AF_INET) {
-		if (!v4)
-			return 0;
-		if (!sk->sk_rcv_saddr)
-			return 2;
-		return sk->sk_rcv_saddr == addr->s6_addr32[3] ? 3 : 0;
-	}
-	if (v4 && ipv6_only_sock(sk))
+	fits = address_fits(sk, &pair->local);
+	if (fits < 0)
 		return 0;
-	if (ipv6_addr_any(&sk->sk_v6_rcv_saddr))
-		return 1;
-	return ipv6_addr_equal(&sk->sk_v6_rcv_saddr, addr) ? 3 : 0;
+	score = fits ? 5 : 1;
+	score += !!sk->sk_bound_dev_if + (sk->sk_family == AF_INET);
+	return score + (READ_ONCE(sk->sk_incoming_cpu) == raw_smp_processor_id());
 }
 
 /**
@@ -188,6 +265,8 @@ static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
  * @snet: namespace
  * @pair: addresses of the link that it came on
  * @port: destination port
+ *
+ * Of a group by SO_REUSEPORT it is any: sovia_choose_listener() chooses.
  *
  * Context: process or softirq.
  * Return: the listener that fits best, with a reference for the caller, or NULL.
@@ -198,20 +277,17 @@ struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair
 	struct sovia_port_bucket *bucket = port_bucket(snet, port);
 	struct sock *best = NULL;
 	struct sovia_sock *ss;
-	int score, high = 0, equal = 0;
+	int score, high = 0;
 
 	spin_lock_bh(&bucket->lock);
 	hlist_for_each_entry(ss, &bucket->socks, port_node) {
 		if (ss->inet.inet_num != port)
 			continue;
 		score = listener_score((struct sock *)ss, pair);
-		if (!score || score < high)
-			continue;
-		/* Of n that fit as well (SO_REUSEPORT) each one is taken with 1/n. */
-		equal = score == high ? equal + 1 : 1;
-		high = score;
-		if (equal == 1 || !(get_random_u32() % equal))
+		if (score > high) {
+			high = score;
 			best = (struct sock *)ss;
+		}
 	}
 	if (best)
 		sock_hold(best);

@@ -219,10 +219,11 @@ bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, push = false, closed;
+	bool taken = false, bad = false, full = false, push = false, closed, passes;
 
+	passes = sovia_filter_data(sk, msg, skb);
 	spin_lock(&sk->sk_receive_queue.lock);
-	closed = ss->rx_closed;
+	closed = ss->rx_closed || !passes;
 	if (conn->gen != gen || !ss->rx_open) {
 		/* Meant for an earlier connection on these ports. */
 		spin_unlock(&sk->sk_receive_queue.lock);
@@ -236,6 +237,7 @@ bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 			sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
+			ss->rcv_bytes += msg->len;
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
 			push = !msg->compact && sovia_window_moved(sk, msg->window);
 		}

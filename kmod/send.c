@@ -174,6 +174,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	/* It may be gone by now. */
 	ss->snd_unasked = ask ? 0 : unasked;
 	ss->snd_nxt += len;
+	ss->snd_bytes += len;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
 	return true;
 }

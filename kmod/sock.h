@@ -6,6 +6,7 @@
  *	state.c		states of a connection, one table, one gate
  *	addr.c		which link leads to an address
  *	port.c		binding, finding listeners
+ *	program.c	BPF programs that choose listeners and filter data
  *	connect.c	connect, and the client's half of set-up
  *	listen.c	listen, accept, and the server's half of set-up
  *	send.c		from the program to the lane
@@ -117,6 +118,7 @@ struct sovia_opts {
  * @snd_lim: stream offset up to which the peer lets us send.  Written under
  *	sk_receive_queue.lock, read under the socket lock.
  * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
+ * @snd_bytes: the same in 64 bits, for TCP_INFO.  Socket lock.
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
@@ -131,6 +133,7 @@ struct sovia_opts {
  * @link_retries: how often a stale link may be replaced under connect()
  * @cork_timer: flushes what was corked for too long; holds a reference
  * @rcv_nxt: stream offset of the next byte from the peer
+ * @rcv_bytes: the same in 64 bits, for TCP_INFO
  * @copied: stream offset of the next byte for the program
  * @rx_open: data may come
  * @rx_fin: the peer said FIN, no data may come
@@ -170,6 +173,7 @@ struct sovia_sock {
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
 	u32			snd_lim;
 	u32			snd_nxt;
+	u64			snd_bytes;
 	u32			snd_unasked;
 	u32			snd_queued;
 	bool			fin_gone;
@@ -183,6 +187,7 @@ struct sovia_sock {
 	unsigned int		link_retries;
 	struct timer_list	cork_timer;
 	u32			rcv_nxt;
+	u64			rcv_bytes;
 	u32			copied;
 	bool			rx_open;
 	bool			rx_fin;
@@ -254,6 +259,16 @@ void sovia_put_port(struct sock *sk);
 void sovia_inherit_port(struct sock *child);
 struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
 				 u16 port);
+
+int sovia_join_group(struct sock *sk);
+void sovia_leave_group(struct sock *sk);
+
+/* program.c */
+bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
+			  const struct sovia_msg *msg);
+bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload);
+struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
+				   const struct sovia_msg *msg);
 
 /* connect.c */
 int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
@@ -357,6 +372,9 @@ void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32
 void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */
+void sovia_default_options(struct sock *sk);
+int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+			 unsigned int optlen);
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 		     unsigned int optlen);
 int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,

@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Options and ioctls.  SOL_SOCKET is the kernel's, IPPROTO_IP and IPPROTO_IPV6 as
- * well; tcpopt.c has those of IPPROTO_TCP that a program may expect of a stream.
+ * Options and ioctls.  SOL_SOCKET is the kernel's but for one, IPPROTO_IP and
+ * IPPROTO_IPV6 as well; tcpopt.c has those of IPPROTO_TCP that a program may expect of a stream.
  */
 #include <asm/ioctls.h>
+#include <linux/capability.h>
 #include <net/ipv6.h>
 #include <net/ip.h>
+#include "compat/inet.h"
 #include "sock.h"
+
+/**
+ * sovia_default_options() - what the options of a new socket say at first
+ * @sk: made by the family, not by inet_create(), which does the same
+ *
+ * Context: nobody else knows the socket.
+ */
+void sovia_default_options(struct sock *sk)
+{
+	const struct net *net = sock_net(sk);
+	bool pmtu = !READ_ONCE(net->ipv4.sysctl_ip_no_pmtu_disc);
+
+	inet_sk(sk)->uc_ttl = -1;
+	inet_sk(sk)->mc_ttl = 1;
+	inet_sk(sk)->pmtudisc = pmtu ? IP_PMTUDISC_WANT : IP_PMTUDISC_DONT;
+	sk->sk_txrehash = READ_ONCE(net->core.sysctl_txrehash);
+	sovia_multicast_defaults(sk);
+}
+
+/* TCP's sockets join no groups by these; the kernel knows TCP's by their struct. */
+static int check_membership(int level, int optname, unsigned int optlen)
+{
+	if (level == SOL_IP)
+		return optname == IP_ADD_MEMBERSHIP || optname == IP_DROP_MEMBERSHIP ? -EPROTO : 0;
+	if (level != SOL_IPV6 ||
+	    (optname != IPV6_ADD_MEMBERSHIP && optname != IPV6_DROP_MEMBERSHIP))
+		return 0;
+	return optlen < sizeof(struct ipv6_mreq) ? -EINVAL : -EPROTO;
+}
 
 /**
  * sovia_setsockopt() - struct proto::setsockopt
@@ -22,18 +53,40 @@
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 		     unsigned int optlen)
 {
-	switch (level) {
-	case SOL_TCP:
+	bool v6 = sk->sk_family == AF_INET6;
+	int err;
+
+	if (level == SOL_TCP)
 		return sovia_set_tcp(sk, optname, optval, optlen);
-	case SOL_IP:
-		return ip_setsockopt(sk, level, optname, optval, optlen);
-	case SOL_IPV6:
-		if (sk->sk_family == AF_INET6)
-			return ipv6_setsockopt(sk, level, optname, optval, optlen);
-		return -ENOPROTOOPT;
-	default:
-		return -ENOPROTOOPT;
-	}
+	err = level == SOL_IPV6 && !v6 ? 0 : check_membership(level, optname, optlen);
+	if (err)
+		return err;
+	if (v6)
+		return ipv6_setsockopt(sk, level, optname, optval, optlen);
+	return ip_setsockopt(sk, level, optname, optval, optlen);
+}
+
+/**
+ * sovia_ops_setsockopt() - struct proto_ops::setsockopt
+ * @sock: the socket
+ * @level: any; SOL_SOCKET where the kernel lets us see it
+ * @optname: option
+ * @optval: value
+ * @optlen: its length
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+			 unsigned int optlen)
+{
+	if (level != SOL_SOCKET)
+		return sock_common_setsockopt(sock, level, optname, optval, optlen);
+	/* The kernel asks this of sockets with IPPROTO_TCP alone. */
+	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
+	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	return sock_setsockopt(sock, level, optname, optval, optlen);
 }
 
 /**
@@ -50,18 +103,12 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,
 		     int __user *optlen)
 {
-	switch (level) {
-	case SOL_TCP:
+	if (level == SOL_TCP)
 		return sovia_get_tcp(sk, optname, optval, optlen);
-	case SOL_IP:
-		return ip_getsockopt(sk, level, optname, optval, optlen);
-	case SOL_IPV6:
-		if (sk->sk_family == AF_INET6)
-			return ipv6_getsockopt(sk, level, optname, optval, optlen);
-		return -ENOPROTOOPT;
-	default:
-		return -ENOPROTOOPT;
-	}
+	/* As with TCP, these two also say what is no level of theirs. */
+	if (sk->sk_family == AF_INET6)
+		return ipv6_getsockopt(sk, level, optname, optval, optlen);
+	return ip_getsockopt(sk, level, optname, optval, optlen);
 }
 
 /**

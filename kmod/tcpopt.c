@@ -269,6 +269,18 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 
 /* ---- getsockopt ------------------------------------------------------ */
 
+/* What is under way still counts as not acknowledged; the peer's window begins there. */
+static void fill_sent(const struct sovia_sock *ss, struct tcp_info *info)
+{
+	u32 flight = max_t(s32, atomic_read(&ss->conn.outq) - (s32)ss->snd_queued, 0);
+
+	/* After connect() to AF_UNSPEC, some of it may be of a connection before. */
+	flight = min_t(u64, flight, ss->snd_bytes);
+	info->tcpi_bytes_sent = ss->snd_bytes;
+	info->tcpi_bytes_acked = ss->snd_bytes - flight;
+	info->tcpi_snd_wnd = READ_ONCE(ss->snd_lim) - (ss->snd_nxt - flight);
+}
+
 static void fill_info(struct sock *sk, struct tcp_info *info)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -287,11 +299,15 @@ static void fill_info(struct sock *sk, struct tcp_info *info)
 	}
 	info->tcpi_probes = min_t(unsigned int, ss->probes, U8_MAX);
 	info->tcpi_unacked = atomic_read(&ss->conn.inflight);
-	info->tcpi_rcv_space = ss->conn.rx_adv - ss->copied;
 	info->tcpi_notsent_bytes = ss->snd_queued;
-	info->tcpi_bytes_acked = atomic64_read(&ss->conn.acked);
-	info->tcpi_bytes_received = ss->rcv_nxt;
-	info->tcpi_bytes_sent = ss->snd_nxt;
+	fill_sent(ss, info);
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	info->tcpi_rcv_space = ss->conn.rx_adv - ss->copied;
+	info->tcpi_bytes_received = ss->rcv_bytes;
+#ifdef SOVIA_TCPI_RCV_WND
+	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rx_told) - ss->rcv_nxt;
+#endif
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 static int get_info(struct sock *sk, char __user *optval, int __user *optlen, int len)

@@ -25,8 +25,8 @@ from kit.node import (CONTROL_PORT, LocalNode, RemoteNode, dial, kernel_stacks, 
 from kit.sock import Sock  # noqa: E402
 
 TOPICS = ("basics", "binding", "connecting", "accepting", "data", "flags", "closing", "resets",
-          "polling", "edges", "processes", "options", "options_tcp", "urgent",
-          "messages", "moving", "sharing", "uring", "families", "many", "busy")
+          "polling", "edges", "processes", "options", "options_all", "options_tcp", "urgent",
+          "messages", "moving", "sharing", "uring", "families", "many", "busy", "itself", "programs")
 FAMILY_OF = {"4": socket.AF_INET, "6": socket.AF_INET6}
 FAMILIES = {"4": [socket.AF_INET], "6": [socket.AF_INET6], "both": [socket.AF_INET, socket.AF_INET6]}
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}

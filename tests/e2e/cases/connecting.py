@@ -330,3 +330,21 @@ def unreachable_blocking(t):
     near = t.socket()
     listener = t.listener()
     near.connect((t.host(), listener.port()))
+
+
+@case()
+def failed_keeps_no_address(t):
+    """connect() that fails before anything is sent leaves the socket as it was: without an address of its own."""
+    listener = t.listener()
+    where = listener.getsockname()[:2]
+    sockets = [t.socket() for _ in range(2)]
+    for s in sockets:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sockets[0].bind((t.any_host(), 0))
+    sockets[1].bind((t.any_host(), sockets[0].port()))
+    sockets[0].connect(where)
+    fails("EADDRNOTAVAIL", sockets[1].connect, where)
+    eq(sockets[1].getsockname()[:2], (t.any_host(), sockets[0].port()))
+    fails("ENOTCONN", sockets[1].getpeername)
+    # And another way out is taken with the address that belongs to it.
+    sockets[0].close()

@@ -239,6 +239,59 @@ def info_counts(t):
     eq(count(near, BYTES_RECEIVED), 0, "tcpi_bytes_received of the sender")
 
 
+# More of them.
+NOTSENT, BYTES_SENT, SND_WND = 144, 200, 228
+
+
+@case(timeout=90)
+def info_windows(t):
+    """TCP_INFO of a writer whose peer does not read: what was sent, what waits, and the window that is used up."""
+    near, far = t.pair()
+    far.setsockopt(SOL, socket.SO_RCVBUF, 20000)
+
+    def look(s):
+        raw = s.getsockopt(TCP, socket.TCP_INFO, 256)
+        return {name: struct.unpack_from(kind, raw, offset)[0] for name, kind, offset in (
+            ("acked", "=Q", BYTES_ACKED), ("received", "=Q", BYTES_RECEIVED), ("sent", "=Q", BYTES_SENT),
+            ("notsent", "=I", NOTSENT), ("window", "=I", SND_WND))}
+    near.sendall(b"x" * 1000)
+    eq(far.recv_exact(1000), b"x" * 1000)
+    until(lambda: look(near)["acked"] in (1000, 1001), "all is acknowledged")
+    first = look(near)
+    eq((first["sent"], first["notsent"]), (1000, 0))
+    ok(2000 < first["window"] < 16 << 20, f"a window of {first['window']} bytes")
+    taken = 1000 + near.fill(9)
+    full = look(near)
+    # TCP counts the probes of a closed window.
+    ok(0 <= full["sent"] + full["notsent"] - taken < 1000, f"{full} of {taken} bytes")
+    ok(full["notsent"] > 0, "something waits")
+    ok(full["acked"] <= full["sent"] + 1, "no more is acknowledged than was sent")
+    until(lambda: look(far)["received"] == taken - look(near)["notsent"], "what was sent is received")
+
+
+@case(modes=("loop",), timeout=180, families="4|6")
+def info_beyond_32_bits(t):
+    """The counters of bytes are 64 bits wide: 4 GiB and some."""
+    near, far = t.pair()
+    size = (4 << 30) + 12345
+    piece = bytes(1 << 20)
+
+    def write():
+        left = size
+        while left:
+            left -= near.send(piece[:min(left, len(piece))])
+    task = t.bg(write)
+    left = size
+    room = bytearray(1 << 20)
+    while left:
+        left -= far.recv_into(room, min(left, len(room)), socket.MSG_TRUNC)
+    task.result()
+    raw = near.getsockopt(TCP, socket.TCP_INFO, 256)
+    # TCP counts what it sends again or probes with.
+    ok(size <= struct.unpack_from("=Q", raw, BYTES_SENT)[0] < size + (1 << 30), "tcpi_bytes_sent")
+    eq(struct.unpack_from("=Q", far.getsockopt(TCP, socket.TCP_INFO, 256), BYTES_RECEIVED)[0], size)
+
+
 @case()
 def maxseg(t):
     """TCP_MAXSEG can be read on a connection, or is not known."""

@@ -387,6 +387,44 @@ def reuseport_users(t):
     reuseport(t, port)
 
 
+@case()
+def reuseport_returns(t):
+    """A server without privileges comes back to its port while closed connections of its own still live there."""
+    if os.geteuid() != 0:
+        t.skip("needs root")
+    told, tell = os.pipe()
+    go, come = os.pipe()
+
+    def serve():
+        os.setgid(65534)
+        os.setuid(65534)
+        listener = reuseport(t)
+        listener.listen()
+        port = listener.port()
+        os.write(tell, struct.pack("=H", port))
+        # One has been accepted and is closed here alone, a second is closed with data on its way.
+        for data in (b"", bytes(50000)):
+            s, _ = listener.accept()
+            s.sendall(data)
+            s.close()
+        listener.close()
+        listener = reuseport(t, port)
+        listener.listen()
+        os.write(tell, b"xx")
+        os.read(go, 1)
+    child = Child(serve)
+    port, = struct.unpack("=H", os.read(told, 2))
+    clients = [t.socket(node=t.there) for _ in range(2)]
+    for client in clients:
+        client.setsockopt(SOL, socket.SO_RCVBUF, 2000)
+        client.connect((t.host(t.here), port))
+    try:
+        ok(select.select([told], [], [], 20)[0], "the server is back")
+    finally:
+        os.write(come, b"x")
+        child.wait()
+
+
 @case(modes=("loop",))
 def reuseport_specific(t):
     """The listeners on the address itself come before those on the wildcard."""

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the user's BPF programs decide: which listener of an SO_REUSEPORT group takes
+ * a connection (SO_ATTACH_REUSEPORT_CBPF, _EBPF), and what a socket takes at all
+ * (SO_ATTACH_FILTER, SO_ATTACH_BPF).
+ *
+ * Programs expect segments of TCP.  They get one: headers of IP and TCP made from
+ * the connection's names, a SYN for a request, and the payload of a message.
+ *
+ * The kernel keeps the groups (net/core/sock_reuseport.c).  A listener is in one from
+ * listen() to its end; the port bucket's lock orders joining and leaving.
+ */
+#include <linux/filter.h>
+#include <linux/tcp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/sock_reuseport.h>
+#include "sock.h"
+
+static void push_tcp(struct sk_buff *skb, const struct sovia_msg *msg, bool syn)
+{
+	struct tcphdr *th = __skb_push(skb, sizeof(*th));
+
+	memset(th, 0, sizeof(*th));
+	th->source = htons(msg->sport);
+	th->dest = htons(msg->dport);
+	th->doff = sizeof(*th) / 4;
+	th->syn = syn;
+	th->ack = !syn;
+	skb_reset_transport_header(skb);
+}
+
+static void push_v4(struct sk_buff *skb, const struct sovia_pair *pair)
+{
+	u16 len = min_t(u32, skb->len + sizeof(struct iphdr), U16_MAX);
+	struct iphdr *iph = __skb_push(skb, sizeof(*iph));
+
+	*iph = (struct iphdr) {
+		.version = 4,
+		.ihl = sizeof(*iph) / 4,
+		.tot_len = htons(len),
+		.ttl = IPDEFTTL,
+		.protocol = IPPROTO_TCP,
+		.saddr = pair->remote.s6_addr32[3],
+		.daddr = pair->local.s6_addr32[3],
+	};
+	skb->protocol = htons(ETH_P_IP);
+}
+
+static void push_v6(struct sk_buff *skb, const struct sovia_pair *pair)
+{
+	u16 len = min_t(u32, skb->len, U16_MAX);
+	struct ipv6hdr *ip6h = __skb_push(skb, sizeof(*ip6h));
+
+	*ip6h = (struct ipv6hdr) {
+		.version = 6,
+		.payload_len = htons(len),
+		.nexthdr = IPPROTO_TCP,
+		.hop_limit = IPDEFTTL,
+		.saddr = pair->remote,
+		.daddr = pair->local,
+	};
+	skb->protocol = htons(ETH_P_IPV6);
+}
+
+/*
+ * The segment that a program sees, from the header of TCP on.  @payload is shared, not
+ * copied; NULL for a SYN.  NULL without memory.
+ */
+static struct sk_buff *segment(struct sock *sk, const struct sovia_pair *pair,
+			       const struct sovia_msg *msg, struct sk_buff *payload)
+{
+	const unsigned int room = sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
+	struct net *net = sock_net(sk);
+	struct sk_buff *skb;
+
+	if (payload)
+		skb = __pskb_copy(payload, room, GFP_ATOMIC | __GFP_NOWARN);
+	else
+		skb = alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return NULL;
+	if (!payload)
+		skb_reserve(skb, room);
+	/* What providers and the lane have left in it is not for programs. */
+	skb->mark = 0;
+	skb->queue_mapping = 0;
+	push_tcp(skb, msg, !payload);
+	if (ipv6_addr_v4mapped(&pair->local))
+		push_v4(skb, pair);
+	else
+		push_v6(skb, pair);
+	skb_reset_network_header(skb);
+	skb_reset_mac_header(skb);
+	__skb_pull(skb, skb_transport_offset(skb));
+	/* Some of what a program may ask for begins with the interface. */
+	skb->dev = dev_get_by_index_rcu(net, sovia_pair_device(net, pair)) ?: net->loopback_dev;
+	return skb;
+}
+
+/* Does the filter of a socket let this pass?  Without one: yes; without memory: no. */
+static bool filter_passes(struct sock *sk, const struct sovia_pair *pair,
+			  const struct sovia_msg *msg, struct sk_buff *payload)
+{
+	const struct sk_filter *filter;
+	struct sk_buff *skb;
+	bool passes = true;
+
+	rcu_read_lock();
+	filter = rcu_dereference(sk->sk_filter);
+	if (filter) {
+		skb = segment(sk, pair, msg, payload);
+		passes = false;
+		if (skb) {
+			skb->sk = sk;
+			passes = bpf_prog_run_save_cb(filter->prog, skb);
+			skb->sk = NULL;
+		}
+		kfree_skb(skb);
+	}
+	rcu_read_unlock();
+	return passes;
+}
+
+/**
+ * sovia_filter_request() - may a request reach its listener
+ * @listener: the listener
+ * @pair: addresses of the link that it came on
+ * @msg: CONN
+ *
+ * Context: softirq; no locks.
+ * Return: true if so.
+ */
+bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
+			  const struct sovia_msg *msg)
+{
+	if (likely(!rcu_access_pointer(listener->sk_filter)))
+		return true;
+	return filter_passes(listener, pair, msg, NULL);
+}
+
+/**
+ * sovia_filter_data() - may data reach its socket
+ * @sk: the socket
+ * @msg: DATA
+ * @payload: its payload; stays the caller's
+ *
+ * Context: softirq; no locks.
+ * Return: true if so.
+ */
+bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	struct sovia_pair pair = {};
+
+	if (likely(!rcu_access_pointer(sk->sk_filter)))
+		return true;
+	if (sk->sk_family == AF_INET6) {
+		pair.local = sk->sk_v6_rcv_saddr;
+		pair.remote = sk->sk_v6_daddr;
+	} else {
+		ipv6_addr_set_v4mapped(inet->inet_rcv_saddr, &pair.local);
+		ipv6_addr_set_v4mapped(inet->inet_daddr, &pair.remote);
+	}
+	return filter_passes(sk, &pair, msg, payload);
+}
+
+/* Has the group of a listener a program?  RCU. */
+static bool has_program(const struct sock *listener)
+{
+	const struct sock_reuseport *group = rcu_dereference(listener->sk_reuseport_cb);
+
+	return group && rcu_access_pointer(group->prog);
+}
+
+/**
+ * sovia_choose_listener() - which listener of its group takes a connection
+ * @listener: the one that was found; the caller's reference goes to the one returned
+ * @pair: addresses of the link that the request came on
+ * @msg: CONN
+ *
+ * The program says which; without one, chance does, and SO_INCOMING_CPU.
+ *
+ * Context: softirq; no locks.
+ * Return: a listener.
+ */
+struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
+				   const struct sovia_msg *msg)
+{
+	struct sk_buff *skb = NULL;
+	struct sock *chosen;
+
+	if (!rcu_access_pointer(listener->sk_reuseport_cb))
+		return listener;
+	rcu_read_lock();
+	if (has_program(listener))
+		skb = segment(listener, pair, msg, NULL);
+	chosen = reuseport_select_sock(listener, get_random_u32(), skb, sizeof(struct tcphdr));
+	/* One that is being closed is still in the group for a moment. */
+	if (chosen && chosen != listener && chosen->sk_state == TCP_LISTEN &&
+	    refcount_inc_not_zero(&chosen->sk_refcnt)) {
+		sock_put(listener);
+		listener = chosen;
+	}
+	rcu_read_unlock();
+	kfree_skb(skb);
+	return listener;
+}

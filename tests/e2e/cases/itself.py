@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A socket that connects to its own address and port is connected to itself: what it sends, it reads."""
+import contextlib
+import ctypes
+import os
+import select
+import socket
+import struct
+
+from kit import libc
+from kit.case import case, eq, fails, ok, until
+from kit.proc import Child
+
+CLONE_NEWNET = 0x40000000
+
+
+def bound(t, flags=0):
+    s = t.socket(flags)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((t.host(t.here), 0))
+    return s
+
+
+def itself(t):
+    """A connected one."""
+    s = bound(t)
+    s.connect(s.getsockname()[:2])
+    return s
+
+
+@case()
+def names(t):
+    """Both names are the same; it is ESTABLISHED, writable, and connecting it again is EISCONN."""
+    s = itself(t)
+    eq(s.getpeername(), s.getsockname())
+    eq(s.tcp_state(), 1)
+    eq(s.poll_now(), "OUT")
+    fails("EISCONN", s.connect, s.getsockname()[:2])
+    fails("EAGAIN", s.recv, 1, socket.MSG_DONTWAIT)
+
+
+@case()
+def nonblocking(t):
+    """connect() that does not wait: EINPROGRESS or done, then writable without an error."""
+    s = bound(t, libc.SOCK_NONBLOCK)
+    result = libc.error_of(s.connect, s.getsockname()[:2])
+    ok(result in ("ok", "EINPROGRESS"), result)
+    s.wait_for("OUT")
+    eq(s.error(), 0)
+    eq(s.getpeername(), s.getsockname())
+
+
+@case(timeout=90)
+def echo(t):
+    """A stream comes back whole and in order, by one thread and by two; peeking takes nothing away."""
+    s = itself(t)
+    s.sendall(b"hello")
+    s.wait_for("IN")
+    eq(s.recv(5, socket.MSG_PEEK), b"hello")
+    eq(s.inq(), 5)
+    eq(s.recv(100), b"hello")
+    eq(s.poll_now(), "OUT")
+    task = t.bg(s.send_pattern, 3000000, 5)
+    s.recv_pattern(3000000, 5)
+    task.result()
+    until(lambda: s.outq() == 0, "all is acknowledged")
+
+
+@case(timeout=90)
+def full(t):
+    """A writer without a reader gets EAGAIN or waits; reading lets it go on, and nothing is lost."""
+    s = itself(t)
+    taken = s.fill(6)
+    ok(taken > 4096, f"{taken} bytes taken")
+    fails("EAGAIN", libc.send, s.fileno(), bytes(1 << 20), socket.MSG_DONTWAIT)
+    task = t.bg(s.send_pattern, 300000, 6, offset=taken)
+    task.blocks(0.5)
+    s.recv_pattern(taken + 300000, 6)
+    task.result()
+    s.wait_for("OUT")
+    eq(s.inq(), 0)
+
+
+@case()
+def urgent(t):
+    """Urgent data: the mark, the byte, and SIGURG's poll bit."""
+    s = itself(t)
+    s.sendall(b"ab")
+    s.send(b"cd!", socket.MSG_OOB)
+    s.sendall(b"ef")
+    s.wait_for("PRI")
+    eq(s.recv(1, socket.MSG_OOB), b"!")
+    eq(s.recv_exact(4), b"abcd")
+    eq(s.recv_exact(2), b"ef")
+
+
+@case()
+def half_close(t):
+    """shutdown() of the sending half: what was sent is read, then end of file; sending is EPIPE; the end is CLOSE or TIME_WAIT."""
+    s = itself(t)
+    s.sendall(b"last words")
+    s.shutdown(socket.SHUT_WR)
+    fails("EPIPE", s.send, b"x", socket.MSG_NOSIGNAL)
+    eq(s.recv_all(), b"last words")
+    eq(s.recv(1), b"")
+    s.wait_for("IN RDHUP HUP")
+    until(lambda: s.tcp_state() in (6, 7), "the connection is over")
+
+
+@case()
+def shutdown_wakes(t):
+    """A reader that waits gets end of file by shutdown() of either half."""
+    for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
+        s = itself(t)
+        task = t.bg(s.recv, 10)
+        task.blocks(0.3)
+        s.shutdown(how)
+        eq(task.result(), b"")
+
+
+@case(table=[("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
+def closed(t, data, reset):
+    """close(), with and without unread data or a reset: the port is free for a listener, which knows nothing of it."""
+    s = itself(t)
+    s.sendall(data)
+    host, port = s.getsockname()[:2]
+    if reset:
+        s.reset()
+    else:
+        s.close()
+    if data or reset:
+        until(lambda: libc.error_of(t.socket().connect, (host, port)) == "ECONNREFUSED", "nobody is there")
+    listener = t.here.socket(t.family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    until(lambda: libc.error_of(listener.bind, (host, port)) == "ok", "the port is free")
+    listener.listen()
+    near = t.socket()
+    near.connect((host, port))
+    far, _ = listener.accept()
+    near.sendall(b"fresh")
+    eq(far.recv_exact(5), b"fresh")
+
+
+@case()
+def again(t):
+    """connect() to AF_UNSPEC ends it; the next socket on the port can do the same, and finds nothing of the first."""
+    s = bound(t)
+    where = s.getsockname()[:2]
+    for number in range(20):
+        s.connect(where)
+        s.sendall(bytes([number]) * 100)
+        eq(s.recv_exact(50), bytes([number]) * 50)
+        libc.connect(s.fileno(), struct.pack("=H14x", socket.AF_UNSPEC))
+        eq(s.tcp_state(), 7)
+        s.close()
+        s = t.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(where)
+
+
+@case()
+def not_a_listener(t):
+    """A listener on the port takes no part: SO_REUSEPORT, and each connection is its own."""
+    s = t.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.bind((t.host(t.here), 0))
+    where = s.getsockname()[:2]
+    listener = t.here.socket(t.family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(where)
+    listener.listen()
+    listener.setblocking(False)
+    s.connect(where)
+    s.sendall(b"mine")
+    eq(s.recv_exact(4), b"mine")
+    fails("EAGAIN", listener.accept)
+    near = t.socket()
+    near.connect(where)
+    far, _ = listener.accept()
+    far.setblocking(True)
+    near.sendall(b"theirs")
+    eq(far.recv_exact(6), b"theirs")
+
+
+@case(modes=("loop",))
+def by_accident(t):
+    """connect() that is given the very port it asks for, which has no listener: connected to itself."""
+    if os.geteuid() != 0:
+        t.skip("needs root")
+
+    def alone():
+        ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET)
+        os.system("ip link set lo up")
+        with open("/proc/sys/net/ipv4/ip_local_port_range", "w", encoding="ascii") as f:
+            f.write("40000 40001\n")
+        host = "::1" if t.v6 else "127.0.0.1"
+        # One of the two is taken, so that there is nothing to choose.
+        other = t.socket()
+        other.bind((host, 40001))
+        s = t.socket()
+        s.connect((host, 40000))
+        eq(s.getsockname(), s.getpeername())
+        s.sendall(b"an accident")
+        eq(s.recv_exact(11), b"an accident")
+    Child(alone).wait()
+
+
+@case()
+def killed(t):
+    """A process that ends with its socket full leaves nothing behind: the port can be used at once."""
+    told, tell = os.pipe()
+
+    def die():
+        s = itself(t)
+        s.fill(7)
+        os.write(tell, struct.pack("=H", s.port()))
+        select.select([], [], [])
+    child = Child(die)
+    port, = struct.unpack("=H", os.read(told, 2))
+    child.kill()
+    listener = t.here.socket(t.family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with contextlib.closing(listener):
+        until(lambda: libc.error_of(listener.bind, (t.host(t.here), port)) == "ok", "the port is free")
+        listener.listen()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Every option and every level there could be: the same answer as a socket of TCP gives on the same kernel."""
+import contextlib
+import errno
+import socket
+
+from kit import libc
+from kit.case import case, ok
+
+SOL = socket.SOL_SOCKET
+TCP = socket.IPPROTO_TCP
+IP = socket.IPPROTO_IP
+IPV6 = socket.IPPROTO_IPV6
+
+NAMES = range(151)
+LEVELS = range(301)
+LENGTHS = (0, 1, 3, 4, 8, 16)
+VALUES = (bytes(16), b"\1" + bytes(15), b"\xff" * 16)
+
+# What answers differently: Documentation/compatibility.md has the reasons. Numbers that Python does not name are those of
+# the kernel's uapi headers.
+DIFFERENT = {
+    SOL: {
+        socket.SO_SNDBUF, socket.SO_RCVBUF,
+        55,                     # SO_MEMINFO: both of them
+        socket.SO_PROTOCOL,
+        57,                     # SO_COOKIE: each has its own
+        60,                     # SO_ZEROCOPY
+    },
+    TCP: {
+        socket.TCP_MAXSEG, socket.TCP_INFO,
+        14, 32,                 # TCP_MD5SIG, TCP_MD5SIG_EXT
+        19, 20, 21, 22, 29,     # TCP_REPAIR and its kin
+        24,                     # TCP_TIMESTAMP
+        27, 28,                 # TCP_SAVE_SYN, TCP_SAVED_SYN
+        31,                     # TCP_ULP
+        33, 34,                 # TCP_FASTOPEN_KEY, TCP_FASTOPEN_NO_COOKIE
+        35,                     # TCP_ZEROCOPY_RECEIVE
+        37,                     # TCP_TX_DELAY
+        38, 39, 40, 41, 42,     # TCP_AO_*
+    },
+    IP: set(),
+    IPV6: {1},                  # IPV6_ADDRFORM
+}
+
+
+# What has a port or counters in it, on a socket that has either: SO_PEERNAME, TCP_CC_INFO, IP_PROTOCOL.
+PORTS = {SOL: {28}, TCP: {26}, IP: {52}}
+
+
+def answer(function, *args):
+    """What the call returned, or the name of its errno."""
+    try:
+        return function(*args)
+    except OSError as e:
+        return errno.errorcode.get(e.errno, str(e.errno))
+
+
+def asked(s, level, name, room):
+    return answer(libc.getsockopt, s.fileno(), level, name, room)
+
+
+def told(s, level, name, value, length):
+    """The answer, and what the socket says of the option afterwards."""
+    return answer(libc.setsockopt, s.fileno(), level, name, value, length), asked(s, level, name, 16)
+
+
+def compare(t, function, *args):
+    """Two lines if a fresh socket of each transport answers differently, otherwise none."""
+    with contextlib.closing(t.socket()) as ours, contextlib.closing(socket.socket(t.family)) as reference:
+        got, want = function(ours, *args), function(reference, *args)
+    return [] if got == want else [f"{function.__name__}{args}: got {got}, TCP {want}"]
+
+
+def none(differences):
+    ok(not differences, "\n".join([f"{len(differences)} answers differ", *differences[:40]]))
+
+
+@case(timeout=240, modes=("loop",), table=[("SOL_SOCKET", SOL), ("IPPROTO_TCP", TCP), ("IPPROTO_IP", IP), ("IPPROTO_IPV6", IPV6)])
+def every_name(t, level):
+    """Options 0 to 150 of a level, with values and lengths good and bad, are read and set as TCP's are."""
+    differences = []
+    for name in NAMES:
+        if name in DIFFERENT[level]:
+            continue
+        for length in LENGTHS:
+            differences += compare(t, asked, level, name, length)
+            for value in VALUES:
+                differences += compare(t, told, level, name, value, length)
+    none(differences)
+
+
+def ends(make, host):
+    """A listener, and both ends of a connection to it."""
+    listener = make()
+    listener.bind((host, 0))
+    listener.listen()
+    near = make()
+    near.connect(listener.getsockname()[:2])
+    return listener, near, listener.accept()[0]
+
+
+@case(timeout=120, modes=("loop",))
+def every_name_later(t):
+    """A listener and the ends of a connection are asked for options as TCP's are."""
+    ours = ends(t.socket, t.host())
+    reference = ends(lambda: socket.socket(t.family), t.host())
+    differences = []
+    for which, s, r in zip(("listener", "near", "far"), ours, reference):
+        for level, different in DIFFERENT.items():
+            for name in set(NAMES) - different - PORTS.get(level, set()):
+                for room in (4, 16):
+                    got, want = asked(s, level, name, room), asked(r, level, name, room)
+                    if got != want:
+                        differences.append(f"{which} {level} {name} {room}: got {got}, TCP {want}")
+    none(differences)
+
+
+@case(timeout=240, modes=("loop",))
+def every_level(t):
+    """Levels 0 to 300: one that the socket does not know is refused as TCP refuses it."""
+    differences = []
+    for level in LEVELS:
+        for name in (0, 2, 64, 150):
+            if name in DIFFERENT.get(level, ()):
+                continue
+            for length in (0, 4, 16):
+                differences += compare(t, asked, level, name, length)
+                differences += compare(t, told, level, name, VALUES[0], length)
+    none(differences)
