@@ -59,7 +59,6 @@ static void finish(struct sock *sk, int err)
 	sk_stop_timer(sk, &ss->cork_timer);
 	sovia_purge_send(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-	sock_set_flag(sk, SOCK_DONE);
 	if (sock_flag(sk, SOCK_DEAD)) {
 		sovia_destroy(sk);
 		return;

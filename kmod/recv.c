@@ -344,10 +344,12 @@ static int why_stop(struct sock *sk, int copied, long timeo)
 		return sk->sk_err || sk->sk_state == TCP_CLOSE ||
 		       (sk->sk_shutdown & RCV_SHUTDOWN) || !timeo ||
 		       signal_pending(current);
-	/* A reset after the last byte comes before the end of file. */
+	/* Only a peer that did not end the stream has cut it off. */
+	if (sock_flag(sk, SOCK_DONE))
+		return 1;
 	if (sk->sk_err)
 		return sock_error(sk);
-	if (sock_flag(sk, SOCK_DONE) || (sk->sk_shutdown & RCV_SHUTDOWN))
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
 		return 1;
 	if (sk->sk_state == TCP_CLOSE)
 		return -ENOTCONN;

@@ -140,6 +140,44 @@ def write_after_peer_closed(t):
     eq(near.recv(1), b"")
 
 
+@case(table=[("closed", "close"), ("half closed", "shutdown")])
+def end_before_reset(t, end):
+    """Who was told of the end reads the end, whatever happens later; the error waits for who asks for it."""
+    near, far = t.pair()
+    far.sendall(b"last")
+    if end == "close":
+        far.close()
+        near.wait_for("RDHUP")
+        near.send(b"x")
+    else:
+        far.shutdown(socket.SHUT_WR)
+        near.wait_for("RDHUP")
+        far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(near.recv(10), b"last")
+    eq((near.recv(10), near.recv(10)), (b"", b""))
+    eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(near.error(), errno.EPIPE)
+    eq(near.poll_now(), "IN OUT HUP RDHUP")
+    eq((near.recv(10), near.error()), (b"", 0))
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def reset_without_end(t):
+    """Without an end, what has come is read, then the error once, and then the end."""
+    near, far = t.pair()
+    far.sendall(b"last")
+    near.wait_for("IN")
+    far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    eq(near.recv(10), b"last")
+    fails("ECONNRESET", near.recv, 10)
+    eq((near.recv(10), near.error()), (b"", 0))
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
 @case()
 def close_delivers(t):
     """close() with a full window: everything taken is delivered, then end of file."""
