@@ -83,7 +83,9 @@ void sovia_rx_open(struct sock *sk)
 
 /**
  * sovia_rx_close() - no data may come any more
- * @sk: its program has closed it
+ * @sk: its program has closed it, or shut both halves
+ *
+ * What has come stays.
  *
  * Context: process, socket lock held.
  * Return: true if there is data that the program has not read.
@@ -199,6 +201,9 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
 		}
+	} else {
+		/* As TCP, which looks for it before it refuses the data. */
+		sovia_urgent_data(sk, skb, msg->len);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 

@@ -133,7 +133,7 @@ struct sovia_opts {
  * @copied: stream offset of the next byte for the program
  * @rx_open: data may come
  * @rx_fin: the peer said FIN, no data may come
- * @rx_closed: the program closed the socket, data is refused
+ * @rx_closed: the program closed the socket or shut both halves, data is refused
  * @urg_state: enum sovia_urgent
  * @urg_byte: the urgent byte once it is there
  * @urg_pos: its stream offset

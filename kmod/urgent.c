@@ -28,7 +28,7 @@ void sovia_urgent_message(struct sock *sk, u32 pos)
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* What has arrived cannot become urgent any more, nor can an older mark. */
-	if (ss->rx_open && !ss->rx_closed && !sovia_before(pos, ss->rcv_nxt) &&
+	if (ss->rx_open && !sovia_before(pos, ss->rcv_nxt) &&
 	    (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
 		ss->urg_drop = ss->urg_state && ss->urg_pos == ss->copied &&
 			       ss->copied != ss->rcv_nxt && !sock_flag(sk, SOCK_URGINLINE);
