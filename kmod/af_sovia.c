@@ -65,7 +65,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx_fin = false;
 	ss->rx_closed = false;
 	ss->urg_state = SOVIA_URG_NONE;
-	ss->urg_drop = false;
+	ss->urg_skip = 0;
 	ss->conn.rx_adv = 0;
 	ss->conn.rx_told = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);

@@ -97,7 +97,7 @@ bool sovia_rx_close(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rx_closed = true;
-	left = ss->rcv_nxt != ss->copied;
+	left = ss->rcv_nxt != ss->copied + ss->urg_skip;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return left;
 }
@@ -236,25 +236,25 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 
 /* ---- the program ----------------------------------------------------- */
 
-static u32 unread(const struct sock *sk)
-{
-	return READ_ONCE(sovia_sk(sk)->rcv_nxt) - READ_ONCE(sovia_sk(sk)->copied);
-}
-
 /**
  * sovia_inq() - SIOCINQ
  * @sk: the socket
  *
- * Context: any.
+ * Context: any but hard interrupts.
  * Return: bytes that the program can read, up to the urgent one.
  */
 int sovia_inq(struct sock *sk)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
-	u32 all = unread(sk), mark = READ_ONCE(ss->urg_pos) - READ_ONCE(ss->copied);
+	u32 start, all, mark;
 
-	if (READ_ONCE(ss->urg_state) && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
-		return mark;
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	start = ss->copied + ss->urg_skip;
+	all = ss->rcv_nxt - start;
+	mark = ss->urg_pos - start;
+	if (ss->urg_state && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
+		all = mark;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return all;
 }
 
@@ -310,7 +310,7 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
 	WRITE_ONCE(ss->copied, ss->copied + len);
-	sovia_urgent_passed(sk);
+	sovia_urgent_passed(sk, len);
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	if (empty)
@@ -389,7 +389,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 	bool skip;
 
 	if (flags & MSG_PEEK)
-		pos += max(sk_peek_offset(sk, flags), 0);
+		pos = sovia_rx_start(sk) + max(sk_peek_offset(sk, flags), 0);
 	while (copied < len) {
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
@@ -403,13 +403,13 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 					return copied ? copied : ret;
 				avail = ret;
 				copied += avail;
+				if (flags & MSG_PEEK)
+					sk_peek_offset_fwd(sk, avail);
+				else
+					sk_peek_offset_bwd(sk, avail);
 			}
-			if (flags & MSG_PEEK) {
-				sk_peek_offset_fwd(sk, avail);
-			} else {
-				sk_peek_offset_bwd(sk, avail);
+			if (!(flags & MSG_PEEK))
 				consume(sk, skb, avail);
-			}
 			pos += avail;
 			continue;
 		}
@@ -567,13 +567,15 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 static bool readable(struct sock *sk)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
-	u32 target = sock_rcvlowat(sk, 0, INT_MAX), have = unread(sk);
+	int target = sock_rcvlowat(sk, 0, INT_MAX);
+	u32 start = sovia_rx_start(sk);
+	int have = READ_ONCE(ss->rcv_nxt) - start;
 
 	/* The urgent byte is not for reading, unless it is asked for inline. */
-	if (sovia_at_mark(sk, READ_ONCE(ss->copied)) && !sock_flag(sk, SOCK_URGINLINE))
+	if (sovia_at_mark(sk, start) && !sock_flag(sk, SOCK_URGINLINE))
 		return have > target;
 	return have >= target ||
-	       (have && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+	       (have > 0 && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
 }
 
 /* Writable, or woken when it is. */

@@ -137,8 +137,7 @@ struct sovia_opts {
  * @urg_state: enum sovia_urgent
  * @urg_byte: the urgent byte once it is there
  * @urg_pos: its stream offset
- * @urg_drop: the reader leaves out the byte at @urg_drop_pos, an older mark
- * @urg_drop_pos: see above
+ * @urg_skip: so many bytes from @copied on are older marks, left out
  * @rcv_half_time: when the reader had taken half of a window, jiffies.  Socket lock.
  * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
  * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
@@ -149,7 +148,7 @@ struct sovia_opts {
  * @busy_skip: how many of them are left.  A hint.
  * @inet6: IPv6's part
  *
- * From @rcv_nxt to @urg_drop_pos protected by sk_receive_queue.lock.
+ * From @rcv_nxt to @urg_skip protected by sk_receive_queue.lock.
  *
  * Life: socket() or a CONN makes it; close() orphans it; it is destroyed (its
  * last own reference dropped) when it is both orphaned and CLOSE, and freed after
@@ -189,8 +188,7 @@ struct sovia_sock {
 	u8			urg_state;
 	u8			urg_byte;
 	u32			urg_pos;
-	bool			urg_drop;
-	u32			urg_drop_pos;
+	u32			urg_skip;
 	unsigned long		rcv_half_time;
 	s64			seen_acked;
 	unsigned long		seen_time;
@@ -331,7 +329,8 @@ void sovia_orphan_end(struct sock *sk);
 void sovia_urgent_message(struct sock *sk, u32 pos);
 void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
-void sovia_urgent_passed(struct sock *sk);
+void sovia_urgent_passed(struct sock *sk, u32 len);
+u32 sovia_rx_start(struct sock *sk);
 bool sovia_at_mark(const struct sock *sk, u32 pos);
 int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 void sovia_send_urgent(struct sock *sk);

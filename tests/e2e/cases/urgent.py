@@ -255,6 +255,63 @@ def replaced_at_the_mark(t):
     eq(near.recv_exact(2), b"ef")
 
 
+@case(table=[("unread", False), ("read", True)])
+def in_a_row(t, read):
+    """Urgent bytes in a row: each at the mark drops the one before it, and there is nothing to read but the last."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2", b"3", b"4"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+        if read:
+            eq(near.recv(1, OOB), byte)
+        eq(near.poll_now(), "OUT" if read else "PRI OUT")
+        eq((near.inq(), at_mark(near)), (0, 1))
+    fails("EAGAIN", near.recv, 10, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    eq(at_mark(near), 1)
+    far.sendall(b"on")
+    near.wait_for("IN")
+    eq(near.inq(), 0, "at the mark")
+    eq(near.recv(10, socket.MSG_PEEK), b"on")
+    eq(at_mark(near), 1)
+    eq(near.recv(10), b"on")
+    eq((near.poll_now(), near.inq(), at_mark(near)), ("OUT", 0, 0))
+
+
+@case()
+def in_a_row_passed(t):
+    """A read that finds nothing but urgent bytes passes them all."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2", b"3"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+    fails("EAGAIN", near.recv, 10, socket.MSG_DONTWAIT)
+    eq((near.poll_now(), near.inq(), at_mark(near)), ("OUT", 0, 0))
+    fails("EINVAL", near.recv, 1, OOB)
+    far.sendall(b"on")
+    eq(near.recv_exact(2), b"on")
+
+
+@case()
+def in_a_row_inline(t):
+    """With SO_OOBINLINE none is dropped; one that was dropped before does not come back."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+    inline(near)
+    eq((near.inq(), at_mark(near)), (1, 1))
+    for count in (2, 3):
+        far.send(b"3", OOB)
+        until(lambda: near.inq() == count, "the byte")
+    eq(at_mark(near), 0)
+    eq(near.recv(10), b"23")
+    eq((near.inq(), at_mark(near)), (1, 1))
+    eq(near.recv(10), b"3")
+
+
 @case()
 def replaced_after_reading(t):
     """A byte that was read beside the stream is in it once a later one has moved the mark."""
