@@ -72,6 +72,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->snd_lim = 0;
 	ss->snd_nxt = 0;
 	ss->snd_unasked = 0;
+	ss->snd_urgent = 0;
 	ss->fin_gone = false;
 	ss->peer_gone = false;
 	ss->more = false;

@@ -129,6 +129,12 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 	return 0;
 }
 
+/* Does an urgent byte wait to be handed over?  Nothing holds that back. */
+static bool urgent_waits(const struct sovia_sock *ss)
+{
+	return sovia_before(ss->snd_nxt, ss->snd_urgent);
+}
+
 /* Would the message gain from waiting for more? */
 static bool held_back(const struct sovia_sock *ss)
 {
@@ -174,6 +180,8 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	/* It may be gone by now. */
 	ss->snd_unasked = ask ? 0 : unasked;
 	ss->snd_nxt += len;
+	if (!urgent_waits(ss))
+		ss->snd_urgent = ss->snd_nxt;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
 	return true;
 }
@@ -185,7 +193,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	bool data = SOVIA_TX_CB(skb)->type == SOVIA_DATA;
 	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
 	bool fin = SOVIA_TX_CB(skb)->flags & SOVIA_F_FIN;
-	bool small = data && last && !fin && skb->len < full;
+	bool small = data && last && !fin && skb->len < full && !urgent_waits(ss);
 	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
 
 	if (small && held_back(ss)) {

@@ -119,6 +119,8 @@ struct sovia_opts {
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
+ * @snd_urgent: stream offset behind the last urgent byte while that waits there,
+ *	@snd_nxt otherwise.  Socket lock.
  * @fin_gone: our FIN says that the program has closed.  Socket lock.
  * @peer_gone: the peer's FIN said so.  Socket lock.
  * @orphan: it counts as one, see limits.c.  Socket lock.
@@ -170,6 +172,7 @@ struct sovia_sock {
 	u32			snd_nxt;
 	u32			snd_unasked;
 	u32			snd_queued;
+	u32			snd_urgent;
 	bool			fin_gone;
 	bool			peer_gone;
 	bool			orphan;

@@ -203,7 +203,8 @@ void sovia_send_urgent(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	sovia_conn_urgent(&ss->conn, ss->snd_nxt + ss->snd_queued - 1);
+	ss->snd_urgent = ss->snd_nxt + ss->snd_queued;
+	sovia_conn_urgent(&ss->conn, ss->snd_urgent - 1);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -312,6 +312,22 @@ def in_a_row_inline(t):
     eq(near.recv(10), b"3")
 
 
+@case(table=[("option", 0), ("flag", socket.MSG_MORE)])
+def corked(t, more):
+    """Neither TCP_CORK nor MSG_MORE holds an urgent byte back, nor what was corked before it."""
+    near, far = t.pair()
+    if not more:
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    for _ in range(5):
+        until(lambda: not near.outq(), "all acknowledged")
+        near.send(b"ab", more)
+        near.send(b"!", OOB | more)
+        eq(near.notsent(), 0)
+        far.wait_for("PRI")
+        eq(far.recv(1, OOB), b"!")
+        eq(far.recv_exact(2), b"ab")
+
+
 @case()
 def replaced_after_reading(t):
     """A byte that was read beside the stream is in it once a later one has moved the mark."""
