@@ -304,7 +304,8 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 	int i = skb_shinfo(skb)->nr_frags;
 	bool merge;
 
-	if (!sk_page_frag_refill(sk, pfrag))
+	/* Not sk_page_frag_refill(), which would shrink the buffer to the least for good. */
+	if (!skb_page_frag_refill(32, pfrag, sk->sk_allocation))
 		return -ENOBUFS;
 	merge = skb_can_coalesce(skb, i, pfrag->page, pfrag->offset);
 	if (!merge && i >= max_frags)
