@@ -86,8 +86,13 @@ void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
 
 static void tx_free(struct sk_buff *skb)
 {
+	struct sock *sk = skb->sk;
+
 	mem_add(-(s64)skb->truesize);
-	sock_wfree(skb);
+	/* One byte is left to pin the socket until its writer has been woken. */
+	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
+	sovia_check_space(sk);
+	sk_free(sk);
 }
 
 /**

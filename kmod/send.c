@@ -40,15 +40,7 @@ int sovia_outq(const struct sock *sk)
 	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
 }
 
-/**
- * sovia_stream_memory_free() - struct proto::stream_memory_free
- * @sk: the socket
- * @wake: asked by somebody who would wake the writer: then only if it is worth it
- *
- * Context: any.
- * Return: true if the writer may go on.
- */
-bool sovia_stream_memory_free(const struct sock *sk, int wake)
+static bool has_room(const struct sock *sk, bool wake)
 {
 	int used = sk_wmem_alloc_get(sk);
 	int size = READ_ONCE(sk->sk_sndbuf);
@@ -64,8 +56,48 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
 }
 
 /**
- * sovia_write_space() - sk->sk_write_space: a message has been freed
- * @sk: the socket, pinned by what is left of the message's charge
+ * sovia_stream_memory_free() - struct proto::stream_memory_free
+ * @sk: the socket
+ * @wake: asked by somebody who would wake the writer: then only if it is worth it
+ *
+ * Context: any.
+ * Return: true if the writer may go on.
+ */
+bool sovia_stream_memory_free(const struct sock *sk, int wake)
+{
+	if (has_room(sk, wake))
+		return true;
+	/* Pairs with sovia_check_space(): SOCK_NOSPACE first, then this look. */
+	smp_mb();
+	return has_room(sk, wake);
+}
+
+/**
+ * sovia_check_space() - there may be room again
+ * @sk: the socket, pinned by a charge or a reference
+ *
+ * Wakes only who has been told that there is none, as tcp_check_space() does: an
+ * edge for each acknowledged message would wake programs that want nothing.
+ *
+ * Context: any.
+ */
+void sovia_check_space(struct sock *sk)
+{
+	struct socket *sock;
+
+	/* Pairs with sovia_stream_memory_free(): the room first, then the flag. */
+	smp_mb();
+	/* The socket may be orphaned at any time; struct socket goes with RCU. */
+	rcu_read_lock();
+	sock = READ_ONCE(sk->sk_socket);
+	if (sock && test_bit(SOCK_NOSPACE, &sock->flags))
+		sk->sk_write_space(sk);
+	rcu_read_unlock();
+}
+
+/**
+ * sovia_write_space() - sk->sk_write_space: wake the writer if there is room
+ * @sk: the socket, pinned by a charge or a reference
  *
  * Context: any.
  */
@@ -224,15 +256,19 @@ void sovia_push(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sk_buff *skb;
+	bool moved = false;
 	u32 full;
 
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT))
 		return;
 	full = sovia_conn_payload(&ss->conn);
 	while ((skb = skb_peek(&sk->sk_write_queue)) && push_one(sk, skb, full))
-		;
+		moved = true;
 	if (!skb)
 		ss->flush = false;
+	/* A message that has been taken over at once was freed before it was counted. */
+	if (moved)
+		sovia_check_space(sk);
 }
 
 /**
@@ -498,6 +534,15 @@ static u32 full_message(const struct sock *sk)
 	return full;
 }
 
+/* Refused, and if nothing is under way there is nothing to wait for: look again. */
+static void check_idle(struct sock *sk)
+{
+	/* Pairs with sovia_check_space(): the flag is set. */
+	smp_mb();
+	if (!sovia_outq(sk))
+		sk->sk_write_space(sk);
+}
+
 static int send_locked(struct sock *sk, struct msghdr *msg)
 {
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
@@ -536,7 +581,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	if (copied)
 		return copied;
 	if (err == -EAGAIN)
-		sk->sk_write_space(sk);
+		check_idle(sk);
 	return err ? sk_stream_error(sk, msg->msg_flags, err) : 0;
 }
 

@@ -282,6 +282,7 @@ void sovia_queue_fin(struct sock *sk, bool gone);
 void sovia_purge_send(struct sock *sk);
 bool sovia_stream_memory_free(const struct sock *sk, int wake);
 void sovia_write_space(struct sock *sk);
+void sovia_check_space(struct sock *sk);
 void sovia_cork_timeout(struct timer_list *timer);
 int sovia_outq(const struct sock *sk);
 

@@ -173,6 +173,62 @@ def waits_for_room(t):
 
 
 @case()
+def room_is_no_news(t):
+    """Edge-triggered: what is acknowledged wakes no program that was not short of room."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        for size in (1, 100, 5000, 20000):
+            for _ in range(20):
+                near.send(bytes(size))
+                until(lambda: not near.outq(), "all acknowledged", step=0.002)
+                eq(ep.poll(0), [], f"after {size} bytes")
+                far.recv_exact(size)
+
+
+def drain(s, size):
+    """Reads @size bytes."""
+    while size:
+        size -= len(s.recv(min(size, 65536)))
+
+
+@case()
+def room_is_news_once(t):
+    """... and one that was hears of it once, however much is read then."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        for _ in range(3):
+            taken = near.fill()
+            eq(ep.poll(0), [])
+            task = t.bg(t.there.call, drain, far, taken)
+            events = []
+            until(lambda: events.extend(ep.poll(0)) or not near.outq(), "all acknowledged", step=0.002)
+            task.result()
+            events += ep.poll(0)
+            eq(events, [(near.fileno(), select.EPOLLOUT)])
+
+
+@case()
+def unsent_mark(t):
+    """TCP_NOTSENT_LOWAT: writable when less than that waits to be sent, woken when half of it does."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, 25, 65536)      # TCP_NOTSENT_LOWAT
+    for _ in range(3):
+        taken = near.fill(chunk=4096)
+        eq(near.poll_now(0, select.POLLOUT), "")
+        task = t.bg(near.poll_now, 30, select.POLLOUT)
+        task.blocks(0.2)
+        t.there.call(drain, far, taken)
+        eq(task.result(), "OUT")
+        task = t.bg(near.sendall, bytes(1 << 20))
+        t.there.call(drain, far, 1 << 20)
+        task.result()
+
+
+@case()
 def waits_for_end(t):
     """... and until the peer goes, each way it can."""
     for leave, names in (("shutdown", "IN RDHUP"), ("close", "IN RDHUP"), ("reset", "IN ERR HUP RDHUP")):
