@@ -4,11 +4,11 @@
  * that wait to be read or acknowledged, and orphans, which no process pays for with
  * a descriptor.
  *
- * Memory is limited as TCP's is (net.ipv4.tcp_mem): from the first number on, windows
- * and send buffers are the smallest there are, and nothing grows.  What has been
- * promised to peers may still come.  TCP would drop it beyond the last number, and
- * have it sent again; a lane cannot, so there the connection ends that holds more
- * than the smallest window and is about to get more.
+ * Memory is limited as TCP's is (net.ipv4.tcp_mem): from three quarters of the first
+ * number on nothing grows, and from that number on, windows and send buffers are the
+ * smallest there are.  What has been promised to peers may still come.  TCP would drop
+ * it beyond the last number, and have it sent again; a lane cannot, so there the
+ * connection ends that holds more than the smallest window and is about to get more.
  */
 #include <linux/debugfs.h>
 #include <linux/mm.h>
@@ -35,6 +35,19 @@ static atomic_t orphans = ATOMIC_INIT(0);
 static bool beyond(unsigned long pages)
 {
 	return percpu_counter_read_positive(&mem_used) >> PAGE_SHIFT > pages;
+}
+
+/**
+ * sovia_mem_ample() - is there memory for larger buffers
+ *
+ * TCP's first number is three quarters of its second one, too.
+ *
+ * Context: any.
+ * Return: true if buffers may grow.
+ */
+bool sovia_mem_ample(void)
+{
+	return likely(!beyond(READ_ONCE(mem[0]) / 4 * 3));
 }
 
 /**

@@ -277,7 +277,7 @@ static void grow_window(struct sock *sk)
 
 	ss->rcv_half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
-	    !sovia_mem_short())
+	    sovia_mem_ample())
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
 }
 

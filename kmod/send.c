@@ -40,14 +40,32 @@ int sovia_outq(const struct sock *sk)
 	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
 }
 
+/* Has the peer no room for what comes next? */
+static bool window_closed(const struct sovia_sock *ss)
+{
+	return READ_ONCE(ss->snd_lim) == READ_ONCE(ss->snd_nxt);
+}
+
+/* How much a socket may hold that has not been acknowledged. */
+static int send_limit(const struct sock *sk)
+{
+	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
+	int size = READ_ONCE(sk->sk_sndbuf);
+
+	if (sovia_mem_short())
+		return min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
+	/* For a reader that does not read, as much waits as TCP would have waiting. */
+	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
+	    sovia_mem_ample())
+		return max(size, READ_ONCE(ipv4->sysctl_tcp_wmem[2]));
+	return size;
+}
+
 static bool has_room(const struct sock *sk, bool wake)
 {
 	int used = sk_wmem_alloc_get(sk);
-	int size = READ_ONCE(sk->sk_sndbuf);
+	int size = send_limit(sk);
 	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
-
-	if (sovia_mem_short())
-		size = min(size, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
 
 	/* As TCP: a writer is woken when half of the mark is free. */
 	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
@@ -183,7 +201,7 @@ static bool grow_buffer(struct sock *sk)
 		       2 * sovia_conn_flight_max(&sovia_sk(sk)->conn));
 
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
-	    sk->sk_sndbuf >= most || sovia_mem_short())
+	    sk->sk_sndbuf >= most || !sovia_mem_ample())
 		return false;
 	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
 	return true;
@@ -211,7 +229,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	}
 	/* It may be gone by now. */
 	ss->snd_unasked = ask ? 0 : unasked;
-	ss->snd_nxt += len;
+	WRITE_ONCE(ss->snd_nxt, ss->snd_nxt + len);
 	if (!urgent_waits(ss))
 		ss->snd_urgent = ss->snd_nxt;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
@@ -266,7 +284,10 @@ void sovia_push(struct sock *sk)
 		moved = true;
 	if (!skb)
 		ss->flush = false;
-	/* A message that has been taken over at once was freed before it was counted. */
+	/*
+	 * A message that has been taken over at once was freed before it was counted, and
+	 * a window that is closed now lets the writer have more.
+	 */
 	if (moved)
 		sovia_check_space(sk);
 }

@@ -321,6 +321,7 @@ void sovia_arm_orphan(struct sock *sk);
 /* limits.c */
 int sovia_limits_init(void);
 void sovia_limits_exit(void);
+bool sovia_mem_ample(void);
 bool sovia_mem_short(void);
 bool sovia_mem_none(void);
 void sovia_own_rx(struct sk_buff *skb, struct sock *sk);

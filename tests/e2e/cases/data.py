@@ -9,6 +9,7 @@ import threading
 
 from kit import libc, pattern
 from kit.case import case, eq, fails, ok, until
+from kit.sock import Sock
 
 MB = 1 << 20
 SIZES = sorted({max(0, (1 << power) + delta) for power in range(0, 21) for delta in (-1, 0, 1)})
@@ -131,6 +132,38 @@ def window(t):
     far.recv_pattern(taken, 16)
     eq(far.recv_exact(7), b"the end")
     task.result()
+
+
+def write_by_poll(s, size, seed):
+    """Writes when poll() says so, no more than it takes at once."""
+    s.setblocking(False)
+    done = 0
+    while done < size:
+        s.wait_for("OUT")
+        done += s.send(pattern.view(seed, done, min(65536, size - done)))
+    s.setblocking(True)
+
+
+@case(table=[("blocking", False), ("by poll", True)])
+def written_before_read(t, by_poll):
+    """Both ends write a megabyte before either of them reads."""
+    near, far = t.pair()
+    write = write_by_poll if by_poll else Sock.send_pattern
+    tasks = [t.bg(t.here.call, write, near, MB, 18), t.bg(t.there.call, write, far, MB, 19)]
+    for task in tasks:
+        task.result()
+    far.recv_pattern(MB, 18)
+    near.recv_pattern(MB, 19)
+
+
+@case()
+def window_by_option(t):
+    """SO_SNDBUF is the limit of who has set it."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+    taken = near.fill(seed=20)
+    ok(taken < MB, f"{taken} bytes taken with nobody reading")
+    far.recv_pattern(taken, 20)
 
 
 @case()
