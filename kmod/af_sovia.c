@@ -208,7 +208,7 @@ struct proto sovia_prot = {
 	.keepalive		= sovia_keepalive,
 	.sendmsg		= sovia_sendmsg,
 	.recvmsg		= sovia_recvmsg,
-	SOVIA_PROTO_SENDPAGE
+	SOVIA_PROTO_SPLICE
 	.backlog_rcv		= prot_backlog_rcv,
 	.release_cb		= sovia_release_cb,
 	.get_port		= sovia_get_port,
@@ -273,7 +273,7 @@ static const struct proto_ops sovia_v4_ops = {
 	.recvmsg	= sock_common_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
-	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_SPLICE
 	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };
@@ -298,7 +298,7 @@ static const struct proto_ops sovia_v6_ops = {
 	.recvmsg	= sock_common_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
-	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_SPLICE
 	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };
