@@ -161,6 +161,25 @@ static bool no_room(const struct sock *sk)
 	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
+/* Is there enough for the low-water mark, or all that the peer may send? */
+static bool enough(const struct sovia_sock *ss, u32 start, int target)
+{
+	int have = READ_ONCE(ss->rcv_nxt) - start;
+
+	return have >= target ||
+	       (have > 0 && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+}
+
+/* Wake readers; less than they asked for is no news, unless it is @urgent, as with TCP. */
+static void data_ready(struct sock *sk, bool urgent)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	if (urgent || enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
+	    sock_flag(sk, SOCK_DONE) || READ_ONCE(ss->await_data))
+		sk->sk_data_ready(sk);
+}
+
 /* The peer may not send this, or we cannot take it: the connection ends. */
 static void refuse_data(struct sovia_conn *conn, u32 code)
 {
@@ -182,7 +201,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, closed;
+	bool taken = false, bad = false, full = false, urgent = false, closed;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	closed = ss->rx_closed;
@@ -196,7 +215,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 		full = no_room(sk);
 		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
-			sovia_urgent_data(sk, skb, msg->len);
+			urgent = sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
@@ -230,7 +249,7 @@ bool sovia_conn_data(struct sovia_conn *conn, struct sk_buff *skb,
 	if (msg->flags & SOVIA_F_FIN)
 		sovia_defer(sk, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
-	sk->sk_data_ready(sk);
+	data_ready(sk, urgent);
 	return taken;
 }
 
@@ -559,23 +578,20 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 		if (sovia_sk(sk)->conn.key.link)
 			tell_window(sk);
 	}
-	sk->sk_data_ready(sk);
+	data_ready(sk, false);
 	return 0;
 }
 
-/* Enough for the low-water mark, or all that the peer may send. */
 static bool readable(struct sock *sk)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
 	int target = sock_rcvlowat(sk, 0, INT_MAX);
 	u32 start = sovia_rx_start(sk);
-	int have = READ_ONCE(ss->rcv_nxt) - start;
 
 	/* The urgent byte is not for reading, unless it is asked for inline. */
 	if (sovia_at_mark(sk, start) && !sock_flag(sk, SOCK_URGINLINE))
-		return have > target;
-	return have >= target ||
-	       (have > 0 && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+		return enough(ss, start + 1, target);
+	return enough(ss, start, target);
 }
 
 /* Writable, or woken when it is. */

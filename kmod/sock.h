@@ -332,7 +332,7 @@ void sovia_orphan_end(struct sock *sk);
 
 /* urgent.c */
 void sovia_urgent_message(struct sock *sk, u32 pos);
-void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
+bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
 void sovia_urgent_passed(struct sock *sk, u32 len);
 u32 sovia_rx_start(struct sock *sk);

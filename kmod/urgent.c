@@ -57,17 +57,19 @@ void sovia_urgent_message(struct sock *sk, u32 pos)
  * @len: payload bytes
  *
  * Context: the lane's bottom half, sk_receive_queue.lock held.
+ * Return: true if it is.
  */
-void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
+bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	u32 off = ss->urg_pos - ss->rcv_nxt;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	if (ss->urg_state != SOVIA_URG_EXPECTED || off >= len)
-		return;
+		return false;
 	skb_copy_bits(skb, off, &ss->urg_byte, 1);
 	WRITE_ONCE(ss->urg_state, SOVIA_URG_HERE);
+	return true;
 }
 
 /**

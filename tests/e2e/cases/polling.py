@@ -344,6 +344,42 @@ def low_water_mark(t):
     eq(len(near.recv(1000)), 99)
 
 
+@case()
+def low_water_mark_edges(t):
+    """Edge-triggered: what does not reach SO_RCVLOWAT, and the option itself, are no news."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
+        eq(ep.poll(0), [], "the option")
+        for size in (1, 50, 99):
+            far.send(bytes(size - near.inq()))
+            until(lambda: near.inq() == size, "the bytes")
+            eq(ep.poll(0), [], f"{size} bytes")
+        far.send(b"x")
+        eq(ep.poll(20), [(near.fileno(), select.EPOLLIN | select.EPOLLOUT)])
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 200)
+        eq(ep.poll(0), [], "a higher mark")
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLIN | select.EPOLLOUT)])
+
+
+@case()
+def urgent_below_mark(t):
+    """An urgent byte wakes whatever SO_RCVLOWAT says."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLPRI | select.EPOLLET)
+        eq(ep.poll(0), [])
+        task = t.bg(ep.poll, 30)
+        task.blocks(0.3)
+        far.send(b"abc", socket.MSG_OOB)
+        eq(task.result(), [(near.fileno(), select.EPOLLPRI)])
+
+
 @case(families="4|6")
 def signal_driven(t):
     """O_ASYNC: SIGIO for data that comes."""
