@@ -397,6 +397,12 @@ static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
 	remove_wait_queue(sk_sleep(sk), &wait);
 }
 
+/* Data that is there, but not for this sink. */
+static bool stops_here(const struct sovia_sink *sink, const struct sock *sk, u32 pos)
+{
+	return sink->stops && sovia_at_mark(sk, pos);
+}
+
 static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int flags,
 		       int target)
 {
@@ -407,14 +413,17 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 	int copied = 0, ret;
 	bool skip;
 
-	if (flags & MSG_PEEK)
+	if ((flags & MSG_PEEK) || !len)
 		pos = sovia_rx_start(sk) + max(sk_peek_offset(sk, flags), 0);
-	while (copied < len) {
+	/* Without room, once: as TCP, it waits for something to be there. */
+	do {
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
 			break;
 		skb = find_data(sk, pos, &off, &avail, &skip);
-		if (skb) {
+		if (skb && !len)
+			break;
+		if (skb && !stops_here(sink, sk, pos)) {
 			if (!skip) {
 				avail = min_t(size_t, avail, len - copied);
 				ret = sink->give(sink, sk, skb, off, avail);
@@ -437,13 +446,15 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		ret = why_stop(sk, copied, timeo);
 		if (ret)
 			return copied ? copied : min(ret, 0);
+		if (skb)
+			break;
 		if (!(flags & MSG_PEEK))
 			tell_window(sk);
 		wait_for_data(sk, &timeo, pos);
 		/* Another reader may have been here meanwhile. */
 		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->copied))
 			pos = ss->copied;
-	}
+	} while (copied < len);
 	return copied;
 }
 

@@ -216,10 +216,12 @@ struct sovia_rx_cb {
  * struct sovia_sink - where received data goes
  * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
  *	taken, 0 or a negative errno if none can be.
+ * @stops: it does not go beyond the urgent mark, inline or not
  */
 struct sovia_sink {
 	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
 		    u32 off, u32 len);
+	bool stops;
 };
 
 static inline struct sovia_sock *sovia_sk(const struct sock *sk)

@@ -41,7 +41,8 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 			  size_t len, unsigned int flags)
 {
 	struct pipe_sink ps = {
-		.sink = { .give = give_to_pipe },
+		/* As TCP's: who has an urgent byte before him reads it, or past it. */
+		.sink = { .give = give_to_pipe, .stops = true },
 		.pipe = pipe,
 		.flags = flags,
 	};

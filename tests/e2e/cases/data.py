@@ -232,16 +232,25 @@ def sendto(t):
 
 @case()
 def zero(t):
-    """Nothing sent is nothing received; nothing asked for returns at once."""
+    """Nothing sent is nothing received; nothing asked for waits for something to be there, and leaves it."""
     near, far = t.pair()
     eq(near.send(b""), 0)
-    eq(near.recv(0), b"")
     far.setblocking(False)
     fails("EAGAIN", far.recv, 1)
     near.sendall(b"x")
     far.wait_for("IN")
-    eq(far.recv(0), b"")
     eq(far.recv(1), b"x")
+    # Python's recv(0) asks nobody.
+    fails("EAGAIN", libc.recv, near.fileno(), 0, socket.MSG_DONTWAIT)
+    task = t.bg(libc.recv, near.fileno(), 0)
+    task.blocks(0.3)
+    far.setblocking(True)
+    far.sendall(b"yz")
+    eq(task.result(), b"")
+    eq(libc.recv(near.fileno(), 0, socket.MSG_PEEK), b"")
+    eq(near.recv_exact(2), b"yz")
+    far.shutdown(socket.SHUT_WR)
+    eq(libc.recv(near.fileno(), 0), b"")
 
 
 @case(modes=("loop",))

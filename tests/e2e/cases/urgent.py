@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Urgent data: one byte beside the stream, and the mark where it was sent."""
+import ctypes
 import fcntl
 import os
 import select
@@ -162,6 +163,40 @@ def waitall(t):
     near.wait_for("PRI")
     eq(libc.recv(near.fileno(), 11, socket.MSG_WAITALL), b"before")
     eq(libc.recv(near.fileno(), 5, socket.MSG_WAITALL), b"after")
+
+
+def splice_now(s, size):
+    """What splice() moves without waiting."""
+    out, into = os.pipe()
+    try:
+        count = libc.call("splice", s.fileno(), libc.NULL, into, libc.NULL, ctypes.c_size_t(size), 2)
+        return os.read(out, size) if count else b""
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+@case(table=[("beside", 0), ("inline", 1)])
+def spliced(t, on):
+    """splice() ends at the mark and does not pass it, whether or not the byte is in line."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, on)
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    until(lambda: near.inq() >= 6, "the bytes before")
+    eq(splice_now(near, 100), b"before")
+    until(lambda: at_mark(near), "the mark")
+    eq(splice_now(near, 100), b"", "data there, and no way to it")
+    near.setblocking(False)
+    fails("EAGAIN", splice_now, near, 100)
+    eq((at_mark(near), near.poll_now(0, select.POLLPRI)), (1, "PRI"))
+    near.setblocking(True)
+    if on:
+        eq(near.recv(1), b"!")
+    else:
+        eq(near.recv(1), b"a")
+    until(lambda: near.inq() == 5 - (not on), "the rest")
+    eq(splice_now(near, 100), b"after" if on else b"fter")
 
 
 @case()
