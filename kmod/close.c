@@ -177,6 +177,8 @@ int sovia_disconnect(struct sock *sk, int flags)
 	spin_lock_bh(&sk->sk_lock.slock);
 	sovia_sk(sk)->deferred = 0;
 	spin_unlock_bh(&sk->sk_lock.slock);
+	/* Also if it was over before. */
+	sk_error_report(sk);
 	return 0;
 }
 

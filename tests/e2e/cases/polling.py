@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import time
 
 from kit import libc
@@ -378,6 +379,20 @@ def urgent_below_mark(t):
         task.blocks(0.3)
         far.send(b"abc", socket.MSG_OOB)
         eq(task.result(), [(near.fileno(), select.EPOLLPRI)])
+
+
+@case()
+def disconnected_is_news(t):
+    """Edge-triggered: connect() to AF_UNSPEC wakes, also if the connection was over before."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLOUT | select.EPOLLET)
+        far.reset()
+        until(lambda: near.tcp_state() == 7, "CLOSE")
+        eq(ep.poll(20)[0][0], near.fileno())
+        eq(ep.poll(0), [])
+        libc.connect(near.fileno(), struct.pack("=H14x", socket.AF_UNSPEC))
+        eq([fd for fd, _ in ep.poll(0)], [near.fileno()])
 
 
 @case(families="4|6")
