@@ -166,18 +166,19 @@ bool sovia_at_mark(const struct sock *sk, u32 pos)
 int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
+	bool cut_off = sk->sk_state == TCP_CLOSE && !sock_flag(sk, SOCK_DONE);
 	u8 state, byte;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	state = ss->urg_state;
+	state = sock_flag(sk, SOCK_URGINLINE) ? SOVIA_URG_NONE : ss->urg_state;
 	byte = ss->urg_byte;
-	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !sock_flag(sk, SOCK_URGINLINE))
+	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !cut_off)
 		WRITE_ONCE(ss->urg_state, SOVIA_URG_TAKEN);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 
-	if (sock_flag(sk, SOCK_URGINLINE) || state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
+	if (state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
 		return -EINVAL;
-	if (sk->sk_state == TCP_CLOSE && !sock_flag(sk, SOCK_DONE))
+	if (cut_off)
 		return -ENOTCONN;
 	if (state == SOVIA_URG_HERE) {
 		msg->msg_flags |= MSG_OOB;

@@ -548,6 +548,19 @@ def errors(t):
 
 
 @case()
+def cut_off(t):
+    """After a reset the urgent byte cannot be read, and stays."""
+    near, far = t.pair()
+    far.send(b"a!", OOB)
+    near.wait_for("PRI")
+    far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    for flags in (OOB, OOB | socket.MSG_PEEK, OOB):
+        fails("ENOTCONN", near.recv, 1, flags)
+        eq(near.poll_now(), "IN PRI OUT ERR HUP RDHUP")
+
+
+@case()
 def both_directions(t):
     """Each direction has its own urgent byte and mark."""
     near, far = t.pair()
