@@ -555,11 +555,10 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		kfree_skb(ms.last);
 	}
 	if (ret >= 0 && READ_ONCE(sovia_sk(sk)->opt.inq)) {
-		int inq = sovia_inq(sk);
+		/* The end of the stream counts, and the urgent mark does not. */
+		int inq = READ_ONCE(sovia_sk(sk)->rcv_nxt) - sovia_rx_start(sk) +
+			  sock_flag(sk, SOCK_DONE);
 
-		/* Something to read: the end of the stream. */
-		if (!inq && sock_flag(sk, SOCK_DONE))
-			inq = 1;
 		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 	}
 	return ret;

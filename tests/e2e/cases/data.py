@@ -4,6 +4,7 @@ import os
 import random
 import select
 import socket
+import struct
 import tempfile
 import threading
 
@@ -294,6 +295,28 @@ def inq_of_others(t):
     import fcntl
     fails("ENOTTY EOPNOTSUPP EINVAL", fcntl.ioctl, near, 0x5401, bytes(64))      # TCGETS
     ok(not os.isatty(near.fileno()), "a socket is not a terminal")
+
+
+@case()
+def inq_beside(t):
+    """TCP_INQ counts beyond the urgent mark, and the end of the stream as one byte."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, 36, 1)      # TCP_INQ
+
+    def take(size):
+        data, control, _, _ = near.recvmsg(size, 64)
+        return data, [struct.unpack("=i", value)[0] for _, _, value in control]
+    far.send(b"abc")
+    far.send(b"!", socket.MSG_OOB)
+    until(lambda: near.poll_now(0, select.POLLPRI), "the urgent byte")
+    eq(take(1), (b"a", [3]))
+    eq(take(9), (b"bc", [1]))
+    far.send(b"def")
+    until(lambda: near.poll_now(0, select.POLLIN), "the rest")
+    eq(take(1), (b"d", [2]))
+    far.close()
+    near.wait_for("RDHUP")
+    eq([take(1), take(1), take(1)], [(b"e", [2]), (b"f", [1]), (b"", [1])])
 
 
 @case()
