@@ -2,15 +2,18 @@
 """What select, poll and epoll say of a socket in each state, and that they wake up."""
 import fcntl
 import os
+import random
 import select
 import signal
 import socket
 import struct
 import time
 
-from kit import libc
+from kit import libc, pattern
 from kit.case import case, eq, fails, ok, until
 from kit.sock import POLL_ALL, poll_names
+
+TCP_NOTSENT_LOWAT = 25
 
 
 def epoll_now(s, timeout=0.0, flags=0):
@@ -212,11 +215,52 @@ def room_is_news_once(t):
             eq(events, [(near.fileno(), select.EPOLLOUT)])
 
 
+def write_by_edges(s, size, seed):
+    """Writes stream @seed: until there is no room, and then when epoll says that there is some again."""
+    s.setblocking(False)
+    done = 0
+    with select.epoll() as ep:
+        ep.register(s, select.EPOLLOUT | select.EPOLLET)
+        while done < size:
+            ok(ep.poll(20), f"an edge after {done} bytes")
+            try:
+                while done < size:
+                    done += s.send(pattern.view(seed, done, min(5000, size - done)))
+            except BlockingIOError:
+                pass
+
+
+def read_in_fits(s, size, seed):
+    """Reads stream @seed in pieces of all sizes, now and then with a break."""
+    chances, done = random.Random(seed), 0
+    while done < size:
+        piece = min(chances.choice((1, 700, 20000, 150000)), size - done)
+        s.recv_pattern(piece, seed, offset=done)
+        done += piece
+        if chances.random() < 0.05:
+            select.select([], [], [], 0.02)
+
+
+@case(timeout=120, table=[("default", {}), ("small buffer", {"sndbuf": 1}), ("unsent mark", {"unsent": 16384}),
+                          ("small mark", {"unsent": 1})])
+def room_is_never_missed(t, options):
+    """A writer that goes by edges alone gets a stream through, whatever its reader does."""
+    near, far = t.pair()
+    if "sndbuf" in options:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options["sndbuf"])
+    if "unsent" in options:
+        near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, options["unsent"])
+    size = 4 << 20 if not options else 1 << 20
+    task = t.bg(write_by_edges, near, size, 60)
+    t.there.call(read_in_fits, far, size, 60)
+    task.result()
+
+
 @case()
 def unsent_mark(t):
     """TCP_NOTSENT_LOWAT: writable when less than that waits to be sent, woken when half of it does."""
     near, far = t.pair()
-    near.setsockopt(socket.IPPROTO_TCP, 25, 65536)      # TCP_NOTSENT_LOWAT
+    near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 65536)
     for _ in range(3):
         taken = near.fill(chunk=4096)
         eq(near.poll_now(0, select.POLLOUT), "")
