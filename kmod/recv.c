@@ -384,17 +384,20 @@ static int why_stop(struct sock *sk, int copied, long timeo)
 	return 0;
 }
 
-static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
+/* Negative if another task has disconnected the socket. */
+static int wait_for_data(struct sock *sk, long *timeo, u32 pos)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int ret;
 
 	add_wait_queue(sk_sleep(sk), &wait);
 	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
-	sk_wait_event(sk, timeo,
-		      sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
-		      (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
+	ret = sk_wait_event(sk, timeo,
+			    sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
+			    (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
 	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	remove_wait_queue(sk_sleep(sk), &wait);
+	return ret;
 }
 
 /* Data that is there, but not for this sink. */
@@ -450,7 +453,9 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 			break;
 		if (!(flags & MSG_PEEK))
 			tell_window(sk);
-		wait_for_data(sk, &timeo, pos);
+		ret = wait_for_data(sk, &timeo, pos);
+		if (ret < 0)
+			return copied ? copied : ret;
 		/* Another reader may have been here meanwhile. */
 		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->copied))
 			pos = ss->copied;

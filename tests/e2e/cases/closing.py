@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 
+from kit import libc
 from kit.case import case, eq, fails, ok, until
 from kit.proc import Child
 
@@ -363,6 +364,30 @@ def wakes_reader(t):
         task.blocks(0.3)
         near.shutdown(how)
         eq(task.result(), b"")
+
+
+@case()
+def disconnect_wakes(t):
+    """connect() to AF_UNSPEC wakes threads that wait in recv(), EPIPE or what they have, and send(), ECONNRESET."""
+    unspec = struct.pack("=H14x", socket.AF_UNSPEC)
+    near, far = t.pair()
+    task = t.bg(near.recv, 1)
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    fails("EPIPE", task.result)
+    near, far = t.pair()
+    far.send(b"abc")
+    task = t.bg(libc.recv, near.fileno(), 10, socket.MSG_WAITALL)
+    until(lambda: near.inq() == 0, "what is there")
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    eq(task.result(), b"abc")
+    near, _ = t.pair()
+    near.fill()
+    task = t.bg(near.send, bytes(65536), socket.MSG_NOSIGNAL)
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    fails("ECONNRESET", task.result)
 
 
 @case()
