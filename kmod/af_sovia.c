@@ -68,7 +68,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx_fin = false;
 	ss->rx_closed = false;
 	ss->urg_state = SOVIA_URG_NONE;
-	ss->urg_drop = false;
+	ss->urg_skip = 0;
 	ss->conn.rx_adv = 0;
 	ss->conn.rx_told = 0;
 	ss->snd_lim = 0;
@@ -76,6 +76,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->snd_nxt = 0;
 	ss->snd_bytes = 0;
 	ss->snd_unasked = 0;
+	ss->snd_urgent = 0;
 	ss->fin_gone = false;
 	ss->peer_gone = false;
 	ss->more = false;
@@ -235,7 +236,7 @@ struct proto sovia_prot = {
 	.keepalive		= sovia_keepalive,
 	.sendmsg		= sovia_sendmsg,
 	.recvmsg		= sovia_recvmsg,
-	SOVIA_PROTO_SENDPAGE
+	SOVIA_PROTO_SPLICE
 	.backlog_rcv		= prot_backlog_rcv,
 	.release_cb		= sovia_release_cb,
 	.get_port		= sovia_get_port,
@@ -276,7 +277,7 @@ static const struct proto_ops sovia_v4_ops = {
 	.recvmsg	= sock_common_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
-	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_SPLICE
 	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };
@@ -301,7 +302,7 @@ static const struct proto_ops sovia_v6_ops = {
 	.recvmsg	= sock_common_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
-	SOVIA_OPS_SENDPAGE
+	SOVIA_OPS_SPLICE
 	SOVIA_OPS_PEEK_OFF
 	.mmap		= sock_no_mmap,
 };

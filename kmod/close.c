@@ -12,8 +12,9 @@
  *	FIN_WAIT1, CLOSE		CLOSE when the program closes
  *
  * FIN follows the data in the stream; RESET is a control message.  It ends both
- * directions at once: close() with unread data or with a linger time of 0, a
- * socket that is not there, a peer that broke the rules.
+ * directions at once: close() with unread data or with a linger time of 0, data for
+ * a socket that is not there or that has shut both halves, a peer that broke the
+ * rules.
  *
  * finish() is the one way into CLOSE for a connection; sovia_destroy() the one
  * way out of memory.
@@ -59,7 +60,6 @@ static void finish(struct sock *sk, int err)
 	sk_stop_timer(sk, &ss->cork_timer);
 	sovia_purge_send(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-	sock_set_flag(sk, SOCK_DONE);
 	if (sock_flag(sk, SOCK_DEAD)) {
 		sovia_destroy(sk);
 		return;
@@ -177,6 +177,8 @@ int sovia_disconnect(struct sock *sk, int flags)
 	spin_lock_bh(&sk->sk_lock.slock);
 	sovia_sk(sk)->deferred = 0;
 	spin_unlock_bh(&sk->sk_lock.slock);
+	/* Also if it was over before. */
+	sk_error_report(sk);
 	return 0;
 }
 
@@ -200,6 +202,10 @@ void sovia_shutdown(struct sock *sk, int how)
 {
 	if (how & SEND_SHUTDOWN)
 		end_sending(sk, false);
+	/* Neither reads nor writes: data that comes now ends the connection, as with TCP. */
+	if ((sk->sk_shutdown & RCV_SHUTDOWN) &&
+	    ((1 << sk->sk_state) & (TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+		sovia_rx_close(sk);
 }
 
 /**

@@ -4,11 +4,11 @@
  * that wait to be read or acknowledged, and orphans, which no process pays for with
  * a descriptor.
  *
- * Memory is limited as TCP's is (net.ipv4.tcp_mem): from the first number on, windows
- * and send buffers are the smallest there are, and nothing grows.  What has been
- * promised to peers may still come.  TCP would drop it beyond the last number, and
- * have it sent again; a lane cannot, so there the connection ends that holds more
- * than the smallest window and is about to get more.
+ * Memory is limited as TCP's is (net.ipv4.tcp_mem): from three quarters of the first
+ * number on nothing grows, and from that number on, windows and send buffers are the
+ * smallest there are.  What has been promised to peers may still come.  TCP would drop
+ * it beyond the last number, and have it sent again; a lane cannot, so there the
+ * connection ends that holds more than the smallest window and is about to get more.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -75,6 +75,19 @@ static bool beyond(unsigned long pages)
 }
 
 /**
+ * sovia_mem_ample() - is there memory for larger buffers
+ *
+ * TCP's first number is three quarters of its second one, too.
+ *
+ * Context: any.
+ * Return: true if buffers may grow.
+ */
+bool sovia_mem_ample(void)
+{
+	return likely(!beyond(READ_ONCE(mem[0]) / 4 * 3));
+}
+
+/**
  * sovia_mem_short() - is memory for messages running short
  *
  * Context: any.
@@ -123,8 +136,13 @@ void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
 
 static void tx_free(struct sk_buff *skb)
 {
+	struct sock *sk = skb->sk;
+
 	mem_add(-(s64)skb->truesize);
-	sock_wfree(skb);
+	/* One byte is left to pin the socket until its writer has been woken. */
+	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
+	sovia_check_space(sk);
+	sk_free(sk);
 }
 
 /**

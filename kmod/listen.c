@@ -118,17 +118,18 @@ static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
 	struct sovia_msg answer = { .type = SOVIA_ACCEPT, .ref = msg->seq, .window = msg->window };
 	struct sovia_conn *conn;
 	bool own;
+	u32 gen;
 
 	if (msg->sport != msg->dport ||
 	    !ipv6_addr_equal(&link->pair.local, &link->pair.remote))
 		return false;
-	conn = sovia_conn_lookup(link, msg->dport, msg->sport);
+	conn = sovia_conn_lookup(link, msg->dport, msg->sport, &gen);
 	if (!conn)
 		return false;
 	own = READ_ONCE(conn->conn_seq) == msg->seq &&
 	      READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT;
 	if (own)
-		sovia_sock_client.control(conn, &answer);
+		sovia_sock_client.control(conn, gen, &answer);
 	sock_put(conn->sk);
 	return own;
 }

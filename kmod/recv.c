@@ -127,7 +127,9 @@ void sovia_rx_open(struct sock *sk)
 
 /**
  * sovia_rx_close() - no data may come any more
- * @sk: its program has closed it
+ * @sk: its program has closed it, or shut both halves
+ *
+ * What has come stays.
  *
  * Context: process, socket lock held.
  * Return: true if there is data that the program has not read.
@@ -139,7 +141,7 @@ bool sovia_rx_close(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rx_closed = true;
-	left = ss->rcv_nxt != ss->copied;
+	left = ss->rcv_nxt != ss->copied + ss->urg_skip;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return left;
 }
@@ -203,6 +205,24 @@ static bool no_room(const struct sock *sk)
 	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
+/* Is there enough for the low-water mark, or all that the peer may send? */
+static bool enough(const struct sovia_sock *ss, u32 start, int target)
+{
+	int have = READ_ONCE(ss->rcv_nxt) - start;
+
+	return have >= target ||
+	       (have > 0 && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+}
+
+/* Wake readers; less than they asked for is no news, unless it is @urgent, as with TCP. */
+static void data_ready(struct sock *sk, bool urgent)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	if (urgent || enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
+	    sock_flag(sk, SOCK_DONE) || READ_ONCE(ss->await_data))
+		sk->sk_data_ready(sk);
+}
 
 /**
  * sovia_conn_data() - struct sovia_client::data
@@ -219,7 +239,8 @@ bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, push = false, closed, passes;
+	bool taken = false, bad = false, full = false, push = false, urgent = false;
+	bool closed, passes;
 
 	passes = sovia_filter_data(sk, msg, skb);
 	spin_lock(&sk->sk_receive_queue.lock);
@@ -234,13 +255,16 @@ bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		full = no_room(sk);
 		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
-			sovia_urgent_data(sk, skb, msg->len);
+			urgent = sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
 			ss->rcv_bytes += msg->len;
 			ss->rx_fin = msg->flags & SOVIA_F_FIN;
 			push = !msg->compact && sovia_window_moved(sk, msg->window);
 		}
+	} else {
+		/* As TCP, which looks for it before it refuses the data. */
+		sovia_urgent_data(sk, skb, msg->len);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 
@@ -267,31 +291,31 @@ bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 	if (msg->flags & SOVIA_F_FIN)
 		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
-	sk->sk_data_ready(sk);
+	data_ready(sk, urgent);
 	return taken;
 }
 
 /* ---- the program ----------------------------------------------------- */
 
-static u32 unread(const struct sock *sk)
-{
-	return READ_ONCE(sovia_sk(sk)->rcv_nxt) - READ_ONCE(sovia_sk(sk)->copied);
-}
-
 /**
  * sovia_inq() - SIOCINQ
  * @sk: the socket
  *
- * Context: any.
+ * Context: any but hard interrupts.
  * Return: bytes that the program can read, up to the urgent one.
  */
 int sovia_inq(struct sock *sk)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
-	u32 all = unread(sk), mark = READ_ONCE(ss->urg_pos) - READ_ONCE(ss->copied);
+	u32 start, all, mark;
 
-	if (READ_ONCE(ss->urg_state) && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
-		return mark;
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	start = ss->copied + ss->urg_skip;
+	all = ss->rcv_nxt - start;
+	mark = ss->urg_pos - start;
+	if (ss->urg_state && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
+		all = mark;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return all;
 }
 
@@ -314,7 +338,7 @@ static void grow_window(struct sock *sk)
 
 	ss->rcv_half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
-	    !sovia_mem_short())
+	    sovia_mem_ample())
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
 }
 
@@ -347,7 +371,7 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
 	WRITE_ONCE(ss->copied, ss->copied + len);
-	sovia_urgent_passed(sk);
+	sovia_urgent_passed(sk, len);
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	if (empty)
@@ -386,10 +410,12 @@ static int why_stop(struct sock *sk, int copied, long timeo)
 		return sk->sk_err || sk->sk_state == TCP_CLOSE ||
 		       (sk->sk_shutdown & RCV_SHUTDOWN) || !timeo ||
 		       signal_pending(current);
-	/* A reset after the last byte comes before the end of file. */
+	/* Only a peer that did not end the stream has cut it off. */
+	if (sock_flag(sk, SOCK_DONE))
+		return 1;
 	if (sk->sk_err)
 		return sock_error(sk);
-	if (sock_flag(sk, SOCK_DONE) || (sk->sk_shutdown & RCV_SHUTDOWN))
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
 		return 1;
 	if (sk->sk_state == TCP_CLOSE)
 		return -ENOTCONN;
@@ -400,17 +426,26 @@ static int why_stop(struct sock *sk, int copied, long timeo)
 	return 0;
 }
 
-static void wait_for_data(struct sock *sk, long *timeo, u32 pos)
+/* Negative if another task has disconnected the socket. */
+static int wait_for_data(struct sock *sk, long *timeo, u32 pos)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int ret;
 
 	add_wait_queue(sk_sleep(sk), &wait);
 	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
-	sk_wait_event(sk, timeo,
-		      sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
-		      (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
+	ret = sk_wait_event(sk, timeo,
+			    sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
+			    (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
 	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	remove_wait_queue(sk_sleep(sk), &wait);
+	return ret;
+}
+
+/* Data that is there, but not for this sink. */
+static bool stops_here(const struct sovia_sink *sink, const struct sock *sk, u32 pos)
+{
+	return sink->stops && sovia_at_mark(sk, pos);
 }
 
 static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int flags,
@@ -423,14 +458,17 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 	int copied = 0, ret;
 	bool skip;
 
-	if (flags & MSG_PEEK)
-		pos += max(sk_peek_offset(sk, flags), 0);
-	while (copied < len) {
+	if ((flags & MSG_PEEK) || !len)
+		pos = sovia_rx_start(sk) + max(sk_peek_offset(sk, flags), 0);
+	/* Without room, once: as TCP, it waits for something to be there. */
+	do {
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
 			break;
 		skb = find_data(sk, pos, &off, &avail, &skip);
-		if (skb) {
+		if (skb && !len)
+			break;
+		if (skb && !stops_here(sink, sk, pos)) {
 			if (!skip) {
 				avail = min_t(size_t, avail, len - copied);
 				ret = sink->give(sink, sk, skb, off, avail);
@@ -438,13 +476,13 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 					return copied ? copied : ret;
 				avail = ret;
 				copied += avail;
+				if (flags & MSG_PEEK)
+					sk_peek_offset_fwd(sk, avail);
+				else
+					sk_peek_offset_bwd(sk, avail);
 			}
-			if (flags & MSG_PEEK) {
-				sk_peek_offset_fwd(sk, avail);
-			} else {
-				sk_peek_offset_bwd(sk, avail);
+			if (!(flags & MSG_PEEK))
 				consume(sk, skb, avail);
-			}
 			pos += avail;
 			continue;
 		}
@@ -453,13 +491,17 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		ret = why_stop(sk, copied, timeo);
 		if (ret)
 			return copied ? copied : min(ret, 0);
+		if (skb)
+			break;
 		if (!(flags & MSG_PEEK))
 			tell_window(sk);
-		wait_for_data(sk, &timeo, pos);
+		ret = wait_for_data(sk, &timeo, pos);
+		if (ret < 0)
+			return copied ? copied : ret;
 		/* Another reader may have been here meanwhile. */
 		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->copied))
 			pos = ss->copied;
-	}
+	} while (copied < len);
 	return copied;
 }
 
@@ -560,11 +602,10 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 		kfree_skb(ms.last);
 	}
 	if (ret >= 0 && READ_ONCE(sovia_sk(sk)->opt.inq)) {
-		int inq = sovia_inq(sk);
+		/* The end of the stream counts, and the urgent mark does not. */
+		int inq = READ_ONCE(sovia_sk(sk)->rcv_nxt) - sovia_rx_start(sk) +
+			  sock_flag(sk, SOCK_DONE);
 
-		/* Something to read: the end of the stream. */
-		if (!inq && sock_flag(sk, SOCK_DONE))
-			inq = 1;
 		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);
 	}
 	return ret;
@@ -594,21 +635,20 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 		if (sovia_sk(sk)->conn.key.link)
 			tell_window(sk);
 	}
-	sk->sk_data_ready(sk);
+	data_ready(sk, false);
 	return 0;
 }
 
-/* Enough for the low-water mark, or all that the peer may send. */
 static bool readable(struct sock *sk)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
-	u32 target = sock_rcvlowat(sk, 0, INT_MAX), have = unread(sk);
+	int target = sock_rcvlowat(sk, 0, INT_MAX);
+	u32 start = sovia_rx_start(sk);
 
 	/* The urgent byte is not for reading, unless it is asked for inline. */
-	if (sovia_at_mark(sk, READ_ONCE(ss->copied)) && !sock_flag(sk, SOCK_URGINLINE))
-		return have > target;
-	return have >= target ||
-	       (have && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+	if (sovia_at_mark(sk, start) && !sock_flag(sk, SOCK_URGINLINE))
+		return enough(ss, start + 1, target);
+	return enough(ss, start, target);
 }
 
 /* Writable, or woken when it is. */

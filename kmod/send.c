@@ -40,6 +40,39 @@ int sovia_outq(const struct sock *sk)
 	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
 }
 
+/* Has the peer no room for what comes next? */
+static bool window_closed(const struct sovia_sock *ss)
+{
+	return READ_ONCE(ss->snd_lim) == READ_ONCE(ss->snd_nxt);
+}
+
+/* How much a socket may hold that has not been acknowledged. */
+static int send_limit(const struct sock *sk)
+{
+	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
+	int size = READ_ONCE(sk->sk_sndbuf);
+
+	if (sovia_mem_short())
+		return min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
+	/* For a reader that does not read, as much waits as TCP would have waiting. */
+	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
+	    sovia_mem_ample())
+		return max(size, READ_ONCE(ipv4->sysctl_tcp_wmem[2]));
+	return size;
+}
+
+static bool has_room(const struct sock *sk, bool wake)
+{
+	int used = sk_wmem_alloc_get(sk);
+	int size = send_limit(sk);
+	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
+
+	/* As TCP: a writer is woken when half of the mark is free. */
+	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
+		return false;
+	return wake ? used <= size - size / 3 : used < size;
+}
+
 /**
  * sovia_stream_memory_free() - struct proto::stream_memory_free
  * @sk: the socket
@@ -50,22 +83,39 @@ int sovia_outq(const struct sock *sk)
  */
 bool sovia_stream_memory_free(const struct sock *sk, int wake)
 {
-	int used = sk_wmem_alloc_get(sk);
-	int size = READ_ONCE(sk->sk_sndbuf);
-	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
-
-	if (sovia_mem_short())
-		size = min(size, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
-
-	/* As TCP: a writer is woken when half of the mark is free. */
-	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
-		return false;
-	return wake ? used <= size - size / 3 : used < size;
+	if (has_room(sk, wake))
+		return true;
+	/* Pairs with sovia_check_space(): SOCK_NOSPACE first, then this look. */
+	smp_mb();
+	return has_room(sk, wake);
 }
 
 /**
- * sovia_write_space() - sk->sk_write_space: a message has been freed
- * @sk: the socket, pinned by what is left of the message's charge
+ * sovia_check_space() - there may be room again
+ * @sk: the socket, pinned by a charge or a reference
+ *
+ * Wakes only who has been told that there is none, as tcp_check_space() does: an
+ * edge for each acknowledged message would wake programs that want nothing.
+ *
+ * Context: any.
+ */
+void sovia_check_space(struct sock *sk)
+{
+	struct socket *sock;
+
+	/* Pairs with sovia_stream_memory_free(): the room first, then the flag. */
+	smp_mb();
+	/* The socket may be orphaned at any time; struct socket goes with RCU. */
+	rcu_read_lock();
+	sock = READ_ONCE(sk->sk_socket);
+	if (sock && test_bit(SOCK_NOSPACE, &sock->flags))
+		sk->sk_write_space(sk);
+	rcu_read_unlock();
+}
+
+/**
+ * sovia_write_space() - sk->sk_write_space: wake the writer if there is room
+ * @sk: the socket, pinned by a charge or a reference
  *
  * Context: any.
  */
@@ -129,6 +179,12 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 	return 0;
 }
 
+/* Does an urgent byte wait to be handed over?  Nothing holds that back. */
+static bool urgent_waits(const struct sovia_sock *ss)
+{
+	return sovia_before(ss->snd_nxt, ss->snd_urgent);
+}
+
 /* Would the message gain from waiting for more? */
 static bool held_back(const struct sovia_sock *ss)
 {
@@ -145,7 +201,7 @@ static bool grow_buffer(struct sock *sk)
 		       2 * sovia_conn_flight_max(&sovia_sk(sk)->conn));
 
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
-	    sk->sk_sndbuf >= most || sovia_mem_short())
+	    sk->sk_sndbuf >= most || !sovia_mem_ample())
 		return false;
 	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
 	return true;
@@ -173,8 +229,10 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	}
 	/* It may be gone by now. */
 	ss->snd_unasked = ask ? 0 : unasked;
-	ss->snd_nxt += len;
+	WRITE_ONCE(ss->snd_nxt, ss->snd_nxt + len);
 	ss->snd_bytes += len;
+	if (!urgent_waits(ss))
+		ss->snd_urgent = ss->snd_nxt;
 	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
 	return true;
 }
@@ -201,7 +259,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	bool data = SOVIA_TX_CB(skb)->type == SOVIA_DATA;
 	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
 	bool fin = SOVIA_TX_CB(skb)->flags & SOVIA_F_FIN;
-	bool small = data && last && !fin && skb->len < full;
+	bool small = data && last && !fin && skb->len < full && !urgent_waits(ss);
 	u32 room = window_room(ss);
 
 	if (small && held_back(ss)) {
@@ -232,15 +290,22 @@ void sovia_push(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sk_buff *skb;
+	bool moved = false;
 	u32 full;
 
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT))
 		return;
 	full = sovia_conn_payload(&ss->conn);
 	while ((skb = skb_peek(&sk->sk_write_queue)) && push_one(sk, skb, full))
-		;
+		moved = true;
 	if (!skb)
 		ss->flush = false;
+	/*
+	 * A message that has been taken over at once was freed before it was counted, and
+	 * a window that is closed now lets the writer have more.
+	 */
+	if (moved)
+		sovia_check_space(sk);
 }
 
 /**
@@ -312,7 +377,8 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 	int i = skb_shinfo(skb)->nr_frags;
 	bool merge;
 
-	if (!sk_page_frag_refill(sk, pfrag))
+	/* Not sk_page_frag_refill(), which would shrink the buffer to the least for good. */
+	if (!skb_page_frag_refill(32, pfrag, sk->sk_allocation))
 		return -ENOBUFS;
 	merge = skb_can_coalesce(skb, i, pfrag->page, pfrag->offset);
 	if (!merge && i >= max_frags)
@@ -505,6 +571,15 @@ static u32 full_message(const struct sock *sk)
 	return full;
 }
 
+/* Refused, and if nothing is under way there is nothing to wait for: look again. */
+static void check_idle(struct sock *sk)
+{
+	/* Pairs with sovia_check_space(): the flag is set. */
+	smp_mb();
+	if (!sovia_outq(sk))
+		sk->sk_write_space(sk);
+}
+
 static int send_locked(struct sock *sk, struct msghdr *msg)
 {
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
@@ -543,7 +618,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	if (copied)
 		return copied;
 	if (err == -EAGAIN)
-		sk->sk_write_space(sk);
+		check_idle(sk);
 	return err ? sk_stream_error(sk, msg->msg_flags, err) : 0;
 }
 

@@ -122,6 +122,8 @@ struct sovia_opts {
  * @snd_unasked: bytes of buffer sent since the last request for an
  *	acknowledgment.  Socket lock.
  * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
+ * @snd_urgent: stream offset behind the last urgent byte while that waits there,
+ *	@snd_nxt otherwise.  Socket lock.
  * @fin_gone: our FIN says that the program has closed.  Socket lock.
  * @peer_gone: the peer's FIN said so.  Socket lock.
  * @orphan: it counts as one, see limits.c.  Socket lock.
@@ -137,12 +139,11 @@ struct sovia_opts {
  * @copied: stream offset of the next byte for the program
  * @rx_open: data may come
  * @rx_fin: the peer said FIN, no data may come
- * @rx_closed: the program closed the socket, data is refused
+ * @rx_closed: the program closed the socket or shut both halves, data is refused
  * @urg_state: enum sovia_urgent
  * @urg_byte: the urgent byte once it is there
  * @urg_pos: its stream offset
- * @urg_drop: the reader leaves out the byte at @urg_drop_pos, an older mark
- * @urg_drop_pos: see above
+ * @urg_skip: so many bytes from @copied on are older marks, left out
  * @rcv_half_time: when the reader had taken half of a window, jiffies.  Socket lock.
  * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
  * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
@@ -153,7 +154,7 @@ struct sovia_opts {
  * @busy_skip: how many of them are left.  A hint.
  * @inet6: IPv6's part
  *
- * From @rcv_nxt to @urg_drop_pos protected by sk_receive_queue.lock.
+ * From @rcv_nxt to @urg_skip protected by sk_receive_queue.lock.
  *
  * Life: socket() or a CONN makes it; close() orphans it; it is destroyed (its
  * last own reference dropped) when it is both orphaned and CLOSE, and freed after
@@ -176,6 +177,7 @@ struct sovia_sock {
 	u64			snd_bytes;
 	u32			snd_unasked;
 	u32			snd_queued;
+	u32			snd_urgent;
 	bool			fin_gone;
 	bool			peer_gone;
 	bool			orphan;
@@ -195,8 +197,7 @@ struct sovia_sock {
 	u8			urg_state;
 	u8			urg_byte;
 	u32			urg_pos;
-	bool			urg_drop;
-	u32			urg_drop_pos;
+	u32			urg_skip;
 	unsigned long		rcv_half_time;
 	s64			seen_acked;
 	unsigned long		seen_time;
@@ -223,10 +224,12 @@ struct sovia_rx_cb {
  * struct sovia_sink - where received data goes
  * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
  *	taken, 0 or a negative errno if none can be.
+ * @stops: it does not go beyond the urgent mark, inline or not
  */
 struct sovia_sink {
 	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
 		    u32 off, u32 len);
+	bool stops;
 };
 
 static inline struct sovia_sock *sovia_sk(const struct sock *sk)
@@ -300,6 +303,7 @@ void sovia_queue_fin(struct sock *sk, bool gone);
 void sovia_purge_send(struct sock *sk);
 bool sovia_stream_memory_free(const struct sock *sk, int wake);
 void sovia_write_space(struct sock *sk);
+void sovia_check_space(struct sock *sk);
 void sovia_cork_timeout(struct timer_list *timer);
 int sovia_outq(const struct sock *sk);
 
@@ -340,6 +344,7 @@ void sovia_arm_orphan(struct sock *sk);
 /* limits.c */
 int sovia_limits_init(void);
 void sovia_limits_exit(void);
+bool sovia_mem_ample(void);
 bool sovia_mem_short(void);
 bool sovia_mem_none(void);
 void sovia_own_rx(struct sk_buff *skb, struct sock *sk);
@@ -350,9 +355,10 @@ void sovia_orphan_end(struct sock *sk);
 
 /* urgent.c */
 void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos);
-void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
+bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
-void sovia_urgent_passed(struct sock *sk);
+void sovia_urgent_passed(struct sock *sk, u32 len);
+u32 sovia_rx_start(struct sock *sk);
 bool sovia_at_mark(const struct sock *sk, u32 pos);
 int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 void sovia_send_urgent(struct sock *sk);

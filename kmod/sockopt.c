@@ -130,7 +130,7 @@ int sovia_ioctl_value(struct sock *sk, int cmd, int *value)
 			return -EINVAL;
 		break;
 	case SIOCATMARK:
-		*value = sovia_at_mark(sk, READ_ONCE(sovia_sk(sk)->copied));
+		*value = sovia_at_mark(sk, sovia_rx_start(sk));
 		return 0;
 	default:
 		return -ENOIOCTLCMD;

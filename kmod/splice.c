@@ -41,7 +41,8 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 			  size_t len, unsigned int flags)
 {
 	struct pipe_sink ps = {
-		.sink = { .give = give_to_pipe },
+		/* As TCP's: who has an urgent byte before him reads it, or past it. */
+		.sink = { .give = give_to_pipe, .stops = true },
 		.pipe = pipe,
 		.flags = flags,
 	};
@@ -77,5 +78,24 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 		msg.msg_flags |= MSG_MORE;
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
 	return sovia_sendmsg(sk, &msg, size);
+}
+#else
+/**
+ * sovia_splice_eof() - struct proto::splice_eof
+ * @sock: the socket
+ *
+ * There was to be more behind the last piece, which came with MSG_MORE, but the
+ * source has ended.
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_splice_eof(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	lock_sock(sk);
+	sovia_sk(sk)->more = false;
+	sovia_push(sk);
+	release_sock(sk);
 }
 #endif

@@ -6,7 +6,9 @@
  * The sender's URGENT message carries the byte's stream offset.  It is a control
  * message, so it needs no window, and it leaves before the byte does.  There is
  * one mark at a time; a later one turns the byte of the earlier one into ordinary
- * data, unless the reader stands right before it: then the byte is left out.
+ * data, unless the reader stands right before it: then the byte is left out, at
+ * once, as if it had been read (@urg_skip), so that the reader stands at the later
+ * mark if there is nothing between them.
  *
  * States of the mark: NONE, then EXPECTED with the URGENT message, HERE with the
  * byte, TAKEN when recv(MSG_OOB) has had it, and NONE again when the reader has
@@ -27,14 +29,16 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;
 	bool news = false;
+	u32 start;
 
 	spin_lock(&sk->sk_receive_queue.lock);
+	start = ss->copied + ss->urg_skip;
 	/* What has arrived cannot become urgent any more, nor can an older mark. */
-	if (conn->gen == gen && ss->rx_open && !ss->rx_closed &&
-	    !sovia_before(pos, ss->rcv_nxt) && (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
-		ss->urg_drop = ss->urg_state && ss->urg_pos == ss->copied &&
-			       ss->copied != ss->rcv_nxt && !sock_flag(sk, SOCK_URGINLINE);
-		ss->urg_drop_pos = ss->urg_pos;
+	if (conn->gen == gen && ss->rx_open && !sovia_before(pos, ss->rcv_nxt) &&
+	    (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
+		if (ss->urg_state && ss->urg_pos == start && start != ss->rcv_nxt &&
+		    !sock_flag(sk, SOCK_URGINLINE))
+			ss->urg_skip++;
 		ss->urg_pos = pos;
 		WRITE_ONCE(ss->urg_state, SOVIA_URG_EXPECTED);
 		news = true;
@@ -46,8 +50,6 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 	if (!sock_flag(sk, SOCK_DEAD))
 		sk_send_sigurg(sk);
 	read_unlock(&sk->sk_callback_lock);
-	/* A reader stops at the mark, and poll may have to say that it is there. */
-	sk->sk_data_ready(sk);
 }
 
 /**
@@ -57,17 +59,19 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
  * @len: payload bytes
  *
  * Context: the lane's bottom half, sk_receive_queue.lock held.
+ * Return: true if it is.
  */
-void sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
+bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	u32 off = ss->urg_pos - ss->rcv_nxt;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	if (ss->urg_state != SOVIA_URG_EXPECTED || off >= len)
-		return;
+		return false;
 	skb_copy_bits(skb, off, &ss->urg_byte, 1);
 	WRITE_ONCE(ss->urg_state, SOVIA_URG_HERE);
+	return true;
 }
 
 /**
@@ -85,11 +89,9 @@ u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
 	const struct sovia_sock *ss = sovia_sk(sk);
 	u32 off = ss->urg_pos - pos;
 
-	*skip = false;
-	if (ss->urg_drop && ss->urg_drop_pos == pos) {
-		*skip = true;
-		return 1;
-	}
+	*skip = pos - ss->copied < ss->urg_skip;
+	if (*skip)
+		return min(avail, ss->copied + ss->urg_skip - pos);
 	if (likely(!ss->urg_state) || off >= avail)
 		return avail;
 	if (off)
@@ -103,17 +105,39 @@ u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
 /**
  * sovia_urgent_passed() - the reader has moved on
  * @sk: the socket
+ * @len: by so many bytes
  *
  * Context: socket lock and sk_receive_queue.lock held.
  */
-void sovia_urgent_passed(struct sock *sk)
+void sovia_urgent_passed(struct sock *sk, u32 len)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	ss->urg_drop = false;
+	ss->urg_skip -= min(ss->urg_skip, len);
 	if (ss->urg_state && sovia_before(ss->urg_pos, ss->copied))
 		WRITE_ONCE(ss->urg_state, SOVIA_URG_NONE);
+}
+
+/**
+ * sovia_rx_start() - where the next read begins
+ * @sk: the socket
+ *
+ * Context: any but hard interrupts; no sk_receive_queue.lock.
+ * Return: stream offset of the first byte that has not been read or left out.
+ */
+u32 sovia_rx_start(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 start;
+
+	/* Without a mark nothing is left out. */
+	if (likely(!READ_ONCE(ss->urg_state)))
+		return READ_ONCE(ss->copied);
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	start = ss->copied + ss->urg_skip;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	return start;
 }
 
 /**
@@ -144,18 +168,19 @@ bool sovia_at_mark(const struct sock *sk, u32 pos)
 int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
+	bool cut_off = sk->sk_state == TCP_CLOSE && !sock_flag(sk, SOCK_DONE);
 	u8 state, byte;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	state = ss->urg_state;
+	state = sock_flag(sk, SOCK_URGINLINE) ? SOVIA_URG_NONE : ss->urg_state;
 	byte = ss->urg_byte;
-	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !sock_flag(sk, SOCK_URGINLINE))
+	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !cut_off)
 		WRITE_ONCE(ss->urg_state, SOVIA_URG_TAKEN);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 
-	if (sock_flag(sk, SOCK_URGINLINE) || state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
+	if (state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
 		return -EINVAL;
-	if (sk->sk_state == TCP_CLOSE && !sock_flag(sk, SOCK_DONE))
+	if (cut_off)
 		return -ENOTCONN;
 	if (state == SOVIA_URG_HERE) {
 		msg->msg_flags |= MSG_OOB;
@@ -183,7 +208,8 @@ void sovia_send_urgent(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	sovia_conn_urgent(&ss->conn, ss->snd_nxt + ss->snd_queued - 1);
+	ss->snd_urgent = ss->snd_nxt + ss->snd_queued;
+	sovia_conn_urgent(&ss->conn, ss->snd_urgent - 1);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -37,7 +37,9 @@ limited() {
 	press_some || return
 	cat $GROUP/memory.events
 	[ "$(event max)" -gt 0 ] && [ "$(event oom_kill)" = 0 ] && [ "$(value charged)" -le $MAX ] &&
-		equal "$(value whole)" 100
+		equal "$(value whole)" 100 || return
+	# Who was refused memory has the buffer that it had.
+	[ "$(value buffers)" -ge "$(sysctl -n net.core.wmem_default)" ]
 }
 
 # What is kept for the next one is at most a stock for each processor.

@@ -6,6 +6,7 @@ import select
 import socket
 import struct
 
+from kit import libc
 from kit.case import case, eq, fails, ok, until
 from kit.proc import Child
 
@@ -88,6 +89,93 @@ def shut_both(t):
 
 
 @case()
+def shut_read_goes_on(t):
+    """SHUT_RD alone: what comes later is taken nevertheless, and can be read."""
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_RD)
+    for word in (b"first", b"second"):
+        eq(near.recv(10), b"")
+        far.sendall(word)
+        until(lambda: near.inq() == len(word), "the word")
+        eq(near.recv(10), word)
+    near.sendall(b"alive")
+    eq(far.recv_exact(5), b"alive")
+
+
+SHUT_BOTH = [("at once", socket.SHUT_RDWR), ("reading first", socket.SHUT_RD, socket.SHUT_WR),
+             ("writing first", socket.SHUT_WR, socket.SHUT_RD)]
+
+
+def reset_by_data(near, far):
+    """@near has shut both halves: what @far sends now ends the connection."""
+    eq(far.recv(1), b"")
+    far.send(b"unheard")
+    until(lambda: near.tcp_state() == 7, "CLOSE here")
+    until(lambda: far.tcp_state() == 7, "CLOSE there")
+    eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(far.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(far.error(), errno.EPIPE)
+    eq(far.recv(1), b"")
+    fails("EPIPE", far.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case(table=SHUT_BOTH)
+def shut_both_resets(t, *hows):
+    """Data for a socket that can neither read nor write is answered with a reset, in whatever order it was shut."""
+    near, far = t.pair()
+    for how in hows:
+        near.shutdown(how)
+    reset_by_data(near, far)
+    fails("ECONNRESET", near.recv, 10)
+    eq(near.recv(10), b"")
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case(table=SHUT_BOTH)
+def shut_both_keeps_data(t, *hows):
+    """What had arrived before can be read, with the reset behind it; what has made it a reset cannot."""
+    near, far = t.pair()
+    far.sendall(b"kept")
+    near.wait_for("IN")
+    for how in hows:
+        near.shutdown(how)
+    reset_by_data(near, far)
+    eq(near.recv(2), b"ke")
+    eq(near.recv(10), b"pt")
+    eq(near.error(), errno.ECONNRESET)
+    eq(near.recv(10), b"")
+
+
+@case()
+def shut_both_frees_writer(t):
+    """A peer that waits for room is reset as soon as the socket that has been shut reads what it has."""
+    near, far = t.pair()
+    taken = far.fill(seed=48)
+    task = t.bg(far.send_pattern, 64 * MB, 48, offset=taken)
+    task.blocks(0.3)
+    near.shutdown(socket.SHUT_RDWR)
+    task.blocks(0.3)
+    near.recv_pattern(near.inq(), 48)
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    fails("EPIPE", task.result)
+    fails("ECONNRESET", near.recv, 10)
+    eq(near.recv(10), b"")
+
+
+@case()
+def shut_both_hears_end(t):
+    """A peer that ends without another word resets nothing."""
+    near, far = t.pair()
+    near.shutdown(socket.SHUT_RDWR)
+    eq(far.recv(1), b"")
+    far.shutdown(socket.SHUT_WR)
+    until(lambda: far.tcp_state() == 7, "CLOSE there")
+    until(lambda: near.tcp_state() in (6, 7), "TIME_WAIT or CLOSE here")
+    eq((near.error(), far.error()), (0, 0))
+    eq((near.recv(1), far.recv(1)), (b"", b""))
+
+
+@case()
 def shutdown_errors(t):
     """ENOTCONN without a connection, EINVAL for a wrong half."""
     for s in (t.socket(), t.socket(node=t.there)):
@@ -138,6 +226,44 @@ def write_after_peer_closed(t):
     until(refused, "EPIPE")
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
     eq(near.recv(1), b"")
+
+
+@case(table=[("closed", "close"), ("half closed", "shutdown")])
+def end_before_reset(t, end):
+    """Who was told of the end reads the end, whatever happens later; the error waits for who asks for it."""
+    near, far = t.pair()
+    far.sendall(b"last")
+    if end == "close":
+        far.close()
+        near.wait_for("RDHUP")
+        near.send(b"x")
+    else:
+        far.shutdown(socket.SHUT_WR)
+        near.wait_for("RDHUP")
+        far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(near.recv(10), b"last")
+    eq((near.recv(10), near.recv(10)), (b"", b""))
+    eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+    eq(near.error(), errno.EPIPE)
+    eq(near.poll_now(), "IN OUT HUP RDHUP")
+    eq((near.recv(10), near.error()), (b"", 0))
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
+
+
+@case()
+def reset_without_end(t):
+    """Without an end, what has come is read, then the error once, and then the end."""
+    near, far = t.pair()
+    far.sendall(b"last")
+    near.wait_for("IN")
+    far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    eq(near.recv(10), b"last")
+    fails("ECONNRESET", near.recv, 10)
+    eq((near.recv(10), near.error()), (b"", 0))
+    fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
 @case()
@@ -238,6 +364,30 @@ def wakes_reader(t):
         task.blocks(0.3)
         near.shutdown(how)
         eq(task.result(), b"")
+
+
+@case()
+def disconnect_wakes(t):
+    """connect() to AF_UNSPEC wakes threads that wait in recv(), EPIPE or what they have, and send(), ECONNRESET."""
+    unspec = struct.pack("=H14x", socket.AF_UNSPEC)
+    near, far = t.pair()
+    task = t.bg(near.recv, 1)
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    fails("EPIPE", task.result)
+    near, far = t.pair()
+    far.send(b"abc")
+    task = t.bg(libc.recv, near.fileno(), 10, socket.MSG_WAITALL)
+    until(lambda: near.inq() == 0, "what is there")
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    eq(task.result(), b"abc")
+    near, _ = t.pair()
+    near.fill()
+    task = t.bg(near.send, bytes(65536), socket.MSG_NOSIGNAL)
+    task.blocks(0.3)
+    libc.connect(near.fileno(), unspec)
+    fails("ECONNRESET", task.result)
 
 
 @case()

@@ -4,11 +4,13 @@ import os
 import random
 import select
 import socket
+import struct
 import tempfile
 import threading
 
 from kit import libc, pattern
 from kit.case import case, eq, fails, ok, until
+from kit.sock import Sock
 
 MB = 1 << 20
 SIZES = sorted({max(0, (1 << power) + delta) for power in range(0, 21) for delta in (-1, 0, 1)})
@@ -133,6 +135,38 @@ def window(t):
     task.result()
 
 
+def write_by_poll(s, size, seed):
+    """Writes when poll() says so, no more than it takes at once."""
+    s.setblocking(False)
+    done = 0
+    while done < size:
+        s.wait_for("OUT")
+        done += s.send(pattern.view(seed, done, min(65536, size - done)))
+    s.setblocking(True)
+
+
+@case(table=[("blocking", False), ("by poll", True)])
+def written_before_read(t, by_poll):
+    """Both ends write a megabyte before either of them reads."""
+    near, far = t.pair()
+    write = write_by_poll if by_poll else Sock.send_pattern
+    tasks = [t.bg(t.here.call, write, near, MB, 18), t.bg(t.there.call, write, far, MB, 19)]
+    for task in tasks:
+        task.result()
+    far.recv_pattern(MB, 18)
+    near.recv_pattern(MB, 19)
+
+
+@case()
+def window_by_option(t):
+    """SO_SNDBUF is the limit of who has set it."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
+    taken = near.fill(seed=20)
+    ok(taken < MB, f"{taken} bytes taken with nobody reading")
+    far.recv_pattern(taken, 20)
+
+
 @case()
 def window_repeatedly(t):
     """Full and empty again, several times, each way."""
@@ -199,16 +233,25 @@ def sendto(t):
 
 @case()
 def zero(t):
-    """Nothing sent is nothing received; nothing asked for returns at once."""
+    """Nothing sent is nothing received; nothing asked for waits for something to be there, and leaves it."""
     near, far = t.pair()
     eq(near.send(b""), 0)
-    eq(near.recv(0), b"")
     far.setblocking(False)
     fails("EAGAIN", far.recv, 1)
     near.sendall(b"x")
     far.wait_for("IN")
-    eq(far.recv(0), b"")
     eq(far.recv(1), b"x")
+    # Python's recv(0) asks nobody.
+    fails("EAGAIN", libc.recv, near.fileno(), 0, socket.MSG_DONTWAIT)
+    task = t.bg(libc.recv, near.fileno(), 0)
+    task.blocks(0.3)
+    far.setblocking(True)
+    far.sendall(b"yz")
+    eq(task.result(), b"")
+    eq(libc.recv(near.fileno(), 0, socket.MSG_PEEK), b"")
+    eq(near.recv_exact(2), b"yz")
+    far.shutdown(socket.SHUT_WR)
+    eq(libc.recv(near.fileno(), 0), b"")
 
 
 @case(modes=("loop",))
@@ -252,6 +295,28 @@ def inq_of_others(t):
     import fcntl
     fails("ENOTTY EOPNOTSUPP EINVAL", fcntl.ioctl, near, 0x5401, bytes(64))      # TCGETS
     ok(not os.isatty(near.fileno()), "a socket is not a terminal")
+
+
+@case()
+def inq_beside(t):
+    """TCP_INQ counts beyond the urgent mark, and the end of the stream as one byte."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, 36, 1)      # TCP_INQ
+
+    def take(size):
+        data, control, _, _ = near.recvmsg(size, 64)
+        return data, [struct.unpack("=i", value)[0] for _, _, value in control]
+    far.send(b"abc")
+    far.send(b"!", socket.MSG_OOB)
+    until(lambda: near.poll_now(0, select.POLLPRI), "the urgent byte")
+    eq(take(1), (b"a", [3]))
+    eq(take(9), (b"bc", [1]))
+    far.send(b"def")
+    until(lambda: near.poll_now(0, select.POLLIN), "the rest")
+    eq(take(1), (b"d", [2]))
+    far.close()
+    near.wait_for("RDHUP")
+    eq([take(1), take(1), take(1)], [(b"e", [2]), (b"f", [1]), (b"", [1])])
 
 
 @case()

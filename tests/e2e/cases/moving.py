@@ -11,7 +11,7 @@ import socket
 import tempfile
 
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok
+from kit.case import case, eq, fails, ok, until
 from kit.proc import Child
 
 F_SETPIPE_SZ = 1031
@@ -231,6 +231,34 @@ def sendfile_corked(t):
             eq(far.recv_exact(6), b"header")
             far.recv_pattern(50001, 10)
             eq(far.recv_exact(7), b"trailer")
+
+
+@case()
+def sendfile_beyond_end(t):
+    """A count beyond the end of the file does not hold back what there is, as it does with kernels before 6.5."""
+    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5):
+        t.skip("TCP of this kernel holds it back as well")
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for size in (1, 1000, PAGE, 3 * PAGE + 1, 50000):
+        with pattern_file(size, 76) as f:
+            for _ in range(3):
+                until(lambda: not near.outq(), "all acknowledged")
+                eq(os.sendfile(near.fileno(), f.fileno(), 0, size + 1000000), size)
+                eq(near.notsent(), 0, f"of {size} bytes")
+                far.recv_pattern(size, 76)
+
+
+@case()
+def sendfile_beyond_end_corked(t):
+    """... but TCP_CORK does, until the file has ended and the cork is off."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    with pattern_file(1000, 77) as f:
+        eq(os.sendfile(near.fileno(), f.fileno(), 0, 2000), 1000)
+    near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+    eq(near.notsent(), 0)
+    far.recv_pattern(1000, 77)
 
 
 @case()

@@ -2,14 +2,18 @@
 """What select, poll and epoll say of a socket in each state, and that they wake up."""
 import fcntl
 import os
+import random
 import select
 import signal
 import socket
+import struct
 import time
 
-from kit import libc
+from kit import libc, pattern
 from kit.case import case, eq, fails, ok, until
 from kit.sock import POLL_ALL, poll_names
+
+TCP_NOTSENT_LOWAT = 25
 
 
 def epoll_now(s, timeout=0.0, flags=0):
@@ -173,6 +177,103 @@ def waits_for_room(t):
 
 
 @case()
+def room_is_no_news(t):
+    """Edge-triggered: what is acknowledged wakes no program that was not short of room."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        for size in (1, 100, 5000, 20000):
+            for _ in range(20):
+                near.send(bytes(size))
+                until(lambda: not near.outq(), "all acknowledged", step=0.002)
+                eq(ep.poll(0), [], f"after {size} bytes")
+                far.recv_exact(size)
+
+
+def drain(s, size):
+    """Reads @size bytes."""
+    while size:
+        size -= len(s.recv(min(size, 65536)))
+
+
+@case()
+def room_is_news_once(t):
+    """... and one that was hears of it once, however much is read then."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        for _ in range(3):
+            taken = near.fill()
+            eq(ep.poll(0), [])
+            task = t.bg(t.there.call, drain, far, taken)
+            events = []
+            until(lambda: events.extend(ep.poll(0)) or not near.outq(), "all acknowledged", step=0.002)
+            task.result()
+            events += ep.poll(0)
+            eq(events, [(near.fileno(), select.EPOLLOUT)])
+
+
+def write_by_edges(s, size, seed):
+    """Writes stream @seed: until there is no room, and then when epoll says that there is some again."""
+    s.setblocking(False)
+    done = 0
+    with select.epoll() as ep:
+        ep.register(s, select.EPOLLOUT | select.EPOLLET)
+        while done < size:
+            ok(ep.poll(20), f"an edge after {done} bytes")
+            try:
+                while done < size:
+                    done += s.send(pattern.view(seed, done, min(5000, size - done)))
+            except BlockingIOError:
+                pass
+
+
+def read_in_fits(s, size, seed):
+    """Reads stream @seed in pieces of all sizes, now and then with a break."""
+    chances, done = random.Random(seed), 0
+    while done < size:
+        piece = min(chances.choice((1, 700, 20000, 150000)), size - done)
+        s.recv_pattern(piece, seed, offset=done)
+        done += piece
+        if chances.random() < 0.05:
+            select.select([], [], [], 0.02)
+
+
+@case(timeout=120, table=[("default", {}), ("small buffer", {"sndbuf": 1}), ("unsent mark", {"unsent": 16384}),
+                          ("small mark", {"unsent": 1})])
+def room_is_never_missed(t, options):
+    """A writer that goes by edges alone gets a stream through, whatever its reader does."""
+    near, far = t.pair()
+    if "sndbuf" in options:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options["sndbuf"])
+    if "unsent" in options:
+        near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, options["unsent"])
+    size = 4 << 20 if not options else 1 << 20
+    task = t.bg(write_by_edges, near, size, 60)
+    t.there.call(read_in_fits, far, size, 60)
+    task.result()
+
+
+@case()
+def unsent_mark(t):
+    """TCP_NOTSENT_LOWAT: writable when less than that waits to be sent, woken when half of it does."""
+    near, far = t.pair()
+    near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 65536)
+    for _ in range(3):
+        taken = near.fill(chunk=4096)
+        eq(near.poll_now(0, select.POLLOUT), "")
+        task = t.bg(near.poll_now, 30, select.POLLOUT)
+        task.blocks(0.2)
+        t.there.call(drain, far, taken)
+        eq(task.result(), "OUT")
+        task = t.bg(near.sendall, bytes(1 << 20))
+        t.there.call(drain, far, 1 << 20)
+        task.result()
+
+
+@case()
 def waits_for_end(t):
     """... and until the peer goes, each way it can."""
     for leave, names in (("shutdown", "IN RDHUP"), ("close", "IN RDHUP"), ("reset", "IN ERR HUP RDHUP")):
@@ -286,6 +387,56 @@ def low_water_mark(t):
     far.close()
     ok("IN" in near.poll_now(20, select.POLLIN), "readable at end of file")
     eq(len(near.recv(1000)), 99)
+
+
+@case()
+def low_water_mark_edges(t):
+    """Edge-triggered: what does not reach SO_RCVLOWAT, and the option itself, are no news."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLOUT)])
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
+        eq(ep.poll(0), [], "the option")
+        for size in (1, 50, 99):
+            far.send(bytes(size - near.inq()))
+            until(lambda: near.inq() == size, "the bytes")
+            eq(ep.poll(0), [], f"{size} bytes")
+        far.send(b"x")
+        eq(ep.poll(20), [(near.fileno(), select.EPOLLIN | select.EPOLLOUT)])
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 200)
+        eq(ep.poll(0), [], "a higher mark")
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        eq(ep.poll(0), [(near.fileno(), select.EPOLLIN | select.EPOLLOUT)])
+
+
+@case()
+def urgent_below_mark(t):
+    """An urgent byte wakes whatever SO_RCVLOWAT says."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLPRI | select.EPOLLET)
+        eq(ep.poll(0), [])
+        task = t.bg(ep.poll, 30)
+        task.blocks(0.3)
+        far.send(b"abc", socket.MSG_OOB)
+        eq(task.result(), [(near.fileno(), select.EPOLLPRI)])
+
+
+@case()
+def disconnected_is_news(t):
+    """Edge-triggered: connect() to AF_UNSPEC wakes, also if the connection was over before."""
+    near, far = t.pair()
+    with select.epoll() as ep:
+        ep.register(near, select.EPOLLOUT | select.EPOLLET)
+        far.reset()
+        until(lambda: near.tcp_state() == 7, "CLOSE")
+        eq(ep.poll(20)[0][0], near.fileno())
+        eq(ep.poll(0), [])
+        libc.connect(near.fileno(), struct.pack("=H14x", socket.AF_UNSPEC))
+        eq([fd for fd, _ in ep.poll(0)], [near.fileno()])
 
 
 @case(families="4|6")

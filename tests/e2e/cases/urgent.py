@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Urgent data: one byte beside the stream, and the mark where it was sent."""
+import ctypes
 import fcntl
 import os
 import select
@@ -164,6 +165,40 @@ def waitall(t):
     eq(libc.recv(near.fileno(), 5, socket.MSG_WAITALL), b"after")
 
 
+def splice_now(s, size):
+    """What splice() moves without waiting."""
+    out, into = os.pipe()
+    try:
+        count = libc.call("splice", s.fileno(), libc.NULL, into, libc.NULL, ctypes.c_size_t(size), 2)
+        return os.read(out, size) if count else b""
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+@case(table=[("beside", 0), ("inline", 1)])
+def spliced(t, on):
+    """splice() ends at the mark and does not pass it, whether or not the byte is in line."""
+    near, far = t.pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, on)
+    send_around(far, b"before", b"!", b"after")
+    near.wait_for("PRI")
+    until(lambda: near.inq() >= 6, "the bytes before")
+    eq(splice_now(near, 100), b"before")
+    until(lambda: at_mark(near), "the mark")
+    eq(splice_now(near, 100), b"", "data there, and no way to it")
+    near.setblocking(False)
+    fails("EAGAIN", splice_now, near, 100)
+    eq((at_mark(near), near.poll_now(0, select.POLLPRI)), (1, "PRI"))
+    near.setblocking(True)
+    if on:
+        eq(near.recv(1), b"!")
+    else:
+        eq(near.recv(1), b"a")
+    until(lambda: near.inq() == 5 - (not on), "the rest")
+    eq(splice_now(near, 100), b"after" if on else b"fter")
+
+
 @case()
 def inlined(t):
     """SO_OOBINLINE: the byte stays in the stream behind the mark, and MSG_OOB is EINVAL."""
@@ -253,6 +288,79 @@ def replaced_at_the_mark(t):
     eq(at_mark(near), 1)
     eq(near.recv(1, OOB), b"2")
     eq(near.recv_exact(2), b"ef")
+
+
+@case(table=[("unread", False), ("read", True)])
+def in_a_row(t, read):
+    """Urgent bytes in a row: each at the mark drops the one before it, and there is nothing to read but the last."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2", b"3", b"4"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+        if read:
+            eq(near.recv(1, OOB), byte)
+        eq(near.poll_now(), "OUT" if read else "PRI OUT")
+        eq((near.inq(), at_mark(near)), (0, 1))
+    fails("EAGAIN", near.recv, 10, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    eq(at_mark(near), 1)
+    far.sendall(b"on")
+    near.wait_for("IN")
+    eq(near.inq(), 0, "at the mark")
+    eq(near.recv(10, socket.MSG_PEEK), b"on")
+    eq(at_mark(near), 1)
+    eq(near.recv(10), b"on")
+    eq((near.poll_now(), near.inq(), at_mark(near)), ("OUT", 0, 0))
+
+
+@case()
+def in_a_row_passed(t):
+    """A read that finds nothing but urgent bytes passes them all."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2", b"3"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+    fails("EAGAIN", near.recv, 10, socket.MSG_DONTWAIT)
+    eq((near.poll_now(), near.inq(), at_mark(near)), ("OUT", 0, 0))
+    fails("EINVAL", near.recv, 1, OOB)
+    far.sendall(b"on")
+    eq(near.recv_exact(2), b"on")
+
+
+@case()
+def in_a_row_inline(t):
+    """With SO_OOBINLINE none is dropped; one that was dropped before does not come back."""
+    near, far = t.pair()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in (b"1", b"2"):
+        far.send(byte, OOB)
+        until(lambda: near.poll_now(0, select.POLLPRI) and near.recv(1, OOB | socket.MSG_PEEK) == byte, "the byte")
+    inline(near)
+    eq((near.inq(), at_mark(near)), (1, 1))
+    for count in (2, 3):
+        far.send(b"3", OOB)
+        until(lambda: near.inq() == count, "the byte")
+    eq(at_mark(near), 0)
+    eq(near.recv(10), b"23")
+    eq((near.inq(), at_mark(near)), (1, 1))
+    eq(near.recv(10), b"3")
+
+
+@case(table=[("option", 0), ("flag", socket.MSG_MORE)])
+def corked(t, more):
+    """Neither TCP_CORK nor MSG_MORE holds an urgent byte back, nor what was corked before it."""
+    near, far = t.pair()
+    if not more:
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    for _ in range(5):
+        until(lambda: not near.outq(), "all acknowledged")
+        near.send(b"ab", more)
+        near.send(b"!", OOB | more)
+        eq(near.notsent(), 0)
+        far.wait_for("PRI")
+        eq(far.recv(1, OOB), b"!")
+        eq(far.recv_exact(2), b"ab")
 
 
 @case()
@@ -437,6 +545,19 @@ def errors(t):
     far.send(b"!", OOB)
     near.wait_for("PRI")
     eq(near.recv(1, OOB), b"!")
+
+
+@case()
+def cut_off(t):
+    """After a reset the urgent byte cannot be read, and stays."""
+    near, far = t.pair()
+    far.send(b"a!", OOB)
+    near.wait_for("PRI")
+    far.reset()
+    until(lambda: near.tcp_state() == 7, "CLOSE")
+    for flags in (OOB, OOB | socket.MSG_PEEK, OOB):
+        fails("ENOTCONN", near.recv, 1, flags)
+        eq(near.poll_now(), "IN PRI OUT ERR HUP RDHUP")
 
 
 @case()

@@ -15,6 +15,7 @@ from . import libc, pattern
 FAMILY_DEFAULT = 19
 FAMILY_PARAMETER = "/sys/module/sovia/parameters/family"
 SIOCOUTQ = termios.TIOCOUTQ
+SIOCOUTQNSD = 0x894b
 
 POLL_BITS = {"IN": select.POLLIN, "PRI": select.POLLPRI, "OUT": select.POLLOUT, "ERR": select.POLLERR,
              "HUP": select.POLLHUP, "RDHUP": select.POLLRDHUP}
@@ -165,6 +166,10 @@ class Sock(socket.socket):
 
     def outq(self):
         return struct.unpack("=i", fcntl.ioctl(self, SIOCOUTQ, bytes(4)))[0]
+
+    def notsent(self):
+        """Bytes that have not been sent even once."""
+        return struct.unpack("=i", fcntl.ioctl(self, SIOCOUTQNSD, bytes(4)))[0]
 
     def error(self):
         return self.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
