@@ -44,8 +44,9 @@ static void sock_destruct(struct sock *sk)
 	if (ss->conn.key.link)
 		sovia_link_put(ss->conn.key.link);
 	if (sk->sk_family == AF_INET6)
-		inet6_cleanup_sock(sk);
-	inet_sock_destruct(sk);
+		inet6_sock_destruct(sk);
+	else
+		inet_sock_destruct(sk);
 	sovia_object_dec(sockets);
 	sovia_link_sock_put(sovia_net(sock_net(sk)));
 }
@@ -209,7 +210,7 @@ static void prot_unhash(struct sock *sk)
 }
 
 /* What a control group has to say of connect(). */
-static int prot_pre_connect(struct sock *sk, struct sockaddr *uaddr, int len)
+static int prot_pre_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int len)
 {
 	/* Its program may read as much of the address as this. */
 	if (len < (sk->sk_family == AF_INET6 ? SIN6_LEN_RFC2133 : sizeof(struct sockaddr_in)))
@@ -235,7 +236,7 @@ struct proto sovia_prot = {
 	.getsockopt		= sovia_getsockopt,
 	.keepalive		= sovia_keepalive,
 	.sendmsg		= sovia_sendmsg,
-	.recvmsg		= sovia_recvmsg,
+	.recvmsg		= sovia_prot_recvmsg,
 	SOVIA_PROTO_SPLICE
 	.backlog_rcv		= prot_backlog_rcv,
 	.release_cb		= sovia_release_cb,
@@ -249,7 +250,7 @@ struct proto sovia_prot = {
 	SOVIA_PROTO_PINET6(struct sovia_sock, inet6)
 };
 
-static int stream_connect(struct socket *sock, struct sockaddr *uaddr, int len, int flags)
+static int stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags)
 {
 	/* Not under the socket lock: it waits for the connection manager. */
 	int err = sovia_link_listen(sovia_net(sock_net(sock->sk)));

@@ -254,6 +254,27 @@ void sovia_orphan_timeout(struct sock *sk)
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 }
 
+static bool sent_and_closed(const struct sock *sk)
+{
+	return !((1 << sk->sk_state) & (TCPF_FIN_WAIT1 | TCPF_CLOSING | TCPF_LAST_ACK));
+}
+
+/*
+ * Wait until the peer has all of it, for a signal, or @timeout.  (sk_stream_wait_close() is
+ * not for modules.)
+ */
+static void wait_close(struct sock *sk, long timeout)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+
+	if (!timeout)
+		return;
+	add_wait_queue(sk_sleep(sk), &wait);
+	while (timeout && !sent_and_closed(sk) && !signal_pending(current))
+		sk_wait_event(sk, &timeout, sent_and_closed(sk), &wait);
+	remove_wait_queue(sk_sleep(sk), &wait);
+}
+
 /* Start the end that the state and the options call for. */
 static void close_begin(struct sock *sk, long timeout)
 {
@@ -269,7 +290,7 @@ static void close_begin(struct sock *sk, long timeout)
 	} else {
 		end_sending(sk, true);
 	}
-	sk_stream_wait_close(sk, timeout);
+	wait_close(sk, timeout);
 }
 
 /* One orphan too many: nothing of it may wait for the peer, not even the RESET. */

@@ -10,6 +10,7 @@
 
 #include <linux/err.h>
 #include <linux/mutex.h>
+#include "compat/kthread.h"
 #include "connd.h"
 
 static DEFINE_MUTEX(connd_mutex);
@@ -33,7 +34,7 @@ int sovia_connd_start(void)
 		return 0;
 	mutex_lock(&connd_mutex);
 	if (!connd) {
-		worker = kthread_create_worker(0, "sovia-connd");
+		worker = kthread_run_worker(0, "sovia-connd");
 		if (IS_ERR(worker))
 			err = PTR_ERR(worker);
 		else

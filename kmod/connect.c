@@ -21,7 +21,7 @@
 #define SOVIA_LINK_RETRIES	2
 
 /* Read a destination; v4 becomes v4-mapped, and link-local binds the socket to its interface. */
-static int parse_dest(struct sock *sk, struct sockaddr *uaddr, int len,
+static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
 		      struct in6_addr *addr, u16 *port)
 {
 	if (sk->sk_family == AF_INET) {
@@ -187,7 +187,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
  * Context: process, socket lock held.
  * Return: 0 or a negative errno.
  */
-int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len)
 {
 	struct in6_addr daddr;
 	u16 port;

@@ -282,7 +282,7 @@ const struct sovia_client sovia_sock_client = {
  */
 void sovia_sk_timeout(struct timer_list *timer)
 {
-	struct sock *sk = from_timer(sk, timer, sk_timer);
+	struct sock *sk = timer_container_of(sk, timer, sk_timer);
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk))

@@ -190,7 +190,7 @@ void sovia_lane_reset(struct sovia_lane *lane)
 
 	__skb_queue_head_init(&msgs);
 	lane_strip(lane, &msgs);
-	del_timer_sync(&lane->ack_timer);
+	timer_delete_sync(&lane->ack_timer);
 	sovia_tx_free(&msgs, false);
 }
 

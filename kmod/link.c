@@ -169,7 +169,7 @@ static void link_set_timer(struct sovia_link *link, unsigned long delay)
 
 static void link_stop_timer(struct sovia_link *link)
 {
-	if (del_timer_sync(&link->timer))
+	if (timer_delete_sync(&link->timer))
 		sovia_link_put(link);
 }
 
@@ -179,7 +179,7 @@ static void link_stop_timer(struct sovia_link *link)
  */
 static void link_timeout(struct timer_list *timer)
 {
-	struct sovia_link *link = from_timer(link, timer, timer);
+	struct sovia_link *link = timer_container_of(link, timer, timer);
 
 	sovia_link_event(link, SOVIA_LINK_EV_TIMER);
 	sovia_link_put(link);

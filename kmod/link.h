@@ -16,8 +16,8 @@
 #include <linux/rhashtable-types.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
-#include <linux/timer.h>
 #include <net/sock.h>
+#include "compat/timer.h"
 #include "credit.h"
 #include "net.h"
 #include "provider.h"

@@ -11,6 +11,7 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/sock_reuseport.h>
+#include "compat/addr.h"
 #include "sock.h"
 
 static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
@@ -34,7 +35,7 @@ static bool port_share(struct sock *sk, struct sock *sk2)
 		return true;
 	if (sk->sk_reuseport && sk2->sk_reuseport && same_user(sk, sk2))
 		return true;
-	return !inet_rcv_saddr_equal(sk, sk2, true);
+	return !sovia_rcv_saddr_equal(sk, sk2);
 }
 
 static bool port_conflict(struct sovia_port_bucket *bucket, struct sock *sk, u16 port)

@@ -49,6 +49,17 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("bad_port", SOVIA_STAT_bad_port),
 };
 
+/* snmp_fold_field() is not for modules. */
+static u64 stat_sum(struct sovia_net *snet, int entry)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += snmp_get_cpu_field(snet->mib, cpu, entry);
+	return sum;
+}
+
 static int stat_show(struct seq_file *seq, void *v)
 {
 	struct sovia_net *snet = sovia_net(seq_file_single_net(seq));
@@ -56,8 +67,8 @@ static int stat_show(struct seq_file *seq, void *v)
 
 	BUILD_BUG_ON(ARRAY_SIZE(stat_list) != SOVIA_STAT_COUNT);
 	for (i = 0; i < ARRAY_SIZE(stat_list); i++)
-		seq_printf(seq, "%s %lu\n", stat_list[i].name,
-			   snmp_fold_field(snet->mib, stat_list[i].entry));
+		seq_printf(seq, "%s %llu\n", stat_list[i].name,
+			   stat_sum(snet, stat_list[i].entry));
 	return 0;
 }
 
@@ -87,7 +98,7 @@ static void show_sock(struct seq_file *seq, struct sovia_sock *ss)
 	seq_printf(seq, " %s inq=%d outq=%d rmem=%d wmem=%d uid=%u\n",
 		   link ? link->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
 		   sk_rmem_alloc_get(sk), sk_wmem_alloc_get(sk),
-		   from_kuid_munged(seq_user_ns(seq), sock_i_uid(sk)));
+		   from_kuid_munged(seq_user_ns(seq), sk_uid(sk)));
 	rcu_read_unlock();
 }
 

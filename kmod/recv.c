@@ -576,13 +576,11 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flag
  * @msg: where the data goes
  * @len: bytes wanted
  * @flags: MSG_*
- * @addr_len: not touched: a stream has no addresses
  *
  * Context: process, may sleep; no locks.
  * Return: bytes, 0 at the end of the stream, or a negative errno.
  */
-int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
-		  int *addr_len)
+int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	struct msg_sink ms = {
 		.sink = { .give = give_to_msg },
@@ -592,7 +590,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
 	int ret;
 
 	if (unlikely(flags & MSG_ERRQUEUE))
-		return inet_recv_error(sk, msg, len, addr_len);
+		return sovia_recv_error(sk, msg, len);
 	if (unlikely(flags & MSG_OOB))
 		return recv_urgent(sk, msg, len, flags);
 	ret = sovia_recv(sk, &ms.sink, len, flags,

@@ -316,7 +316,7 @@ void sovia_push(struct sock *sk)
  */
 void sovia_cork_timeout(struct timer_list *timer)
 {
-	struct sovia_sock *ss = from_timer(ss, timer, cork_timer);
+	struct sovia_sock *ss = timer_container_of(ss, timer, cork_timer);
 	struct sock *sk = (struct sock *)ss;
 
 	WRITE_ONCE(ss->flush, true);

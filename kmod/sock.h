@@ -28,6 +28,7 @@
 #include <net/inet_sock.h>
 #include <net/sock.h>
 #include <net/tcp_states.h>
+#include "compat/sock.h"
 #include "link.h"
 #include "net.h"
 #include "state.h"
@@ -274,7 +275,7 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 				   const struct sovia_msg *msg);
 
 /* connect.c */
-int sovia_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
+int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len);
 void sovia_leave_link(struct sock *sk);
 void sovia_link_came_up(struct sock *sk);
 void sovia_link_went_down(struct sock *sk, int err);
@@ -310,8 +311,7 @@ int sovia_outq(const struct sock *sk);
 /* recv.c */
 int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
 int sovia_set_rcvlowat(struct sock *sk, int val);
-int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
-		  int *addr_len);
+int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
 void sovia_rx_forget(struct sock *sk);

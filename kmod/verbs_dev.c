@@ -21,6 +21,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
+#include "compat/netdevice.h"
 #include "param.h"
 #include "verbs.h"
 
@@ -273,7 +274,8 @@ static void verbs_dev_free(struct verbs_dev *dev)
 {
 	if (!IS_ERR_OR_NULL(dev->pd))
 		ib_dealloc_pd(dev->pd);
-	kfree(dev->napi_dev);
+	if (dev->napi_dev)
+		free_netdev(dev->napi_dev);
 	kfree(dev);
 }
 
@@ -286,12 +288,11 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
-	dev->napi_dev = kzalloc(sizeof(*dev->napi_dev), GFP_KERNEL);
+	dev->napi_dev = alloc_netdev_dummy(0);
 	if (!dev->napi_dev) {
 		verbs_dev_free(dev);
 		return -ENOMEM;
 	}
-	init_dummy_netdev(dev->napi_dev);
 	dev->pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(dev->pd)) {
 		int err = PTR_ERR(dev->pd);

@@ -115,7 +115,7 @@ static struct page *verbs_page_single(gfp_t gfp)
 /* Back to its pool, if it has one. */
 static bool verbs_page_return(struct page *page)
 {
-	if ((page->pp_magic & ~0x3UL) != PP_SIGNATURE)
+	if (!page_pool_page_is_pp(page))
 		return false;
 	page_pool_put_full_page(page->pp, page, false);
 	return true;

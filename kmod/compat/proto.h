@@ -54,6 +54,22 @@ static inline void sovia_see_sol_socket(struct socket *sock)
 }
 #endif
 
+/* 7.1 dropped the pointer to the address's length from proto.recvmsg: msg_namelen says it. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define sovia_prot_recvmsg	sovia_recvmsg
+#else
+static inline int sovia_prot_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
+				     int *addr_len)
+{
+	int ret;
+
+	msg->msg_namelen = 0;
+	ret = sovia_recvmsg(sk, msg, len, flags);
+	*addr_len = msg->msg_namelen;
+	return ret;
+}
+#endif
+
 /* 6.5 took the copy to the user out of proto.ioctl. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 static inline int sovia_prot_ioctl(struct sock *sk, int cmd, int *value)

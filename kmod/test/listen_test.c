@@ -38,7 +38,7 @@ static struct socket *listen_test_connect(struct kunit *test, struct socket *lis
 	};
 	struct socket *sock = test_socket(test);
 
-	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (struct sockaddr *)&sin, sizeof(sin),
+	KUNIT_EXPECT_EQ(test, kernel_connect(sock, (struct sockaddr_unsized *)&sin, sizeof(sin),
 					     O_NONBLOCK), -EINPROGRESS);
 	return sock;
 }

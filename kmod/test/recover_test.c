@@ -112,7 +112,7 @@ static void rewind_lane(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, atomic_read(&conn->inflight), 1 + c->next - c->rx_next);
 		rewind_expect_again(test, lane, c->rx_next, c->next + 1);
 	}
-	del_timer_sync(&lane->ack_timer);
+	timer_delete_sync(&lane->ack_timer);
 	conn->fin = NULL;
 	atomic_set(&conn->inflight, 0);
 	atomic_set(&conn->outq, 0);

@@ -24,7 +24,7 @@ static inline int test_bind(struct socket *sock, __be32 addr, u16 port)
 		.sin_family = AF_INET, .sin_addr.s_addr = addr, .sin_port = htons(port),
 	};
 
-	return kernel_bind(sock, (struct sockaddr *)&sin, sizeof(sin));
+	return kernel_bind(sock, (struct sockaddr_unsized *)&sin, sizeof(sin));
 }
 
 /* A listener at that address. */
@@ -45,7 +45,7 @@ static inline int test_connect(struct socket *sock, struct socket *listener, int
 		.sin_port = htons(inet_sk(listener->sk)->inet_num),
 	};
 
-	return kernel_connect(sock, (struct sockaddr *)&sin, sizeof(sin), flags);
+	return kernel_connect(sock, (struct sockaddr_unsized *)&sin, sizeof(sin), flags);
 }
 
 /* Two connected sockets over the loop provider. */

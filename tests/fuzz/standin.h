@@ -70,7 +70,7 @@ struct kernel_param_ops;
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define BIT(n)			(1UL << (n))
 #define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
-#define from_timer(var, p, member) container_of(p, __typeof__(*(var)), member)
+#define timer_container_of(var, p, member) container_of(p, __typeof__(*(var)), member)
 
 #define cpu_to_be16(x)		htobe16(x)
 #define cpu_to_be32(x)		htobe32(x)
@@ -181,7 +181,7 @@ static inline void mod_timer(struct timer_list *timer, unsigned long when)
 	timer->pending = true;
 }
 
-static inline void del_timer_sync(struct timer_list *timer) { timer->pending = false; }
+static inline void timer_delete_sync(struct timer_list *timer) { timer->pending = false; }
 
 /* ---- lists ---- */
 
