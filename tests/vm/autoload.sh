@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The first socket loads the module, however it is asked for: by the family of its
+# own, or by protocol 254 of IPv4's and IPv6's.
+#
+# vm: --timeout 120
+set -u
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. "$(dirname "$0")/lib/tap.sh"
+
+loaded() { grep -q '^sovia ' /proc/modules; }
+
+# A stream socket of family $1, protocol $2, asked for as user $3.
+opens() {
+	loaded && { rmmod sovia || return; }
+	setpriv --reuid "$3" --clear-groups python3 -c '
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.socket(int(sys.argv[1]), socket.SOCK_STREAM, int(sys.argv[2])) < 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+' "$1" "$2" || return
+	loaded
+}
+
+aliases() { modinfo -F alias sovia | sort | tr '\n' ' '; }
+
+check 'the aliases are what the kernel asks for' equal "$(aliases)" \
+	'net-pf-10-proto-254-type-1 net-pf-19 net-pf-2-proto-254-type-1 '
+for user in 0 65534; do
+	check "user $user: family 19" opens 19 0 $user
+	check "user $user: protocol 254 of IPv4" opens 2 254 $user
+	check "user $user: protocol 254 of IPv6" opens 10 254 $user
+done
+deny 'protocol 253 is not ours' opens 2 253 0
+finish
