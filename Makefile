@@ -3,8 +3,9 @@
 #   make install-deps   packages and kernels that everything below needs
 #   make                the module for Debian's 6.1, and the tools
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
-#   make check          the tests; STAGES='lint build' for some of them
-#   make check-all      all of them: the long ones take turns otherwise
+#   make check          the tests of every commit, within the hour; STAGES='lint build-*' for some of them
+#   make check-quick    a few of them, some minutes
+#   make check-all      all there are, some hours
 #   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
@@ -30,6 +31,9 @@ demo:
 
 check:
 	scripts/check $(STAGES)
+
+check-quick:
+	scripts/check --quick
 
 check-all:
 	scripts/check --all $(STAGES)
@@ -68,4 +72,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-all fuzz bench bench-quick install-deps lint clean hostile soak
+.PHONY: all module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak
