@@ -32,7 +32,7 @@
 #include <linux/errno.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
+#include "compat/workqueue.h"
 #include "debugfs.h"
 #include "fault.h"
 
@@ -260,7 +260,7 @@ static void fault_schedule(struct fault_vi *fv, unsigned long due)
 
 	lockdep_assert_held(&fv->lock);
 	if (!fv->silent)
-		mod_delayed_work(system_wq, &fv->work, time_after(due, now) ? due - now : 0);
+		mod_delayed_work(system_percpu_wq, &fv->work, time_after(due, now) ? due - now : 0);
 }
 
 /* By time, but never before another one of the same kind. */

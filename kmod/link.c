@@ -27,6 +27,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
+#include "compat/workqueue.h"
 #include "connd.h"
 #include "fault.h"
 #include "link.h"
@@ -859,7 +860,7 @@ static void listen_work(struct work_struct *work)
 		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
 	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
 				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
-	queue_delayed_work(system_unbound_wq, &snet->listen_work, snet->listen_wait);
+	queue_delayed_work(system_dfl_wq, &snet->listen_work, snet->listen_wait);
 }
 
 /**
@@ -888,7 +889,7 @@ int sovia_link_listen(struct sovia_net *snet)
 	if (!snet->listening) {
 		err = sovia_loop_provider.listen(snet->net, link_request);
 		if (!err) {
-			queue_delayed_work(system_unbound_wq, &snet->listen_work, 0);
+			queue_delayed_work(system_dfl_wq, &snet->listen_work, 0);
 			flush_delayed_work(&snet->listen_work);
 			WRITE_ONCE(snet->listening, true);
 		}

@@ -174,7 +174,7 @@ static bool same_group(const struct sock *sk, const struct sock *sk2)
 	       inet_sk(sk2)->inet_num == inet_sk(sk)->inet_num &&
 	       sk2->sk_family == sk->sk_family && ipv6_only_sock(sk2) == ipv6_only_sock(sk) &&
 	       sk2->sk_bound_dev_if == sk->sk_bound_dev_if && same_user(sk, sk2) &&
-	       inet_rcv_saddr_equal(sk, sk2, false);
+	       sovia_rcv_saddr_same(sk, sk2);
 }
 
 /**

@@ -137,9 +137,9 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 {
 	if (delay)
-		queue_delayed_work(system_wq, &v->fail_work, delay);
+		queue_delayed_work(system_percpu_wq, &v->fail_work, delay);
 	else
-		mod_delayed_work(system_wq, &v->fail_work, 0);
+		mod_delayed_work(system_percpu_wq, &v->fail_work, 0);
 }
 
 /**
@@ -153,7 +153,7 @@ void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 void verbs_vi_heard(struct verbs_vi *v)
 {
 	/* rdma_cm would take it from here, but its locks are not fit for it. */
-	queue_work(system_wq, &v->heard_work);
+	queue_work(system_percpu_wq, &v->heard_work);
 }
 
 /**
@@ -164,7 +164,7 @@ void verbs_vi_heard(struct verbs_vi *v)
  */
 void verbs_vi_step(struct verbs_vi *v)
 {
-	mod_delayed_work(system_wq, &v->deadline, msecs_to_jiffies(VERBS_STEP_MS));
+	mod_delayed_work(system_percpu_wq, &v->deadline, msecs_to_jiffies(VERBS_STEP_MS));
 }
 
 static void verbs_fail_work(struct work_struct *work)

@@ -25,10 +25,10 @@
 #include <linux/list.h>
 #include <linux/netdevice.h>
 #include <linux/spinlock.h>
-#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
+#include "compat/workqueue.h"
 #include "provider.h"
 
 struct verbs_dev;

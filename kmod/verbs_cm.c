@@ -176,7 +176,7 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
 {
 	if (status == -ETIMEDOUT && ++v->tries < VERBS_RESOLVE_TRIES)
 		/* not from here: it waits for the handler */
-		queue_work(system_unbound_wq, &v->resolve_work);
+		queue_work(system_dfl_wq, &v->resolve_work);
 	else
 		verbs_vi_die(v, verbs_route_errno(status));
 }
@@ -203,7 +203,7 @@ static void verbs_start_route(struct verbs_vi *v)
 static void verbs_start_connect(struct verbs_vi *v)
 {
 	verbs_vi_step(v);
-	queue_work(system_unbound_wq, &v->connect_work);
+	queue_work(system_dfl_wq, &v->connect_work);
 }
 
 static bool verbs_has_heard(struct verbs_vi *v)

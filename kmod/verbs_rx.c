@@ -190,7 +190,7 @@ static void verbs_rx_starve(struct verbs_rx *rx)
 	spin_lock_bh(&v->lock);
 	list_add_tail(&rx->entry, &v->starved);
 	spin_unlock_bh(&v->lock);
-	queue_delayed_work(system_wq, &v->refill_work, VERBS_REFILL_DELAY);
+	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
 /* A descriptor whose memory was taken, in part or whole, goes back to work. */
@@ -224,7 +224,7 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 	spin_lock_bh(&v->lock);
 	list_add(&rx->entry, &v->starved);
 	spin_unlock_bh(&v->lock);
-	queue_delayed_work(system_wq, &v->refill_work, VERBS_REFILL_DELAY);
+	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
 /**

@@ -18,6 +18,14 @@ static inline struct in6_addr sovia_rcv_saddr(const struct sock *sk)
 	return addr;
 }
 
+/* Are both sockets bound to the same address? */
+static inline bool sovia_rcv_saddr_same(const struct sock *sk, const struct sock *sk2)
+{
+	struct in6_addr addr = sovia_rcv_saddr(sk), addr2 = sovia_rcv_saddr(sk2);
+
+	return ipv6_addr_equal(&addr, &addr2);
+}
+
 /* Does @sk, bound to @addr, receive whatever is sent to @other? */
 static inline bool sovia_rcv_saddr_covers(const struct sock *sk, const struct in6_addr *addr,
 					  const struct in6_addr *other)
