@@ -81,7 +81,7 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 }
 #else
 /**
- * sovia_splice_eof() - struct proto::splice_eof
+ * sovia_splice_eof() - struct proto_ops::splice_eof
  * @sock: the socket
  *
  * There was to be more behind the last piece, which came with MSG_MORE, but the

@@ -22,8 +22,8 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 void sovia_splice_eof(struct socket *sock);
 
 /* 6.5 says as well when the source has ended before its time. */
-#define SOVIA_PROTO_SPLICE	.splice_eof = sovia_splice_eof,
-#define SOVIA_OPS_SPLICE	.splice_eof = inet_splice_eof,
+#define SOVIA_PROTO_SPLICE
+#define SOVIA_OPS_SPLICE	.splice_eof = sovia_splice_eof,
 #endif
 
 #endif /* _SOVIA_COMPAT_SPLICE_H */
