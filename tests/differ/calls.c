@@ -231,7 +231,7 @@ static void do_names(struct call *c)
 
 /* ---- data ---- */
 
-static const int sizes[] = { 0, 1, 2, 3, 5, 10, 100, 1000, 4096, 20000, BIG };
+static const int sizes[] = { 0, 1, 2, 3, 5, 10, 100, 1000, 4096, 10000, BIG };
 
 struct name { int value; const char *name; };
 static const struct name send_flags[] = {
@@ -454,17 +454,21 @@ static void do_drain(struct call *c)
 	else
 		say(c, "the end");
 	c->ok = true;
-	if (peer && peer->sent == own->got)
+	if (peer && peer->filled && peer->sent == own->got) {
+		/* From here on it is the same number of bytes again. */
 		peer->filled = false;
+		peer->sent = 0;
+		own->got = 0;
+	}
 }
 
 static void do_splice_in(struct call *c)
 {
 	int len = sizes[c->op->a];
-	long ret = splice(c->fd, NULL, c->world->pipe[1], NULL, len, c->op->b ? SPLICE_F_NONBLOCK : 0);
+	long ret = splice(c->fd, NULL, c->pipe[1], NULL, len, c->op->b ? SPLICE_F_NONBLOCK : 0);
 
 	answer_bytes(c, ret, false);
-	if (ret > 0 && read(c->world->pipe[0], c->buffer, ret) == ret) {
+	if (ret > 0 && read(c->pipe[0], c->buffer, ret) == ret) {
 		slot_of(c)->got += ret;
 		say_data(c, c->buffer, ret);
 	}
@@ -476,15 +480,15 @@ static void do_splice_out(struct call *c)
 	long ret;
 
 	prepare(c, len);
-	if (len && write(c->world->pipe[1], c->buffer, len) != len)
+	if (len && write(c->pipe[1], c->buffer, len) != len)
 		return;
-	ret = splice(c->world->pipe[0], NULL, c->fd, NULL, len ? len : 1,
+	ret = splice(c->pipe[0], NULL, c->fd, NULL, len ? len : 1,
 		     SPLICE_F_NONBLOCK | (c->op->b ? SPLICE_F_MORE : 0));
 	answer_bytes(c, ret, true);
 	if (ret > 0)
 		slot_of(c)->sent += ret;
 	for (i = ret > 0 ? ret : 0; i < len; i++)
-		if (read(c->world->pipe[0], c->buffer, 1) != 1)
+		if (read(c->pipe[0], c->buffer, 1) != 1)
 			break;
 }
 
@@ -757,7 +761,7 @@ static const struct {
 	[OP_NONBLOCK]	= { "nonblocking", do_nonblock, false, false, false },
 	[OP_OWNER]	= { "signals", do_owner, false, false, false },
 	[OP_NAMES]	= { "names", do_names, false, false, false },
-	[OP_POLL]	= { "poll", do_poll, false, false, false },
+	[OP_POLL]	= { "poll", do_poll, false, true, true },
 	[OP_FILL]	= { "fill", do_fill, false, true, false },
 	[OP_DRAIN]	= { "drain", do_drain, false, false, true },
 	[OP_SPLICE_IN]	= { "splice from", do_splice_in, false, false, true },
@@ -797,6 +801,47 @@ static bool busy(int kin, bool sends, bool receives)
 	return false;
 }
 
+/* May data wait for more of it? */
+bool call_may_hold_back(const struct op *op)
+{
+	switch (op->code) {
+	case OP_SEND:
+		return op->b & MSG_MORE && op->c != BY_WRITE;
+	case OP_SPLICE_OUT:
+	case OP_SENDFILE:
+		return op->b;
+	case OP_SETOPT:
+		return options[op->a].level == IPPROTO_TCP && options[op->a].name == TCP_CORK;
+	default:
+		return false;
+	}
+}
+
+bool anything_blocks(void)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++)
+		if (atomic_load(&worlds[REFERENCE].tasks[i].state) == RUNNING)
+			return true;
+	return false;
+}
+
+/* poll() looks its descriptor up again when it wakes up: it must not be another one then. */
+static bool polled_now(int fd)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		const struct task *task = &worlds[REFERENCE].tasks[i];
+
+		if (atomic_load(&task->state) == RUNNING && task->call.op->code == OP_POLL &&
+		    task->call.fd == fd)
+			return true;
+	}
+	return false;
+}
+
 static bool reserved(int slot)
 {
 	int i;
@@ -826,6 +871,11 @@ bool call_is_possible(const struct op *op)
 	if (op->code == OP_SOCKET)
 		return true;
 	if (slot->fd < 0 || busy(slot->kin, calls[op->code].sends, calls[op->code].receives))
+		return false;
+	/* Of those that make many calls one would be disturbed by what it wakes. */
+	if ((op->code == OP_FILL || op->code == OP_DRAIN) && anything_blocks())
+		return false;
+	if (op->code == OP_CLOSE && polled_now(slot->fd))
 		return false;
 	if (call_may_block(op) && (free_worker() < 0 || (coarse && calls[op->code].sends)))
 		return false;

@@ -181,6 +181,9 @@ void choose(struct op *op, uint64_t *chance, bool small)
 	op->dest = empty_slot(chance);
 	op->hasty = one_in(chance, 12);
 	choose_arguments(op, chance, small);
+	/* So that there is not always a wait for the timer of TCP. */
+	if (call_may_hold_back(op))
+		op->hasty = 1;
 }
 
 /*

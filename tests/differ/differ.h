@@ -65,6 +65,7 @@ struct world;
  * @coarse: amounts do not count
  * @text: what it answered
  * @buffer: BUFFER bytes
+ * @pipe: for splice()
  */
 struct call {
 	struct world	*world;
@@ -73,6 +74,7 @@ struct call {
 	bool		ok, coarse;
 	char		text[TEXT];
 	char		*buffer;
+	int		pipe[2];
 };
 
 enum task_state { IDLE, RUNNING, DONE };
@@ -107,12 +109,14 @@ enum role { NONE, FRESH, BOUND, LISTENING, CONNECTING, CONNECTED };
  * @sent: bytes
  * @got: bytes
  * @filled: more was sent than both worlds take equally
+ * @late: something may happen when an acknowledgment or a timer comes
+ * @corked: so after every call
  */
 struct slot {
 	int		fd, kin;
 	enum role	role;
 	unsigned long	sent, got;
-	bool		filled;
+	bool		filled, late, corked;
 };
 
 /**
@@ -142,9 +146,9 @@ struct look {
  * @sink: gets the signals of sockets
  * @sink_tid: its number
  * @sink_proc: its /proc/self/task/TID/syscall
+ * @async: there are sockets that send signals
  * @signals: SIGURG, SIGIO seen since the step began
  * @marker: a connection's two ends
- * @pipe: for splice()
  */
 struct world {
 	const char	*name;
@@ -159,9 +163,9 @@ struct world {
 	pthread_t	sink;
 	atomic_int	sink_tid;
 	int		sink_proc;
+	bool		async;
 	atomic_uint	signals;
 	int		marker[2];
-	int		pipe[2];
 };
 
 /**
@@ -221,6 +225,8 @@ extern bool coarse;			/* a socket is filled: amounts do not count */
 /* calls.c */
 extern __thread atomic_uint pipe_signals;
 bool call_is_possible(const struct op *op);
+bool call_may_hold_back(const struct op *op);
+bool anything_blocks(void);
 bool call_may_block(const struct op *op);
 bool call_has_timeout(const struct op *op);
 void perform(struct call *call);
@@ -242,6 +248,9 @@ void world_forget_edges(struct world *w);
 void world_look(struct world *w);
 void world_mark(struct world *w);
 bool world_asleep(struct world *w);
+bool world_acknowledged(struct world *w);
+void worlds_uncork(void);
+void world_forget_late(struct world *w);
 void world_make(struct world *w, const struct op *op, int step, int worker);
 int free_worker(void);
 void world_install(struct world *w, struct call *call);

@@ -18,11 +18,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
-#include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -65,18 +63,20 @@ static int next_port(void)
 	return port;
 }
 
-/* A network of our own, in which only the loopback interface is. */
+/*
+ * A network of our own, in which only the loopback interface is, and TCP acknowledges
+ * at once: what depends on that is not worth 40 ms each time.
+ */
 static void own_network(void)
 {
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	int fd;
-
 	if (unshare(CLONE_NEWNET))
 		die("unshare");
-	fd = socket(AF_INET, SOCK_DGRAM, 0);
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request))
-		die("lo");
-	close(fd);
+	if (system("ip link set lo up && "
+		   "ip route change local 127.0.0.1 dev lo table local proto kernel scope host "
+		   "src 127.0.0.1 quickack 1 && "
+		   "{ [ ! -e /proc/net/if_inet6 ] || "
+		   "{ ip -6 route del local ::1 table local; ip -6 route add local ::1 dev lo table local quickack 1; }; }"))
+		exit(2);
 }
 
 /* Has this kind of difference been shown?  Told by the call and what it was. */

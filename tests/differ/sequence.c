@@ -11,7 +11,8 @@
 #include <errno.h>
 #include "differ.h"
 
-#define LOOKS 2		/* that have to agree, one after the other */
+#define LOOKS	2	/* that have to agree, one after the other */
+#define LATE_MS	300	/* after which what was corked or is not acknowledged does not matter */
 
 static const char *number_text(char *text, int value)
 {
@@ -143,12 +144,19 @@ static bool worlds_differ(struct difference *d)
 	return edges_differ(d) || signals_differ(d);
 }
 
+static bool late(void)
+{
+	return !(world_acknowledged(&worlds[REFERENCE]) & world_acknowledged(&worlds[SUBJECT]));
+}
+
 /* Until both worlds have come to the same rest.  False if they do not. */
 static bool settle(struct difference *d, int patience_ms)
 {
-	double end = now() + patience_ms / 1000.;
+	double begin = now(), end = begin + patience_ms / 1000.;
 	int agreed = 0, turns = 0;
 
+	if (!coarse)
+		worlds_uncork();
 	do {
 		world_mark(&worlds[REFERENCE]);
 		world_mark(&worlds[SUBJECT]);
@@ -159,6 +167,10 @@ static bool settle(struct difference *d, int patience_ms)
 			strcpy(d->what, "no rest");
 			continue;
 		}
+		if (!coarse && now() < begin + LATE_MS / 1000. && late())
+			continue;
+		world_forget_late(&worlds[REFERENCE]);
+		world_forget_late(&worlds[SUBJECT]);
 		world_look(&worlds[REFERENCE]);
 		world_look(&worlds[SUBJECT]);
 		agreed = worlds_differ(d) ? 0 : agreed + 1;
@@ -197,7 +209,7 @@ static void set_coarse(void)
 /* Some calls can have no effect elsewhere; and a hasty one is not waited for. */
 static bool is_quiet(const struct op *op)
 {
-	return op->hasty || op->code == OP_SOCKET || op->code == OP_BIND || op->code == OP_IOCTL ||
+	return (op->hasty && !anything_blocks()) || op->code == OP_SOCKET || op->code == OP_BIND || op->code == OP_IOCTL ||
 	       op->code == OP_NAMES || op->code == OP_NONBLOCK;
 }
 

@@ -122,7 +122,7 @@ bool world_asleep(struct world *w)
 		if (atomic_load(&task->state) == RUNNING && (task->timed || !asleep(task->proc)))
 			return false;
 	}
-	return !w->signals || asleep(w->sink_proc);
+	return !w->async || asleep(w->sink_proc);
 }
 
 int free_worker(void)
@@ -135,6 +135,20 @@ int free_worker(void)
 	return -1;
 }
 
+static void prepare_call(struct call *call)
+{
+	call->buffer = malloc(BUFFER);
+	CHECK(pipe2(call->pipe, O_CLOEXEC | O_NONBLOCK));
+	/* Room for every size in pages of their own. */
+	CHECK(fcntl(call->pipe[1], F_SETPIPE_SZ, 1 << 18));
+}
+
+static void empty_pipe(struct call *call)
+{
+	while (read(call->pipe[0], call->buffer, BUFFER) > 0)
+		;
+}
+
 static void start_threads(struct world *w)
 {
 	int i;
@@ -142,7 +156,7 @@ static void start_threads(struct world *w)
 	for (i = 0; i < WORKERS; i++) {
 		struct task *task = &w->tasks[i];
 
-		task->call.buffer = malloc(BUFFER);
+		prepare_call(&task->call);
 		CHECK(sem_init(&task->go, 0, 0));
 		CHECK(-pthread_create(&task->thread, NULL, work, task));
 		while (!atomic_load(&task->tid))
@@ -228,7 +242,7 @@ void world_install(struct world *w, struct call *call)
 		dest->role = call->op->code == OP_SOCKET ? FRESH : CONNECTED;
 		if (call->op->code == OP_DUP)
 			*dest = (struct slot) { call->made, slot->kin, slot->role, slot->sent,
-						slot->got, slot->filled };
+						slot->got, slot->filled, slot->late, slot->corked };
 		watch(w, call->op->dest);
 	}
 	if (!call->ok)
@@ -268,8 +282,15 @@ void world_make(struct world *w, const struct op *op, int step, int worker)
 	call->kin = slot->kin;
 	call->coarse = coarse;
 	call->text[0] = 0;
-	if (op->code == OP_CLOSE)
+	if (op->code == OP_CLOSE) {
+		/* A call under way may keep the file, and epoll with it. */
+		epoll_ctl(w->epoll, EPOLL_CTL_DEL, slot->fd, NULL);
 		slot->fd = -1;
+	}
+	slot->corked |= op->code == OP_SETOPT && call_may_hold_back(op);
+	if (op->code == OP_SHUTDOWN || slot->corked || call_may_hold_back(op))
+		slot->late = true;
+	w->async |= op->code == OP_OWNER;
 	if (op->code == OP_CONNECT && slot->role != CONNECTED)
 		slot->role = CONNECTING;
 	if (op->code == OP_FILL || (op->code == OP_SEND && op->a == big_size()))
@@ -300,6 +321,64 @@ static void look_at_edges(struct world *w)
 
 	for (i = 0; i < count; i++)
 		w->edges |= 1u << events[i].data.u32;
+}
+
+/* Waits a socket for an acknowledgment?  One that is closed waits for ever. */
+static bool waits(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	return ask(fd, SIOCOUTQ) > 0 && !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       info.tcpi_state != TCP_CLOSE;
+}
+
+/*
+ * Has all been acknowledged that was sent by sockets where that shows: a FIN changes
+ * the state then, and what is corked goes later.
+ */
+bool world_acknowledged(struct world *w)
+{
+	bool all = true;
+	int i;
+
+	for (i = 0; i < SLOTS; i++) {
+		struct slot *slot = &w->slots[i];
+
+		slot->late = slot->fd >= 0 && slot->late && waits(slot->fd);
+		all &= !slot->late;
+	}
+	return all;
+}
+
+/*
+ * What is held back for more would go when a timer says so, some time.  Let it go now,
+ * in both worlds.
+ */
+void worlds_uncork(void)
+{
+	int i, n, off = 0;
+
+	for (i = 0; i < SLOTS; i++) {
+		struct slot *ref = &worlds[REFERENCE].slots[i], *sub = &worlds[SUBJECT].slots[i];
+
+		if (!ref->late || ref->fd < 0 || sub->fd < 0 ||
+		    (ask(ref->fd, SIOCOUTQNSD) <= 0 && ask(sub->fd, SIOCOUTQNSD) <= 0))
+			continue;
+		for (n = 0; n < 2; n++) {
+			setsockopt(worlds[n].slots[i].fd, IPPROTO_TCP, TCP_CORK, &off, sizeof(off));
+			worlds[n].slots[i].corked = false;
+		}
+	}
+}
+
+/* It has had its time. */
+void world_forget_late(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		w->slots[i].late = false;
 }
 
 void world_forget_edges(struct world *w)
@@ -346,12 +425,10 @@ static void start(struct world *w, int number)
 	w->number = number;
 	w->family = tcp ? (set.family == 4 ? AF_INET : AF_INET6) : atoi(name);
 	w->protocol = tcp ? IPPROTO_TCP : (set.family == 4 ? 0 : 1);
-	w->main.buffer = malloc(BUFFER);
+	prepare_call(&w->main);
 	for (i = 0; i < SLOTS; i++)
 		w->slots[i].fd = -1;
 	w->epoll = CHECK(epoll_create1(EPOLL_CLOEXEC));
-	CHECK(pipe2(w->pipe, O_CLOEXEC | O_NONBLOCK));
-	fcntl(w->pipe[1], F_SETPIPE_SZ, 1 << 20);
 	start_threads(w);
 	start_marker(w);
 }
@@ -367,6 +444,7 @@ void world_begin(struct world *w, int port)
 {
 	w->port = port;
 	w->kin = 0;
+	w->async = false;
 	w->edges = 0;
 	atomic_store(&w->signals, 0);
 }
@@ -390,6 +468,7 @@ void world_end(struct world *w)
 		if (atomic_load(&task->state) == DONE)
 			world_install(w, &task->call);
 		atomic_store(&task->state, IDLE);
+		empty_pipe(&task->call);
 	}
 	for (i = 0; i < SLOTS; i++) {
 		if (w->slots[i].fd < 0)
@@ -399,7 +478,8 @@ void world_end(struct world *w)
 		memset(&w->slots[i], 0, sizeof(w->slots[i]));
 		w->slots[i].fd = -1;
 	}
-	while (read(w->pipe[0], w->main.buffer, BUFFER) > 0)
-		;
+	empty_pipe(&w->main);
 	world_mark(w);
+	while (!asleep(w->sink_proc))
+		sched_yield();
 }
