@@ -817,12 +817,13 @@ bool call_may_hold_back(const struct op *op)
 	}
 }
 
+/* Or has returned, which the step has not seen yet. */
 bool anything_blocks(void)
 {
 	int i;
 
 	for (i = 0; i < WORKERS; i++)
-		if (atomic_load(&worlds[REFERENCE].tasks[i].state) == RUNNING)
+		if (atomic_load(&worlds[REFERENCE].tasks[i].state) != IDLE)
 			return true;
 	return false;
 }
@@ -916,7 +917,7 @@ bool call_has_timeout(const struct op *op)
 	struct timeval time = { 0, 0 };
 	socklen_t len = sizeof(time);
 
-	if (!calls[op->code].sends && !calls[op->code].receives)
+	if (op->code == OP_POLL || (!calls[op->code].sends && !calls[op->code].receives))
 		return false;
 	getsockopt(worlds[REFERENCE].slots[op->slot].fd, SOL_SOCKET,
 		   calls[op->code].sends ? SO_SNDTIMEO : SO_RCVTIMEO, &time, &len);

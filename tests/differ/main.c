@@ -99,6 +99,15 @@ static bool is_known(const struct sequence *s)
 	return false;
 }
 
+static bool same_kind(const struct sequence *one, const struct sequence *other)
+{
+	char texts[2][4 * TEXT];
+
+	difference_text(one, texts[0], sizeof(texts[0]));
+	difference_text(other, texts[1], sizeof(texts[1]));
+	return !strcmp(texts[0], texts[1]);
+}
+
 static void tell(struct sequence *s, long number)
 {
 	struct sequence first = *s;
@@ -116,7 +125,7 @@ static void tell(struct sequence *s, long number)
 	if (!repeated)
 		*s = first;
 	/* The shortest one may be known, although this one was not. */
-	if (repeated == 5 && is_known(s) && s->found.step < first.found.step) {
+	if (repeated == 5 && !same_kind(s, &first) && is_known(s)) {
 		shared->differences--;
 		shared->repeated++;
 		return;

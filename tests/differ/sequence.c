@@ -164,7 +164,8 @@ static bool settle(struct difference *d, int patience_ms)
 			millisecond(turns < 50 ? 0.2 : 5);
 		if (!world_asleep(&worlds[REFERENCE]) || !world_asleep(&worlds[SUBJECT])) {
 			agreed = 0;
-			strcpy(d->what, "no rest");
+			differs(d, "no rest", -1);
+			d->value[REFERENCE][0] = d->value[SUBJECT][0] = 0;
 			continue;
 		}
 		if (!coarse && now() < begin + LATE_MS / 1000. && late())
