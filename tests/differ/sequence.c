@@ -118,14 +118,28 @@ static bool results_differ(struct difference *d, const struct call *ref, const s
 	return differs(d, "result", -1);
 }
 
+/* Has a call answered differently?  Waiting does not mend that. */
+static bool answers_differ(struct difference *d)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		struct task *ref = &worlds[REFERENCE].tasks[i], *sub = &worlds[SUBJECT].tasks[i];
+
+		if (atomic_load(&ref->state) == DONE && atomic_load(&sub->state) == DONE &&
+		    results_differ(d, &ref->call, &sub->call))
+			return differs(d, "result of what blocked", -1);
+	}
+	return false;
+}
+
 static bool task_differs(struct difference *d, int i)
 {
 	struct task *ref = &worlds[REFERENCE].tasks[i], *sub = &worlds[SUBJECT].tasks[i];
 	int states[2] = { atomic_load(&ref->state), atomic_load(&sub->state) };
 
 	if (states[0] == states[1])
-		return states[0] == DONE && results_differ(d, &ref->call, &sub->call) &&
-		       differs(d, "result of what blocked", -1);
+		return false;
 	strcpy(d->value[REFERENCE], states[0] == DONE ? ref->call.text : "blocks");
 	strcpy(d->value[SUBJECT], states[1] == DONE ? sub->call.text : "blocks");
 	return differs(d, "thread", i);
@@ -158,6 +172,8 @@ static bool settle(struct difference *d, int patience_ms)
 	if (!coarse)
 		worlds_uncork();
 	do {
+		if (answers_differ(d))
+			return false;
 		world_mark(&worlds[REFERENCE]);
 		world_mark(&worlds[SUBJECT]);
 		if (turns++ > 4)
@@ -176,7 +192,7 @@ static bool settle(struct difference *d, int patience_ms)
 		world_look(&worlds[SUBJECT]);
 		agreed = worlds_differ(d) ? 0 : agreed + 1;
 	} while (agreed < LOOKS && (agreed || now() < end));
-	return agreed >= LOOKS;
+	return agreed >= LOOKS && !answers_differ(d);
 }
 
 /* Calls that blocked and have returned. */
