@@ -9,6 +9,7 @@
 #   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
+#   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
 #   make hostile        a peer that breaks every rule, for ten minutes; SECONDS=n for others
 #   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
 #   make lint           the checkers alone
@@ -47,6 +48,14 @@ bench:
 bench-quick:
 	scripts/bench --quick
 
+differ: SEED ?= 1
+differ: RUNS ?= 100000
+
+differ: module userland
+	$(MAKE) -C tests/differ O=$(CURDIR)/.build/differ
+	scripts/vm run --smp 2 --kernel $(KERNEL) --timeout 40000 --append kunit.enable=0 -- \
+		tests/vm/differ.sh both --seed $(SEED) --runs $(RUNS)
+
 hostile: SECONDS ?= 600
 soak: SECONDS ?= 3600
 soak: SEED ?= 1
@@ -72,4 +81,4 @@ lint:
 clean:
 	$(RM) -r .build
 
-.PHONY: all module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak
+.PHONY: all module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak differ

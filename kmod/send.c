@@ -237,17 +237,14 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	return true;
 }
 
-/*
- * Bytes that the peer lets us send.  If there are none, the bottom half that has more to
- * allow must either be seen here or see that there is something to send: the barrier
- * pairs with that in sovia_window_moved().
- */
+/* Bytes that the peer lets us send. */
 static u32 window_room(const struct sovia_sock *ss)
 {
 	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
 
 	if (room)
 		return room;
+	/* Pairs with sovia_window_moved(): either we see the window, or it sees our message. */
 	smp_mb();
 	return READ_ONCE(ss->snd_lim) - ss->snd_nxt;
 }

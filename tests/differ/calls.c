@@ -1,0 +1,1032 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The calls: how each is made, and what it looks like to people.
+ *
+ * What a call answers is a text, which is all that is compared.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "differ.h"
+
+#ifndef SO_PEEK_OFF
+#define SO_PEEK_OFF 42
+#endif
+
+bool coarse;
+__thread atomic_uint pipe_signals;
+
+/* ---- what a call says ---- */
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct call *c, const char *format, ...)
+{
+	size_t used = strlen(c->text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(c->text + used, sizeof(c->text) - used, format, args);
+	va_end(args);
+}
+
+static const char *errno_name(int err)
+{
+	const char *name = strerrorname_np(err);
+
+	return name ? name : "an errno without a name";
+}
+
+/* The number that it returned, or why not. */
+static long answer(struct call *c, long ret)
+{
+	c->ok = ret >= 0;
+	if (ret < 0)
+		say(c, "-1 %s", errno_name(errno));
+	else
+		say(c, "%ld", ret);
+	return ret;
+}
+
+/* The same when it is about bytes. */
+static long answer_bytes(struct call *c, long ret, bool is_send)
+{
+	if (!c->coarse || ret == 0 || (ret < 0 && (errno != EAGAIN || !is_send)))
+		return answer(c, ret);
+	c->ok = ret >= 0;
+	say(c, "some");
+	return ret;
+}
+
+static void say_data(struct call *c, const char *data, long len)
+{
+	uint32_t sum = 1;
+	long i;
+
+	if (c->coarse || len <= 0)
+		return;
+	for (i = 0; i < len; i++)
+		sum = sum * 31 + (uint8_t)data[i];
+	say(c, " \"%.*s\"", (int)(len < 12 ? len : 12), data);
+	if (len > 12)
+		say(c, "..#%08x", sum);
+}
+
+/* ---- addresses ---- */
+
+enum { A_ANY, A_OWN, A_MAPPED, A_UNSPEC, A_UNIX, A_SHORT, A_FOREIGN, A_COUNT };
+static const char * const address_names[] = {
+	"any", "own", "mapped", "AF_UNSPEC", "AF_UNIX", "short", "foreign"
+};
+
+static socklen_t address(const struct world *w, struct sockaddr_storage *to, int kind, int port)
+{
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)to;
+	struct sockaddr_in *four = (struct sockaddr_in *)to;
+	uint16_t number = port < PORTS ? htons(w->port + port) : 0;
+
+	memset(to, 0, sizeof(*to));
+	if (set.family == 4) {
+		four->sin_family = AF_INET;
+		four->sin_port = number;
+		if (kind == A_OWN || kind == A_MAPPED)
+			four->sin_addr = set.own4;
+		if (kind == A_FOREIGN)
+			inet_pton(AF_INET, "192.0.2.1", &four->sin_addr);
+	} else {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = number;
+		if (kind == A_OWN)
+			six->sin6_addr = set.own6;
+		if (kind == A_FOREIGN)
+			inet_pton(AF_INET6, "2001:db8::1", &six->sin6_addr);
+		if (kind == A_MAPPED) {
+			six->sin6_addr.s6_addr16[5] = 0xffff;
+			memcpy(&six->sin6_addr.s6_addr32[3], &set.own4, 4);
+		}
+	}
+	if (kind == A_UNSPEC)
+		to->ss_family = AF_UNSPEC;
+	if (kind == A_UNIX)
+		to->ss_family = AF_UNIX;
+	if (kind == A_SHORT)
+		return 5;
+	return set.family == 4 ? sizeof(*four) : sizeof(*six);
+}
+
+static void say_address(struct call *c, const struct sockaddr_storage *from, socklen_t len)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)from;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)from;
+	int port = ntohs(from->ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	if (!len) {
+		say(c, " no address");
+		return;
+	}
+	if (from->ss_family == AF_INET)
+		inet_ntop(AF_INET, &four->sin_addr, text, sizeof(text));
+	else if (from->ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof(text));
+	say(c, " %s", text);
+	if (port >= c->world->port && port < c->world->port + PORTS)
+		say(c, ":P%d", port - c->world->port);
+	else
+		say(c, port ? ":ephemeral" : ":0");
+	if (len != (from->ss_family == AF_INET6 ? sizeof(*six) : sizeof(*four)))
+		say(c, " length %u", len);
+}
+
+static const char *port_name(int port)
+{
+	static const char * const names[] = { "P0", "P1", "P2", "0" };
+
+	return names[port < PORTS ? port : PORTS];
+}
+
+/* ---- sockets ---- */
+
+static void do_socket(struct call *c)
+{
+	const struct world *w = c->world;
+
+	c->made = socket(w->family, SOCK_STREAM | (c->op->a ? SOCK_NONBLOCK : 0), w->protocol);
+	answer(c, c->made < 0 ? -1 : 0);
+}
+
+static void do_bind(struct call *c)
+{
+	struct sockaddr_storage to;
+	socklen_t len = address(c->world, &to, c->op->a, c->op->b);
+
+	answer(c, bind(c->fd, (struct sockaddr *)&to, len));
+}
+
+static void do_listen(struct call *c)
+{
+	answer(c, listen(c->fd, c->op->a));
+}
+
+static void do_connect(struct call *c)
+{
+	struct sockaddr_storage to;
+	socklen_t len = address(c->world, &to, c->op->a, c->op->b);
+
+	answer(c, connect(c->fd, (struct sockaddr *)&to, len));
+}
+
+static void do_accept(struct call *c)
+{
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+
+	memset(&from, 0, sizeof(from));
+	c->made = accept4(c->fd, (struct sockaddr *)&from, &len, c->op->a ? SOCK_NONBLOCK : 0);
+	if (answer(c, c->made < 0 ? -1 : 0) == 0)
+		say_address(c, &from, len);
+}
+
+static void do_shutdown(struct call *c)
+{
+	answer(c, shutdown(c->fd, c->op->a));
+}
+
+static void do_close(struct call *c)
+{
+	answer(c, close(c->fd));
+}
+
+static void do_dup(struct call *c)
+{
+	c->made = dup(c->fd);
+	answer(c, c->made < 0 ? -1 : 0);
+}
+
+static void do_names(struct call *c)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+
+	memset(&name, 0, sizeof(name));
+	if (answer(c, getsockname(c->fd, (struct sockaddr *)&name, &len)) == 0)
+		say_address(c, &name, len);
+	say(c, ", ");
+	len = sizeof(name);
+	memset(&name, 0, sizeof(name));
+	if (answer(c, getpeername(c->fd, (struct sockaddr *)&name, &len)) == 0)
+		say_address(c, &name, len);
+}
+
+/* ---- data ---- */
+
+static const int sizes[] = { 0, 1, 2, 3, 5, 10, 100, 1000, 4096, 10000, BIG };
+
+struct name { int value; const char *name; };
+static const struct name send_flags[] = {
+	{ MSG_DONTWAIT, "DONTWAIT" }, { MSG_NOSIGNAL, "NOSIGNAL" }, { MSG_MORE, "MORE" },
+	{ MSG_OOB, "OOB" }, { MSG_DONTROUTE, "DONTROUTE" }, { MSG_EOR, "EOR" },
+	{ MSG_CONFIRM, "CONFIRM" }, { MSG_PEEK, "PEEK" }, { MSG_WAITALL, "WAITALL" },
+};
+static const struct name recv_flags[] = {
+	{ MSG_DONTWAIT, "DONTWAIT" }, { MSG_PEEK, "PEEK" }, { MSG_OOB, "OOB" },
+	{ MSG_WAITALL, "WAITALL" }, { MSG_TRUNC, "TRUNC" }, { MSG_NOSIGNAL, "NOSIGNAL" },
+	{ MSG_ERRQUEUE, "ERRQUEUE" }, { MSG_DONTROUTE, "DONTROUTE" },
+};
+static const struct name msg_flags[] = {
+	{ MSG_OOB, "OOB" }, { MSG_TRUNC, "TRUNC" }, { MSG_CTRUNC, "CTRUNC" }, { MSG_EOR, "EOR" },
+	{ MSG_ERRQUEUE, "ERRQUEUE" },
+};
+
+enum { BY_SEND, BY_WRITE, BY_SENDMSG, BY_SENDTO, BY_FAULT };
+static const char * const send_names[] = { "send", "write", "sendmsg", "sendto", "send bad memory" };
+static const char * const recv_names[] = { "recv", "read", "recvmsg", "recvfrom", "recv bad memory" };
+
+int sizes_count(void) { return COUNT(sizes) - 1; }
+int big_size(void) { return COUNT(sizes) - 1; }
+
+/* One flag, or seldom two. */
+static int some_flags(uint64_t chance, const struct name *names, int count)
+{
+	int flags = 0;
+
+	if (chance & 1)
+		flags |= names[(chance >> 8) % count].value;
+	if ((chance & 7) == 3)
+		flags |= names[(chance >> 24) % count].value;
+	return flags;
+}
+
+int flags_of_send(uint64_t chance)
+{
+	/* The first ones are what programs use. */
+	return some_flags(chance, send_flags, chance & 0x30 ? 4 : COUNT(send_flags));
+}
+
+int flags_of_recv(uint64_t chance)
+{
+	return some_flags(chance, recv_flags, chance & 0x30 ? 5 : COUNT(recv_flags));
+}
+
+/* Byte @pos of a stream. */
+static char stream_byte(unsigned long pos)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678";
+
+	return letters[pos % (sizeof(letters) - 1)];
+}
+
+static struct slot *slot_of(struct call *c)
+{
+	return &c->world->slots[c->op->slot];
+}
+
+static void prepare(struct call *c, long len)
+{
+	unsigned long pos = slot_of(c)->sent;
+	long i;
+
+	for (i = 0; i < len; i++)
+		c->buffer[i] = stream_byte(pos + i);
+}
+
+static void do_send(struct call *c)
+{
+	struct sockaddr_storage to;
+	long len = sizes[c->op->a], ret;
+	int flags = c->op->b;
+	struct iovec iov[3] = {
+		{ c->buffer, len / 2 }, { c->buffer, 0 }, { c->buffer + len / 2, len - len / 2 }
+	};
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
+
+	prepare(c, len);
+	switch (c->op->c) {
+	case BY_WRITE:
+		ret = write(c->fd, c->buffer, len);
+		break;
+	case BY_SENDMSG:
+		ret = sendmsg(c->fd, &msg, flags);
+		break;
+	case BY_SENDTO:
+		ret = sendto(c->fd, c->buffer, len, flags, (struct sockaddr *)&to,
+			     address(c->world, &to, A_OWN, 1));
+		break;
+	case BY_FAULT:
+		ret = send(c->fd, (void *)16, len, flags);
+		break;
+	default:
+		ret = send(c->fd, c->buffer, len, flags);
+	}
+	if (set.plant && c->world->number == SUBJECT && ret < 0 && errno == EPIPE &&
+	    flags & MSG_NOSIGNAL)
+		errno = ECONNRESET;
+	answer_bytes(c, ret, true);
+	if (ret > 0)
+		slot_of(c)->sent += ret;
+}
+
+static void say_names(struct call *c, int flags, const struct name *names, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (flags & names[i].value)
+			say(c, " %s", names[i].name);
+}
+
+static void do_recv(struct call *c)
+{
+	struct sockaddr_storage from;
+	long len = sizes[c->op->a], ret;
+	int flags = c->op->b;
+	socklen_t from_len = sizeof(from);
+	char control[256];
+	struct iovec iov[2] = { { c->buffer, len / 2 }, { c->buffer + len / 2, len - len / 2 } };
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2, .msg_name = &from, .msg_namelen = sizeof(from),
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+
+	memset(c->buffer, '.', len);
+	switch (c->op->c) {
+	case BY_WRITE:
+		flags = 0;
+		ret = read(c->fd, c->buffer, len);
+		break;
+	case BY_SENDMSG:
+		ret = recvmsg(c->fd, &msg, flags);
+		break;
+	case BY_SENDTO:
+		ret = recvfrom(c->fd, c->buffer, len, flags, (struct sockaddr *)&from, &from_len);
+		break;
+	case BY_FAULT:
+		ret = recv(c->fd, (void *)16, len, flags);
+		break;
+	default:
+		ret = recv(c->fd, c->buffer, len, flags);
+	}
+	answer_bytes(c, ret, false);
+	if (ret > 0 && !(flags & (MSG_PEEK | MSG_OOB)))
+		slot_of(c)->got += ret;
+	if (c->op->c != BY_FAULT)
+		say_data(c, c->buffer, ret < len ? ret : len);
+	if (ret >= 0 && c->op->c == BY_SENDMSG) {
+		say_names(c, msg.msg_flags, msg_flags, COUNT(msg_flags));
+		say(c, " control %zu name %u", msg.msg_controllen, msg.msg_namelen);
+	}
+	if (ret >= 0 && c->op->c == BY_SENDTO)
+		say(c, " name %u", from_len);
+}
+
+/* Writes until there is no more room.  How much that is, is not compared. */
+static void do_fill(struct call *c)
+{
+	long ret, all = 0;
+
+	prepare(c, 50000);
+	do {
+		ret = send(c->fd, c->buffer, 1000, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (ret > 0)
+			all += ret;
+		prepare(c, ret == 1000 ? 0 : 1);
+	} while (ret > 0 && all < (8 << 20));
+	slot_of(c)->sent += all;
+	if (ret < 0)
+		say(c, "%s", errno_name(errno));
+	else
+		say(c, "no end");
+	c->ok = all > 0;
+}
+
+static struct slot *peer_of(struct call *c)
+{
+	struct sockaddr_storage peer, name;
+	socklen_t len = sizeof(peer);
+	int i;
+
+	memset(&peer, 0, sizeof(peer));
+	if (getpeername(c->fd, (struct sockaddr *)&peer, &len))
+		return NULL;
+	for (i = 0; i < SLOTS; i++) {
+		len = sizeof(name);
+		memset(&name, 0, sizeof(name));
+		if (c->world->slots[i].fd >= 0 &&
+		    !getsockname(c->world->slots[i].fd, (struct sockaddr *)&name, &len) &&
+		    ((struct sockaddr_in *)&name)->sin_port ==
+		    ((struct sockaddr_in *)&peer)->sin_port)
+			return &c->world->slots[i];
+	}
+	return NULL;
+}
+
+/* Reads until nothing has come for some looks. */
+static void do_drain(struct call *c)
+{
+	struct slot *peer = peer_of(c), *own = slot_of(c);
+	int idle = 0;
+	long ret;
+
+	do {
+		ret = recv(c->fd, c->buffer, BUFFER, MSG_DONTWAIT);
+		if (ret > 0) {
+			own->got += ret;
+			idle = 0;
+		} else if (ret < 0 && errno == EAGAIN) {
+			world_mark(c->world);
+			millisecond(0.5);
+		}
+	} while (ret > 0 || (ret < 0 && errno == EAGAIN && idle++ < 30));
+	if (ret < 0)
+		say(c, "%s", errno_name(errno));
+	else
+		say(c, "the end");
+	c->ok = true;
+	if (peer && peer->filled && peer->sent == own->got) {
+		/* From here on it is the same number of bytes again. */
+		peer->filled = false;
+		peer->sent = 0;
+		own->got = 0;
+	}
+}
+
+static void do_splice_in(struct call *c)
+{
+	int len = sizes[c->op->a];
+	long ret = splice(c->fd, NULL, c->pipe[1], NULL, len, c->op->b ? SPLICE_F_NONBLOCK : 0);
+
+	answer_bytes(c, ret, false);
+	if (ret > 0 && read(c->pipe[0], c->buffer, ret) == ret) {
+		slot_of(c)->got += ret;
+		say_data(c, c->buffer, ret);
+	}
+}
+
+static void do_splice_out(struct call *c)
+{
+	int len = sizes[c->op->a], i;
+	long ret;
+
+	prepare(c, len);
+	if (len && write(c->pipe[1], c->buffer, len) != len)
+		return;
+	ret = splice(c->pipe[0], NULL, c->fd, NULL, len ? len : 1,
+		     SPLICE_F_NONBLOCK | (c->op->b ? SPLICE_F_MORE : 0));
+	answer_bytes(c, ret, true);
+	if (ret > 0)
+		slot_of(c)->sent += ret;
+	for (i = ret > 0 ? ret : 0; i < len; i++)
+		if (read(c->pipe[0], c->buffer, 1) != 1)
+			break;
+}
+
+static void do_sendfile(struct call *c)
+{
+	int len = sizes[c->op->a], file = memfd_create("differ", 0);
+	off_t from = 0;
+	long ret;
+
+	prepare(c, len);
+	if (file < 0 || write(file, c->buffer, len) != len)
+		abort();
+	/* More than there is: it ends with the file. */
+	ret = sendfile(c->fd, file, &from, len + (c->op->b ? 100 : 0));
+	answer_bytes(c, ret, true);
+	if (!c->coarse)
+		say(c, " offset %ld", (long)from);
+	if (ret > 0)
+		slot_of(c)->sent += ret;
+	close(file);
+}
+
+/* ---- options ---- */
+
+enum { LINGER = 2, TIME = 4, DEVICE = 8, NO_GET = 16, INFO = 32, NO_SET = 64 };
+
+struct option {
+	int		level, name;
+	const char	*text;
+	int		kind;
+	int		values[6], count;
+};
+
+#define OPTION(level, name, kind, ...) \
+	{ level, name, #name, kind, { __VA_ARGS__ }, COUNT(((int[]){ __VA_ARGS__ })) }
+
+static const struct option options[] = {
+	OPTION(SOL_SOCKET, SO_REUSEADDR, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_REUSEPORT, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_KEEPALIVE, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_OOBINLINE, 0, 0, 1, 1),
+	OPTION(SOL_SOCKET, SO_LINGER, LINGER, -1, 0, 0, 60),
+	OPTION(SOL_SOCKET, SO_RCVLOWAT, 0, 1, 2, 10, 0, -1),
+	OPTION(SOL_SOCKET, SO_RCVTIMEO, TIME, 0, 20),
+	OPTION(SOL_SOCKET, SO_SNDTIMEO, TIME, 0, 20),
+	OPTION(SOL_SOCKET, SO_ERROR, 0, 0),
+	OPTION(SOL_SOCKET, SO_TYPE, 0, 0),
+	OPTION(SOL_SOCKET, SO_DOMAIN, 0, 0),
+	OPTION(SOL_SOCKET, SO_ACCEPTCONN, 0, 0),
+	OPTION(SOL_SOCKET, SO_PEEK_OFF, 0, -1, 0, 1, 3),
+	OPTION(SOL_SOCKET, SO_PRIORITY, 0, 0, 3, 7),
+	OPTION(SOL_SOCKET, SO_MARK, 0, 0, 5),
+	OPTION(SOL_SOCKET, SO_SNDLOWAT, 0, 1, 100),
+	OPTION(SOL_SOCKET, SO_BROADCAST, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_DONTROUTE, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_DEBUG, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_PASSCRED, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_PEERCRED, 0, 0),
+	OPTION(SOL_SOCKET, SO_PASSSEC, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_NO_CHECK, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_LOCK_FILTER, 0, 0),
+	OPTION(SOL_SOCKET, SO_SELECT_ERR_QUEUE, 0, 0, 1),
+	OPTION(SOL_SOCKET, SO_BUSY_POLL, 0, 0, 50),
+	OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, 0, -1),
+	OPTION(SOL_SOCKET, SO_TXTIME, 0, 0),
+	OPTION(SOL_SOCKET, SO_BINDTODEVICE, DEVICE, 0),
+	OPTION(SOL_SOCKET, 9999, 0, 0),
+	OPTION(IPPROTO_TCP, TCP_NODELAY, 0, 0, 1, 1),
+	OPTION(IPPROTO_TCP, TCP_CORK, 0, 0, 1, 1),
+	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, 0, 1, 100, 0, 40000),
+	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, 0, 1, 100, 0, 40000),
+	OPTION(IPPROTO_TCP, TCP_KEEPCNT, 0, 1, 100, 0, 200),
+	OPTION(IPPROTO_TCP, TCP_USER_TIMEOUT, 0, 0, -1, 1000000),
+	OPTION(IPPROTO_TCP, TCP_SYNCNT, 0, 0, 3, 200),
+	OPTION(IPPROTO_TCP, TCP_LINGER2, 0, -1, 0, 10, 1000),
+	OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT, NO_SET, 0),
+	OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0, 0, -1, 1000),
+	OPTION(IPPROTO_TCP, TCP_MAXSEG, NO_GET, 50, 536, 1000, 70000),
+	OPTION(IPPROTO_TCP, TCP_QUICKACK, NO_GET, 0, 1),
+	OPTION(IPPROTO_TCP, TCP_INQ, 0, 0, 1, 2),
+	OPTION(IPPROTO_TCP, TCP_THIN_DUPACK, 0, 0, 1),
+	OPTION(IPPROTO_TCP, TCP_INFO, INFO, 0),
+	OPTION(IPPROTO_TCP, 9999, 0, 0),
+	OPTION(IPPROTO_IP, IP_TOS, 0, 0, 0x10, 0x88, -1, 300),
+	OPTION(IPPROTO_IP, IP_TTL, 0, -1, 0, 64, 300),
+	OPTION(IPPROTO_IP, IP_MTU_DISCOVER, 0, 0, 1, 2, 9),
+	OPTION(IPPROTO_IP, IP_RECVERR, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_FREEBIND, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_TRANSPARENT, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_PKTINFO, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_RECVTTL, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_RECVTOS, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0, 0, 1, 1),
+	OPTION(IPPROTO_IP, IP_MINTTL, 0, 0, 10, 300),
+	OPTION(IPPROTO_IP, IP_HDRINCL, 0, 0, 1),
+	OPTION(IPPROTO_IP, IP_MULTICAST_TTL, 0, 1),
+	OPTION(IPPROTO_IP, 9999, 0, 0),
+	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS, 0, -1, 64, 256),
+	OPTION(IPPROTO_IPV6, IPV6_TCLASS, 0, -1, 0, 0x10, 256),
+	OPTION(IPPROTO_IPV6, IPV6_RECVPKTINFO, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, IPV6_MTU_DISCOVER, 0, 0, 1, 2, 9),
+	OPTION(IPPROTO_IPV6, IPV6_RECVERR, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, IPV6_DONTFRAG, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, IPV6_FREEBIND, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0, 0, 1),
+	OPTION(IPPROTO_IPV6, 9999, 0, 0),
+	OPTION(IPPROTO_UDP, 1, 0, 0, 1),
+	OPTION(7777, 1, 0, 0, 1),
+	/* For sequences that fill buffers: these have to be small. */
+	OPTION(SOL_SOCKET, SO_SNDBUF, NO_GET | NO_SET, 16384),
+	OPTION(SOL_SOCKET, SO_RCVBUF, NO_GET | NO_SET, 16384),
+};
+
+int option_count(void) { return COUNT(options) - 2; }
+
+bool option_makes_sense(const struct op *op)
+{
+	return !(options[op->a].kind & (op->code == OP_SETOPT ? NO_SET : NO_GET));
+}
+
+static const int lengths[] = { sizeof(int), sizeof(int), sizeof(int), sizeof(int), 1, 0, -1 };
+
+union value {
+	int		number;
+	char		bytes[64];
+	struct linger	linger;
+	struct timeval	time;
+};
+
+static socklen_t option_value(const struct option *o, int which, union value *v)
+{
+	int number = o->values[which % o->count];
+
+	memset(v, 0, sizeof(*v));
+	if (o->kind & LINGER) {
+		v->linger.l_onoff = number >= 0;
+		v->linger.l_linger = number > 0 ? number : 0;
+		return sizeof(v->linger);
+	}
+	if (o->kind & TIME) {
+		v->time.tv_usec = number * 1000;
+		return sizeof(v->time);
+	}
+	if (o->kind & DEVICE) {
+		strcpy(v->bytes, "lo");
+		return 3;
+	}
+	v->number = number;
+	return sizeof(int);
+}
+
+static void do_setopt(struct call *c)
+{
+	const struct option *o = &options[c->op->a];
+	union value v;
+	socklen_t len = option_value(o, c->op->b, &v);
+
+	if (lengths[c->op->c] != sizeof(int))
+		len = (socklen_t)lengths[c->op->c];
+	answer(c, setsockopt(c->fd, o->level, o->name, &v, len));
+}
+
+static void do_getopt(struct call *c)
+{
+	const struct option *o = &options[c->op->a];
+	struct tcp_info info = { 0 };
+	union value v;
+	socklen_t len = lengths[c->op->c] == sizeof(int) ? sizeof(v) : (socklen_t)lengths[c->op->c], i;
+
+	memset(&v, 0, sizeof(v));
+	if (o->kind & INFO) {
+		len = sizeof(info);
+		if (answer(c, getsockopt(c->fd, o->level, o->name, &info, &len)) == 0)
+			say(c, " state %d", info.tcpi_state);
+		return;
+	}
+	if (answer(c, getsockopt(c->fd, o->level, o->name, &v, &len)) || len > sizeof(v))
+		return;
+	say(c, " length %u:", len);
+	if (len == sizeof(int) && o->name == SO_ERROR && o->level == SOL_SOCKET)
+		say(c, " %s", v.number ? errno_name(v.number) : "0");
+	else if (len == sizeof(int))
+		say(c, " %d", v.number);
+	else
+		for (i = 0; i < len && i < 24; i++)
+			say(c, " %02x", (uint8_t)v.bytes[i]);
+}
+
+static const struct { unsigned long number; const char *name; bool value; } ioctls[] = {
+	{ FIONREAD, "FIONREAD", true }, { SIOCATMARK, "SIOCATMARK", true },
+	{ SIOCOUTQ, "SIOCOUTQ", false }, { SIOCOUTQNSD, "SIOCOUTQNSD", false },
+	{ SIOCGPGRP, "SIOCGPGRP", false }, { TCGETS, "TCGETS", true }, { 0x1234, "0x1234", true },
+	{ 0x89ef, "SIOCPROTOPRIVATE+15", true },
+};
+
+static void do_ioctl(struct call *c)
+{
+	int value[16] = { -1 };
+
+	if (!answer(c, ioctl(c->fd, ioctls[c->op->a].number, value)) && ioctls[c->op->a].value &&
+	    !c->coarse)
+		say(c, " %d", value[0]);
+}
+
+static void do_nonblock(struct call *c)
+{
+	int flags = fcntl(c->fd, F_GETFL);
+
+	answer(c, fcntl(c->fd, F_SETFL, c->op->a ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+}
+
+static void do_owner(struct call *c)
+{
+	struct f_owner_ex owner = { F_OWNER_TID, c->world->sink_tid };
+	int flags = fcntl(c->fd, F_GETFL);
+
+	if (answer(c, fcntl(c->fd, F_SETOWN_EX, &owner)) == 0)
+		answer(c, fcntl(c->fd, F_SETFL, c->op->a ? flags | O_ASYNC : flags & ~O_ASYNC));
+}
+
+/* ---- waiting ---- */
+
+static const struct name poll_names[] = {
+	{ POLLIN, "IN" }, { POLLPRI, "PRI" }, { POLLOUT, "OUT" }, { POLLERR, "ERR" },
+	{ POLLHUP, "HUP" }, { POLLNVAL, "NVAL" }, { POLLRDHUP, "RDHUP" }, { POLLRDNORM, "RDNORM" },
+	{ POLLRDBAND, "RDBAND" }, { POLLWRNORM, "WRNORM" }, { POLLWRBAND, "WRBAND" },
+};
+
+static const int polled[] = { POLLIN, POLLOUT, POLLPRI, POLLRDHUP, 0, POLLIN | POLLPRI | POLLRDHUP };
+
+static void do_poll(struct call *c)
+{
+	struct pollfd fd = { c->fd, polled[c->op->a], 0 };
+
+	answer(c, poll(&fd, 1, -1));
+}
+
+static void do_signal(struct call *c)
+{
+	struct task *task = &c->world->tasks[c->op->a];
+
+	c->ok = true;
+	if (atomic_load(&task->state) == RUNNING)
+		pthread_kill(task->thread, c->op->b ? SIGUSR2 : SIGUSR1);
+	else
+		say(c, "nothing blocks");
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+	const char	*name;
+	void		(*perform)(struct call *c);
+	bool		makes, sends, receives;
+} calls[OP_COUNT] = {
+	[OP_SOCKET]	= { "socket", do_socket, true, false, false },
+	[OP_BIND]	= { "bind", do_bind, false, false, false },
+	[OP_LISTEN]	= { "listen", do_listen, false, false, false },
+	[OP_CONNECT]	= { "connect", do_connect, false, true, false },
+	[OP_ACCEPT]	= { "accept", do_accept, true, false, true },
+	[OP_SEND]	= { "send", do_send, false, true, false },
+	[OP_RECV]	= { "recv", do_recv, false, false, true },
+	[OP_SHUTDOWN]	= { "shutdown", do_shutdown, false, false, false },
+	[OP_CLOSE]	= { "close", do_close, false, false, false },
+	[OP_DUP]	= { "dup", do_dup, true, false, false },
+	[OP_SETOPT]	= { "setsockopt", do_setopt, false, false, false },
+	[OP_GETOPT]	= { "getsockopt", do_getopt, false, false, false },
+	[OP_IOCTL]	= { "ioctl", do_ioctl, false, false, false },
+	[OP_NONBLOCK]	= { "nonblocking", do_nonblock, false, false, false },
+	[OP_OWNER]	= { "signals", do_owner, false, false, false },
+	[OP_NAMES]	= { "names", do_names, false, false, false },
+	[OP_POLL]	= { "poll", do_poll, false, true, true },
+	[OP_FILL]	= { "fill", do_fill, false, true, false },
+	[OP_DRAIN]	= { "drain", do_drain, false, false, true },
+	[OP_SPLICE_IN]	= { "splice from", do_splice_in, false, false, true },
+	[OP_SPLICE_OUT]	= { "splice to", do_splice_out, false, true, false },
+	[OP_SENDFILE]	= { "sendfile", do_sendfile, false, true, false },
+	[OP_SIGNAL]	= { "interrupt", do_signal, false, false, false },
+};
+
+const char *op_name(int code)
+{
+	return calls[code].name;
+}
+
+void perform(struct call *c)
+{
+	c->text[0] = 0;
+	c->made = -1;
+	c->ok = false;
+	atomic_store(&pipe_signals, 0);
+	calls[c->op->code].perform(c);
+	if (atomic_load(&pipe_signals))
+		say(c, " SIGPIPE");
+}
+
+static bool busy(int kin, bool sends, bool receives)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		const struct task *task = &worlds[REFERENCE].tasks[i];
+
+		if (atomic_load(&task->state) == RUNNING && task->call.kin == kin &&
+		    ((sends && calls[task->call.op->code].sends) ||
+		     (receives && calls[task->call.op->code].receives)))
+			return true;
+	}
+	return false;
+}
+
+/* May data wait for more of it? */
+bool call_may_hold_back(const struct op *op)
+{
+	switch (op->code) {
+	case OP_SEND:
+		return op->b & MSG_MORE && op->c != BY_WRITE;
+	case OP_SPLICE_OUT:
+	case OP_SENDFILE:
+		return op->b;
+	case OP_SETOPT:
+		return options[op->a].level == IPPROTO_TCP && options[op->a].name == TCP_CORK;
+	default:
+		return false;
+	}
+}
+
+/* Or has returned, which the step has not seen yet. */
+bool anything_blocks(void)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++)
+		if (atomic_load(&worlds[REFERENCE].tasks[i].state) != IDLE)
+			return true;
+	return false;
+}
+
+/* poll() looks its descriptor up again when it wakes up: it must not be another one then. */
+static bool polled_now(int fd)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		const struct task *task = &worlds[REFERENCE].tasks[i];
+
+		if (atomic_load(&task->state) == RUNNING && task->call.op->code == OP_POLL &&
+		    task->call.fd == fd)
+			return true;
+	}
+	return false;
+}
+
+static bool reserved(int slot)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		const struct task *task = &worlds[REFERENCE].tasks[i];
+
+		if (atomic_load(&task->state) == RUNNING && calls[task->call.op->code].makes &&
+		    task->call.op->dest == slot)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Two readers or two writers of a socket at once are not compared: who comes first
+ * is chance.
+ */
+bool call_is_possible(const struct op *op)
+{
+	const struct slot *slot = &worlds[REFERENCE].slots[op->slot];
+
+	if (op->code == OP_SIGNAL)
+		return atomic_load(&worlds[REFERENCE].tasks[op->a].state) == RUNNING;
+	if (calls[op->code].makes && (worlds[REFERENCE].slots[op->dest].fd >= 0 || reserved(op->dest)))
+		return false;
+	if (op->code == OP_SOCKET)
+		return true;
+	if (slot->fd < 0 || busy(slot->kin, calls[op->code].sends, calls[op->code].receives))
+		return false;
+	/* Of those that make many calls one would be disturbed by what it wakes. */
+	if ((op->code == OP_FILL || op->code == OP_DRAIN) && anything_blocks())
+		return false;
+	if (op->code == OP_CLOSE && polled_now(slot->fd))
+		return false;
+	if (call_may_block(op) && (free_worker() < 0 || (coarse && calls[op->code].sends)))
+		return false;
+	return true;
+}
+
+bool call_may_block(const struct op *op)
+{
+	int fd = worlds[REFERENCE].slots[op->slot].fd;
+	struct linger linger = { 0 };
+	socklen_t len = sizeof(linger);
+
+	switch (op->code) {
+	case OP_POLL:
+		return true;
+	case OP_CLOSE:
+		getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len);
+		return linger.l_onoff && linger.l_linger;
+	case OP_RECV:
+	case OP_SEND:
+		if (op->b & MSG_DONTWAIT && op->c != BY_WRITE)
+			return false;
+		break;
+	case OP_CONNECT:
+	case OP_ACCEPT:
+	case OP_SENDFILE:
+	case OP_SPLICE_IN:
+	case OP_SPLICE_OUT:
+		break;
+	default:
+		return false;
+	}
+	return !(fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+bool call_has_timeout(const struct op *op)
+{
+	struct timeval time = { 0, 0 };
+	socklen_t len = sizeof(time);
+
+	if (op->code == OP_POLL || (!calls[op->code].sends && !calls[op->code].receives))
+		return false;
+	getsockopt(worlds[REFERENCE].slots[op->slot].fd, SOL_SOCKET,
+		   calls[op->code].sends ? SO_SNDTIMEO : SO_RCVTIMEO, &time, &len);
+	return time.tv_sec || time.tv_usec;
+}
+
+static void flags_text(char *text, int flags, const struct name *names, int count)
+{
+	const char *between = ", ";
+	int i;
+
+	if (!flags)
+		strcat(text, ", 0");
+	for (i = 0; i < count; i++)
+		if (flags & names[i].value) {
+			strcat(strcat(text, between), names[i].name);
+			between = "|";
+		}
+}
+
+static void option_text(const struct op *op, char *text)
+{
+	const struct option *o = &options[op->a];
+	const char *level = o->level == SOL_SOCKET ? "SOL_SOCKET" :
+			    o->level == IPPROTO_TCP ? "SOL_TCP" :
+			    o->level == IPPROTO_IP ? "SOL_IP" :
+			    o->level == IPPROTO_IPV6 ? "SOL_IPV6" : "a level that is none";
+
+	text += sprintf(text, "s%d, %s, %s", op->slot, level, o->text);
+	if (op->code == OP_SETOPT)
+		text += sprintf(text, ", %d", o->values[op->b % o->count]);
+	if (lengths[op->c] != sizeof(int))
+		sprintf(text, ", length %d", lengths[op->c]);
+}
+
+/* As it would stand in a program, nearly. */
+void op_text(const struct op *op, char *text)
+{
+	static const char * const how[] = { "RD", "WR", "RDWR", "3" };
+	char args[TEXT] = "";
+	const char *name = calls[op->code].name;
+	int size = op->a < COUNT(sizes) && op->a >= 0 ? sizes[op->a] : 0;
+	unsigned int i;
+
+	switch (op->code) {
+	case OP_SOCKET:
+		snprintf(args, sizeof(args), "%s", op->a ? "NONBLOCK" : "");
+		break;
+	case OP_BIND:
+	case OP_CONNECT:
+		snprintf(args, sizeof(args), "s%d, %s:%s", op->slot, address_names[op->a],
+			 port_name(op->b));
+		break;
+	case OP_LISTEN:
+		snprintf(args, sizeof(args), "s%d, %d", op->slot, op->a);
+		break;
+	case OP_ACCEPT:
+		snprintf(args, sizeof(args), "s%d%s", op->slot, op->a ? ", NONBLOCK" : "");
+		break;
+	case OP_SEND:
+		name = send_names[op->c];
+		snprintf(args, sizeof(args), "s%d, %d", op->slot, size);
+		if (op->c != BY_WRITE)
+			flags_text(args, op->b, send_flags, COUNT(send_flags));
+		break;
+	case OP_RECV:
+		name = recv_names[op->c];
+		snprintf(args, sizeof(args), "s%d, %d", op->slot, size);
+		if (op->c != BY_WRITE)
+			flags_text(args, op->b, recv_flags, COUNT(recv_flags));
+		break;
+	case OP_SHUTDOWN:
+		snprintf(args, sizeof(args), "s%d, %s", op->slot, how[op->a]);
+		break;
+	case OP_SETOPT:
+	case OP_GETOPT:
+		option_text(op, args);
+		break;
+	case OP_IOCTL:
+		snprintf(args, sizeof(args), "s%d, %s", op->slot, ioctls[op->a].name);
+		break;
+	case OP_NONBLOCK:
+	case OP_OWNER:
+		snprintf(args, sizeof(args), "s%d, %s", op->slot, op->a ? "on" : "off");
+		break;
+	case OP_POLL:
+		snprintf(args, sizeof(args), "s%d,", op->slot);
+		for (i = 0; i < COUNT(poll_names); i++)
+			if (polled[op->a] & poll_names[i].value) {
+				strcat(args, " ");
+				strcat(args, poll_names[i].name);
+			}
+		break;
+	case OP_SPLICE_IN:
+	case OP_SPLICE_OUT:
+		snprintf(args, sizeof(args), "s%d, %d%s", op->slot, size,
+			 !op->b ? "" : op->code == OP_SPLICE_IN ? ", NONBLOCK" : ", MORE");
+		break;
+	case OP_SENDFILE:
+		snprintf(args, sizeof(args), "s%d, %d of %d", op->slot, size + (op->b ? 100 : 0), size);
+		break;
+	case OP_SIGNAL:
+		snprintf(args, sizeof(args), "thread %d%s", op->a, op->b ? ", SA_RESTART" : "");
+		break;
+	default:
+		snprintf(args, sizeof(args), "s%d", op->slot);
+	}
+	if (calls[op->code].makes)
+		snprintf(text, TEXT, "s%d = %s(%s)", op->dest, name, args);
+	else
+		snprintf(text, TEXT, "%s(%s)", name, args);
+}

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Random sequences of socket calls over TCP and over AF_SOVIA, which must do the same (tests/differ).
+#
+#     differ.sh [loop|verbs|both] [--seconds N | --runs N] [--seed N] ...
+#
+# Over verbs both ends are in this guest as well, and the bytes go through soft RoCE.
+#
+# vm: --smp 2 --timeout 600 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/roce.sh source-path=SCRIPTDIR
+. lib/roce.sh
+
+ROOT=$(realpath ../..)
+DIFFER=$ROOT/.build/differ/differ
+WHAT=${1:-both}
+shift
+[ $# -gt 0 ] || set -- --seconds 20
+FAMILY=$(cat /sys/module/sovia/parameters/family)
+
+# Says what it did even if nothing was wrong, in a comment.
+differ() { # ARGUMENT...
+	local status
+	"$DIFFER" --listed "$ROOT/tests/differ/listed" --listed "$ROOT/tests/differ/known" "$@" >"$LOG"
+	status=$?
+	grep '^not ok\|^ok' "$LOG" | sed 's/^/# /' >&3
+	[ $status = 0 ] || cat "$LOG"
+	return $status
+}
+
+build() { make -s -C "$ROOT/tests/differ"; }
+
+same() { differ --subject "$FAMILY" "$@"; }
+with_itself() { differ --subject tcp "$@"; }
+
+# One that answers ECONNRESET for EPIPE is found, and shrunk to a connection at most and what has to be done to it.
+finds_the_planted() {
+	if differ --subject tcp --seed 5 --plant --runs 500 --most 1 3>/dev/null; then
+		echo 'no difference'
+		return 1
+	fi
+	cat "$LOG"
+	grep -q '^# difference' "$LOG" && grep -q 'send(s., 1, NOSIGNAL) .*EPIPE.*ECONNRESET' "$LOG" &&
+		! grep -q '^#  11 ' "$LOG"
+}
+
+# See README.md. Between addresses of a host TCP goes by the table of local routes.
+quick_acknowledgments() {
+	ip route change local 10.78.0.1 dev roce0 table local proto kernel scope host src 10.78.0.1 quickack 1 &&
+		ip -6 route del local fd78::1 table local &&
+		ip -6 route add local fd78::1 dev roce0 table local quickack 1
+}
+
+bytes_over() { sovia-stat --value "$1"; }
+more_over_verbs() { [ "$(bytes_over verbs_tx_bytes)" -gt $((VERBS + 10000)) ] || { sovia-stat; return 1; }; }
+
+exec 3>&1
+LOG=$(mktemp)
+limit 36000
+check 'the tester builds' build
+check 'TCP does what TCP does' with_itself --runs 100
+check 'a planted difference is found, and shrunk' finds_the_planted
+if [ "$WHAT" != verbs ]; then
+	check 'the same over loop, IPv4' same --family 4 "$@"
+	check 'the same over loop, IPv6' same --family 6 "$@"
+fi
+if [ "$WHAT" != loop ]; then
+	check 'a device' roce_device 10.78.0.1/24 fd78::1/64
+	check 'TCP acknowledges at once' quick_acknowledgments
+	VERBS=$(bytes_over verbs_tx_bytes)
+	check 'the same over verbs, IPv4' same --address 10.78.0.1 "$@"
+	check 'the same over verbs, IPv6' same --address fd78::1 "$@"
+	check 'the bytes went over verbs' more_over_verbs
+fi
+rm "$LOG"
+finish
