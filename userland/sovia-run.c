@@ -59,14 +59,19 @@ static int loaded_family(void)
 	return family;
 }
 
-static bool family_works(int family)
+static bool opens(int family, int protocol)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, SOVIAPROTO_V4);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
 		return false;
 	close(fd);
 	return true;
+}
+
+static bool family_works(int family)
+{
+	return opens(family, SOVIAPROTO_V4);
 }
 
 /* For root, and for a module whose number is not the one it is known by. */
@@ -94,6 +99,9 @@ static int find_family(void)
 	if (!family && family_works(SOVIA_FAMILY_DEFAULT))
 		/* A container without /sys still has a working family. */
 		return loaded_family() ?: SOVIA_FAMILY_DEFAULT;
+	/* Hardened systems do not autoload families that Linux has no more ("alias net-pf-19 off"). */
+	if (!family && opens(AF_INET, SOVIAPROTO_INET))
+		family = loaded_family() ?: SOVIA_FAMILY_DEFAULT;
 	if (!family)
 		family = loaded_family();
 	if (!family) {
