@@ -141,8 +141,8 @@ check '1000 connections that nobody reads' pressed 127.0.0.1 1000
 check 'hold no more than they may' held_at_most 1000
 check 'then nothing is held' eventually nothing_held
 
-check 'a limit of 4 MiB' reload mem=512,1024
-# One writer may have an eighth of the first limit, which is the most that it is by default.
+check 'a limit of 8 MiB' reload mem=1024,2048
+# One writer may have a sixteenth of the first limit, which is the most that it is by default.
 check 'and of a writer' sysctl -w net.ipv4.tcp_wmem='4096 16384 262144'
 check '100 connections that nobody reads' pressed node-b 100
 check 'hold no more than they may' held_at_most 100
