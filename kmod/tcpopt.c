@@ -423,6 +423,9 @@ static int get_value(struct sock *sk, int optname, int *val)
 		*val = READ_ONCE(opt->thin);
 		break;
 	case TCP_THIN_DUPACK:
+#ifdef TCP_IS_MPTCP
+	case TCP_IS_MPTCP:
+#endif
 		*val = 0;
 		break;
 	default:
