@@ -23,8 +23,9 @@ class Skip(Exception):
 
 
 class Case:
-    def __init__(self, function, label, args, timeout, modes, families):
+    def __init__(self, function, label, args, timeout, modes, families, first):
         self.function = function
+        self.first = first      # row of its table
         self.args = args
         self.timeout = timeout
         self.modes = modes
@@ -37,8 +38,8 @@ class Case:
 def case(timeout=60, modes=("loop", "pair"), families="46", table=None):
     """Registers a case. @families: "46" for a run in each, "4|6" for one run in either, "6" for IPv6 alone."""
     def register(function):
-        for label, *args in table or [("",)]:
-            CASES.append(Case(function, label, args, timeout, modes, families))
+        for row, (label, *args) in enumerate(table or [("",)]):
+            CASES.append(Case(function, label, args, timeout, modes, families, not row))
         return function
     return register
 
