@@ -66,7 +66,7 @@ static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
 		if (ipv6_addr_v4mapped(addr) && ipv6_only_sock(sk))
 			return -ENETUNREACH;
 	}
-	return *port ? 0 : -ECONNREFUSED;
+	return 0;
 }
 
 static void send_conn(struct sock *sk)
@@ -156,13 +156,18 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	sovia_set_peer(sk, &pair.remote, port);
 	sk->sk_err = 0;
 	sock_reset_flag(sk, SOCK_DONE);
-	WRITE_ONCE(sk->sk_shutdown, 0);
 	pair.lane = sovia_lane_choose(inet_sk(sk)->inet_num, port);
 	ss->link_retries = SOVIA_LINK_RETRIES;
 	ss->retry_delay = SOVIA_RETRY_MIN;
 	ss->connect_deadline = jiffies + connect_timeout(sk);
 	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
+	/* No listener has port 0: refused without asking, when the socket is released. */
+	if (!port) {
+		sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_REFUSE,
+			    SOVIA_CODE_NO_LISTENER);
+		return 0;
+	}
 	err = use_link(sk, &pair, prov, sk->sk_allocation);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);

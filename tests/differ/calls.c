@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,21 +16,15 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "differ.h"
-
-#ifndef SO_PEEK_OFF
-#define SO_PEEK_OFF 42
-#endif
 
 bool coarse;
 __thread atomic_uint pipe_signals;
 
 /* ---- what a call says ---- */
 
-__attribute__((format(printf, 2, 3)))
-static void say(struct call *c, const char *format, ...)
+void say(struct call *c, const char *format, ...)
 {
 	size_t used = strlen(c->text);
 	va_list args;
@@ -41,7 +34,7 @@ static void say(struct call *c, const char *format, ...)
 	va_end(args);
 }
 
-static const char *errno_name(int err)
+const char *errno_name(int err)
 {
 	const char *name = strerrorname_np(err);
 
@@ -49,7 +42,7 @@ static const char *errno_name(int err)
 }
 
 /* The number that it returned, or why not. */
-static long answer(struct call *c, long ret)
+long answer(struct call *c, long ret)
 {
 	c->ok = ret >= 0;
 	if (ret < 0)
@@ -59,10 +52,12 @@ static long answer(struct call *c, long ret)
 	return ret;
 }
 
-/* The same when it is about bytes. */
+/* The same when it is about bytes.  Only with room does bad memory matter. */
 static long answer_bytes(struct call *c, long ret, bool is_send)
 {
-	if (!c->coarse || ret == 0 || (ret < 0 && (errno != EAGAIN || !is_send)))
+	bool full = ret < 0 && is_send && (errno == EAGAIN || errno == EFAULT);
+
+	if (!c->coarse || ret == 0 || (ret < 0 && !full))
 		return answer(c, ret);
 	c->ok = ret >= 0;
 	say(c, "some");
@@ -511,172 +506,7 @@ static void do_sendfile(struct call *c)
 	close(file);
 }
 
-/* ---- options ---- */
-
-enum { LINGER = 2, TIME = 4, DEVICE = 8, NO_GET = 16, INFO = 32, NO_SET = 64 };
-
-struct option {
-	int		level, name;
-	const char	*text;
-	int		kind;
-	int		values[6], count;
-};
-
-#define OPTION(level, name, kind, ...) \
-	{ level, name, #name, kind, { __VA_ARGS__ }, COUNT(((int[]){ __VA_ARGS__ })) }
-
-static const struct option options[] = {
-	OPTION(SOL_SOCKET, SO_REUSEADDR, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_REUSEPORT, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_KEEPALIVE, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_OOBINLINE, 0, 0, 1, 1),
-	OPTION(SOL_SOCKET, SO_LINGER, LINGER, -1, 0, 0, 60),
-	OPTION(SOL_SOCKET, SO_RCVLOWAT, 0, 1, 2, 10, 0, -1),
-	OPTION(SOL_SOCKET, SO_RCVTIMEO, TIME, 0, 20),
-	OPTION(SOL_SOCKET, SO_SNDTIMEO, TIME, 0, 20),
-	OPTION(SOL_SOCKET, SO_ERROR, 0, 0),
-	OPTION(SOL_SOCKET, SO_TYPE, 0, 0),
-	OPTION(SOL_SOCKET, SO_DOMAIN, 0, 0),
-	OPTION(SOL_SOCKET, SO_ACCEPTCONN, 0, 0),
-	OPTION(SOL_SOCKET, SO_PEEK_OFF, 0, -1, 0, 1, 3),
-	OPTION(SOL_SOCKET, SO_PRIORITY, 0, 0, 3, 7),
-	OPTION(SOL_SOCKET, SO_MARK, 0, 0, 5),
-	OPTION(SOL_SOCKET, SO_SNDLOWAT, 0, 1, 100),
-	OPTION(SOL_SOCKET, SO_BROADCAST, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_DONTROUTE, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_DEBUG, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_PASSCRED, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_PEERCRED, 0, 0),
-	OPTION(SOL_SOCKET, SO_PASSSEC, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_NO_CHECK, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_LOCK_FILTER, 0, 0),
-	OPTION(SOL_SOCKET, SO_SELECT_ERR_QUEUE, 0, 0, 1),
-	OPTION(SOL_SOCKET, SO_BUSY_POLL, 0, 0, 50),
-	OPTION(SOL_SOCKET, SO_MAX_PACING_RATE, 0, -1),
-	OPTION(SOL_SOCKET, SO_TXTIME, 0, 0),
-	OPTION(SOL_SOCKET, SO_BINDTODEVICE, DEVICE, 0),
-	OPTION(SOL_SOCKET, 9999, 0, 0),
-	OPTION(IPPROTO_TCP, TCP_NODELAY, 0, 0, 1, 1),
-	OPTION(IPPROTO_TCP, TCP_CORK, 0, 0, 1, 1),
-	OPTION(IPPROTO_TCP, TCP_KEEPIDLE, 0, 1, 100, 0, 40000),
-	OPTION(IPPROTO_TCP, TCP_KEEPINTVL, 0, 1, 100, 0, 40000),
-	OPTION(IPPROTO_TCP, TCP_KEEPCNT, 0, 1, 100, 0, 200),
-	OPTION(IPPROTO_TCP, TCP_USER_TIMEOUT, 0, 0, -1, 1000000),
-	OPTION(IPPROTO_TCP, TCP_SYNCNT, 0, 0, 3, 200),
-	OPTION(IPPROTO_TCP, TCP_LINGER2, 0, -1, 0, 10, 1000),
-	OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT, NO_SET, 0),
-	OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0, 0, -1, 1000),
-	OPTION(IPPROTO_TCP, TCP_MAXSEG, NO_GET, 50, 536, 1000, 70000),
-	OPTION(IPPROTO_TCP, TCP_QUICKACK, NO_GET, 0, 1),
-	OPTION(IPPROTO_TCP, TCP_INQ, 0, 0, 1, 2),
-	OPTION(IPPROTO_TCP, TCP_THIN_DUPACK, 0, 0, 1),
-	OPTION(IPPROTO_TCP, TCP_INFO, INFO, 0),
-	OPTION(IPPROTO_TCP, 9999, 0, 0),
-	OPTION(IPPROTO_IP, IP_TOS, 0, 0, 0x10, 0x88, -1, 300),
-	OPTION(IPPROTO_IP, IP_TTL, 0, -1, 0, 64, 300),
-	OPTION(IPPROTO_IP, IP_MTU_DISCOVER, 0, 0, 1, 2, 9),
-	OPTION(IPPROTO_IP, IP_RECVERR, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_FREEBIND, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_TRANSPARENT, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_PKTINFO, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_RECVTTL, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_RECVTOS, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0, 0, 1, 1),
-	OPTION(IPPROTO_IP, IP_MINTTL, 0, 0, 10, 300),
-	OPTION(IPPROTO_IP, IP_HDRINCL, 0, 0, 1),
-	OPTION(IPPROTO_IP, IP_MULTICAST_TTL, 0, 1),
-	OPTION(IPPROTO_IP, 9999, 0, 0),
-	OPTION(IPPROTO_IPV6, IPV6_V6ONLY, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, IPV6_UNICAST_HOPS, 0, -1, 64, 256),
-	OPTION(IPPROTO_IPV6, IPV6_TCLASS, 0, -1, 0, 0x10, 256),
-	OPTION(IPPROTO_IPV6, IPV6_RECVPKTINFO, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, IPV6_MTU_DISCOVER, 0, 0, 1, 2, 9),
-	OPTION(IPPROTO_IPV6, IPV6_RECVERR, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, IPV6_DONTFRAG, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, IPV6_FREEBIND, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0, 0, 1),
-	OPTION(IPPROTO_IPV6, 9999, 0, 0),
-	OPTION(IPPROTO_UDP, 1, 0, 0, 1),
-	OPTION(7777, 1, 0, 0, 1),
-	/* For sequences that fill buffers: these have to be small. */
-	OPTION(SOL_SOCKET, SO_SNDBUF, NO_GET | NO_SET, 16384),
-	OPTION(SOL_SOCKET, SO_RCVBUF, NO_GET | NO_SET, 16384),
-};
-
-int option_count(void) { return COUNT(options) - 2; }
-
-bool option_makes_sense(const struct op *op)
-{
-	return !(options[op->a].kind & (op->code == OP_SETOPT ? NO_SET : NO_GET));
-}
-
-static const int lengths[] = { sizeof(int), sizeof(int), sizeof(int), sizeof(int), 1, 0, -1 };
-
-union value {
-	int		number;
-	char		bytes[64];
-	struct linger	linger;
-	struct timeval	time;
-};
-
-static socklen_t option_value(const struct option *o, int which, union value *v)
-{
-	int number = o->values[which % o->count];
-
-	memset(v, 0, sizeof(*v));
-	if (o->kind & LINGER) {
-		v->linger.l_onoff = number >= 0;
-		v->linger.l_linger = number > 0 ? number : 0;
-		return sizeof(v->linger);
-	}
-	if (o->kind & TIME) {
-		v->time.tv_usec = number * 1000;
-		return sizeof(v->time);
-	}
-	if (o->kind & DEVICE) {
-		strcpy(v->bytes, "lo");
-		return 3;
-	}
-	v->number = number;
-	return sizeof(int);
-}
-
-static void do_setopt(struct call *c)
-{
-	const struct option *o = &options[c->op->a];
-	union value v;
-	socklen_t len = option_value(o, c->op->b, &v);
-
-	if (lengths[c->op->c] != sizeof(int))
-		len = (socklen_t)lengths[c->op->c];
-	answer(c, setsockopt(c->fd, o->level, o->name, &v, len));
-}
-
-static void do_getopt(struct call *c)
-{
-	const struct option *o = &options[c->op->a];
-	struct tcp_info info = { 0 };
-	union value v;
-	socklen_t len = lengths[c->op->c] == sizeof(int) ? sizeof(v) : (socklen_t)lengths[c->op->c], i;
-
-	memset(&v, 0, sizeof(v));
-	if (o->kind & INFO) {
-		len = sizeof(info);
-		if (answer(c, getsockopt(c->fd, o->level, o->name, &info, &len)) == 0)
-			say(c, " state %d", info.tcpi_state);
-		return;
-	}
-	if (answer(c, getsockopt(c->fd, o->level, o->name, &v, &len)) || len > sizeof(v))
-		return;
-	say(c, " length %u:", len);
-	if (len == sizeof(int) && o->name == SO_ERROR && o->level == SOL_SOCKET)
-		say(c, " %s", v.number ? errno_name(v.number) : "0");
-	else if (len == sizeof(int))
-		say(c, " %d", v.number);
-	else
-		for (i = 0; i < len && i < 24; i++)
-			say(c, " %02x", (uint8_t)v.bytes[i]);
-}
+/* ---- ioctl() and fcntl() ---- */
 
 static const struct { unsigned long number; const char *name; bool value; } ioctls[] = {
 	{ FIONREAD, "FIONREAD", true }, { SIOCATMARK, "SIOCATMARK", true },
@@ -738,36 +568,138 @@ static void do_signal(struct call *c)
 		say(c, "nothing blocks");
 }
 
+/* ---- as text ---- */
+
+#define ARGS	(TEXT - 32)	/* for the arguments; the rest is the name */
+
+static void socket_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "%s", op->a ? "NONBLOCK" : "");
+}
+
+static void slot_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d", op->slot);
+}
+
+static void address_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %s:%s", op->slot, address_names[op->a], port_name(op->b));
+}
+
+static void listen_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %d", op->slot, op->a);
+}
+
+static void accept_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d%s", op->slot, op->a ? ", NONBLOCK" : "");
+}
+
+static void flags_text(char *text, int flags, const struct name *names, int count)
+{
+	const char *between = ", ";
+	int i;
+
+	if (!flags)
+		strcat(text, ", 0");
+	for (i = 0; i < count; i++)
+		if (flags & names[i].value) {
+			strcat(strcat(text, between), names[i].name);
+			between = "|";
+		}
+}
+
+static void send_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %d", op->slot, sizes[op->a]);
+	if (op->c != BY_WRITE)
+		flags_text(args, op->b, send_flags, COUNT(send_flags));
+}
+
+static void recv_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %d", op->slot, sizes[op->a]);
+	if (op->c != BY_WRITE)
+		flags_text(args, op->b, recv_flags, COUNT(recv_flags));
+}
+
+static void shutdown_text(const struct op *op, char *args)
+{
+	static const char * const how[] = { "RD", "WR", "RDWR", "3" };
+
+	snprintf(args, ARGS, "s%d, %s", op->slot, how[op->a]);
+}
+
+static void ioctl_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %s", op->slot, ioctls[op->a].name);
+}
+
+static void on_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %s", op->slot, op->a ? "on" : "off");
+}
+
+static void poll_text(const struct op *op, char *args)
+{
+	int i;
+
+	snprintf(args, ARGS, "s%d,", op->slot);
+	for (i = 0; i < COUNT(poll_names); i++)
+		if (polled[op->a] & poll_names[i].value)
+			strcat(strcat(args, " "), poll_names[i].name);
+}
+
+static void splice_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %d%s", op->slot, sizes[op->a],
+		 !op->b ? "" : op->code == OP_SPLICE_IN ? ", NONBLOCK" : ", MORE");
+}
+
+static void sendfile_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "s%d, %d of %d", op->slot, sizes[op->a] + (op->b ? 100 : 0),
+		 sizes[op->a]);
+}
+
+static void signal_text(const struct op *op, char *args)
+{
+	snprintf(args, ARGS, "thread %d%s", op->a, op->b ? ", SA_RESTART" : "");
+}
+
 /* ---- all of them ---- */
 
 static const struct {
 	const char	*name;
 	void		(*perform)(struct call *c);
+	void		(*arguments)(const struct op *op, char *text);
 	bool		makes, sends, receives;
 } calls[OP_COUNT] = {
-	[OP_SOCKET]	= { "socket", do_socket, true, false, false },
-	[OP_BIND]	= { "bind", do_bind, false, false, false },
-	[OP_LISTEN]	= { "listen", do_listen, false, false, false },
-	[OP_CONNECT]	= { "connect", do_connect, false, true, false },
-	[OP_ACCEPT]	= { "accept", do_accept, true, false, true },
-	[OP_SEND]	= { "send", do_send, false, true, false },
-	[OP_RECV]	= { "recv", do_recv, false, false, true },
-	[OP_SHUTDOWN]	= { "shutdown", do_shutdown, false, false, false },
-	[OP_CLOSE]	= { "close", do_close, false, false, false },
-	[OP_DUP]	= { "dup", do_dup, true, false, false },
-	[OP_SETOPT]	= { "setsockopt", do_setopt, false, false, false },
-	[OP_GETOPT]	= { "getsockopt", do_getopt, false, false, false },
-	[OP_IOCTL]	= { "ioctl", do_ioctl, false, false, false },
-	[OP_NONBLOCK]	= { "nonblocking", do_nonblock, false, false, false },
-	[OP_OWNER]	= { "signals", do_owner, false, false, false },
-	[OP_NAMES]	= { "names", do_names, false, false, false },
-	[OP_POLL]	= { "poll", do_poll, false, true, true },
-	[OP_FILL]	= { "fill", do_fill, false, true, false },
-	[OP_DRAIN]	= { "drain", do_drain, false, false, true },
-	[OP_SPLICE_IN]	= { "splice from", do_splice_in, false, false, true },
-	[OP_SPLICE_OUT]	= { "splice to", do_splice_out, false, true, false },
-	[OP_SENDFILE]	= { "sendfile", do_sendfile, false, true, false },
-	[OP_SIGNAL]	= { "interrupt", do_signal, false, false, false },
+	[OP_SOCKET]	= { "socket", do_socket, socket_text, true, false, false },
+	[OP_BIND]	= { "bind", do_bind, address_text, false, false, false },
+	[OP_LISTEN]	= { "listen", do_listen, listen_text, false, false, false },
+	[OP_CONNECT]	= { "connect", do_connect, address_text, false, true, false },
+	[OP_ACCEPT]	= { "accept", do_accept, accept_text, true, false, true },
+	[OP_SEND]	= { "send", do_send, send_text, false, true, false },
+	[OP_RECV]	= { "recv", do_recv, recv_text, false, false, true },
+	[OP_SHUTDOWN]	= { "shutdown", do_shutdown, shutdown_text, false, false, false },
+	[OP_CLOSE]	= { "close", do_close, slot_text, false, false, false },
+	[OP_DUP]	= { "dup", do_dup, slot_text, true, false, false },
+	[OP_SETOPT]	= { "setsockopt", do_setopt, option_text, false, false, false },
+	[OP_GETOPT]	= { "getsockopt", do_getopt, option_text, false, false, false },
+	[OP_IOCTL]	= { "ioctl", do_ioctl, ioctl_text, false, false, false },
+	[OP_NONBLOCK]	= { "nonblocking", do_nonblock, on_text, false, false, false },
+	[OP_OWNER]	= { "signals", do_owner, on_text, false, false, false },
+	[OP_NAMES]	= { "names", do_names, slot_text, false, false, false },
+	[OP_POLL]	= { "poll", do_poll, poll_text, false, true, true },
+	[OP_FILL]	= { "fill", do_fill, slot_text, false, true, false },
+	[OP_DRAIN]	= { "drain", do_drain, slot_text, false, false, true },
+	[OP_SPLICE_IN]	= { "splice from", do_splice_in, splice_text, false, false, true },
+	[OP_SPLICE_OUT]	= { "splice to", do_splice_out, splice_text, false, true, false },
+	[OP_SENDFILE]	= { "sendfile", do_sendfile, sendfile_text, false, true, false },
+	[OP_SIGNAL]	= { "interrupt", do_signal, signal_text, false, false, false },
 };
 
 const char *op_name(int code)
@@ -811,7 +743,7 @@ bool call_may_hold_back(const struct op *op)
 	case OP_SENDFILE:
 		return op->b;
 	case OP_SETOPT:
-		return options[op->a].level == IPPROTO_TCP && options[op->a].name == TCP_CORK;
+		return option_holds_back(op);
 	default:
 		return false;
 	}
@@ -878,6 +810,9 @@ bool call_is_possible(const struct op *op)
 		return false;
 	if (op->code == OP_CLOSE && polled_now(slot->fd))
 		return false;
+	/* What comes after it ends the connection, and how much that is depends on what fits. */
+	if (op->code == OP_SHUTDOWN && coarse && op->a != SHUT_WR)
+		return false;
 	if (call_may_block(op) && (free_worker() < 0 || (coarse && calls[op->code].sends)))
 		return false;
 	return true;
@@ -924,107 +859,17 @@ bool call_has_timeout(const struct op *op)
 	return time.tv_sec || time.tv_usec;
 }
 
-static void flags_text(char *text, int flags, const struct name *names, int count)
-{
-	const char *between = ", ";
-	int i;
-
-	if (!flags)
-		strcat(text, ", 0");
-	for (i = 0; i < count; i++)
-		if (flags & names[i].value) {
-			strcat(strcat(text, between), names[i].name);
-			between = "|";
-		}
-}
-
-static void option_text(const struct op *op, char *text)
-{
-	const struct option *o = &options[op->a];
-	const char *level = o->level == SOL_SOCKET ? "SOL_SOCKET" :
-			    o->level == IPPROTO_TCP ? "SOL_TCP" :
-			    o->level == IPPROTO_IP ? "SOL_IP" :
-			    o->level == IPPROTO_IPV6 ? "SOL_IPV6" : "a level that is none";
-
-	text += sprintf(text, "s%d, %s, %s", op->slot, level, o->text);
-	if (op->code == OP_SETOPT)
-		text += sprintf(text, ", %d", o->values[op->b % o->count]);
-	if (lengths[op->c] != sizeof(int))
-		sprintf(text, ", length %d", lengths[op->c]);
-}
-
 /* As it would stand in a program, nearly. */
 void op_text(const struct op *op, char *text)
 {
-	static const char * const how[] = { "RD", "WR", "RDWR", "3" };
-	char args[TEXT] = "";
 	const char *name = calls[op->code].name;
-	int size = op->a < COUNT(sizes) && op->a >= 0 ? sizes[op->a] : 0;
-	unsigned int i;
+	char args[ARGS];
 
-	switch (op->code) {
-	case OP_SOCKET:
-		snprintf(args, sizeof(args), "%s", op->a ? "NONBLOCK" : "");
-		break;
-	case OP_BIND:
-	case OP_CONNECT:
-		snprintf(args, sizeof(args), "s%d, %s:%s", op->slot, address_names[op->a],
-			 port_name(op->b));
-		break;
-	case OP_LISTEN:
-		snprintf(args, sizeof(args), "s%d, %d", op->slot, op->a);
-		break;
-	case OP_ACCEPT:
-		snprintf(args, sizeof(args), "s%d%s", op->slot, op->a ? ", NONBLOCK" : "");
-		break;
-	case OP_SEND:
+	if (op->code == OP_SEND)
 		name = send_names[op->c];
-		snprintf(args, sizeof(args), "s%d, %d", op->slot, size);
-		if (op->c != BY_WRITE)
-			flags_text(args, op->b, send_flags, COUNT(send_flags));
-		break;
-	case OP_RECV:
+	else if (op->code == OP_RECV)
 		name = recv_names[op->c];
-		snprintf(args, sizeof(args), "s%d, %d", op->slot, size);
-		if (op->c != BY_WRITE)
-			flags_text(args, op->b, recv_flags, COUNT(recv_flags));
-		break;
-	case OP_SHUTDOWN:
-		snprintf(args, sizeof(args), "s%d, %s", op->slot, how[op->a]);
-		break;
-	case OP_SETOPT:
-	case OP_GETOPT:
-		option_text(op, args);
-		break;
-	case OP_IOCTL:
-		snprintf(args, sizeof(args), "s%d, %s", op->slot, ioctls[op->a].name);
-		break;
-	case OP_NONBLOCK:
-	case OP_OWNER:
-		snprintf(args, sizeof(args), "s%d, %s", op->slot, op->a ? "on" : "off");
-		break;
-	case OP_POLL:
-		snprintf(args, sizeof(args), "s%d,", op->slot);
-		for (i = 0; i < COUNT(poll_names); i++)
-			if (polled[op->a] & poll_names[i].value) {
-				strcat(args, " ");
-				strcat(args, poll_names[i].name);
-			}
-		break;
-	case OP_SPLICE_IN:
-	case OP_SPLICE_OUT:
-		snprintf(args, sizeof(args), "s%d, %d%s", op->slot, size,
-			 !op->b ? "" : op->code == OP_SPLICE_IN ? ", NONBLOCK" : ", MORE");
-		break;
-	case OP_SENDFILE:
-		snprintf(args, sizeof(args), "s%d, %d of %d", op->slot, size + (op->b ? 100 : 0), size);
-		break;
-	case OP_SIGNAL:
-		snprintf(args, sizeof(args), "thread %d%s", op->a, op->b ? ", SA_RESTART" : "");
-		break;
-	default:
-		snprintf(args, sizeof(args), "s%d", op->slot);
-	}
+	calls[op->code].arguments(op, args);
 	if (calls[op->code].makes)
 		snprintf(text, TEXT, "s%d = %s(%s)", op->dest, name, args);
 	else

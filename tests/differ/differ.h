@@ -145,8 +145,10 @@ struct look {
  * @main: the calls that do not block
  * @sink: gets the signals of sockets
  * @sink_tid: its number
- * @sink_proc: its /proc/self/task/TID/syscall
+ * @sink_go: posted to have it look which signals are pending
+ * @sink_done: posted when it has
  * @async: there are sockets that send signals
+ * @filled: so was a socket that has been closed
  * @signals: SIGURG, SIGIO seen since the step began
  * @marker: a connection's two ends
  */
@@ -162,9 +164,9 @@ struct world {
 	struct call	main;
 	pthread_t	sink;
 	atomic_int	sink_tid;
-	int		sink_proc;
-	bool		async;
-	atomic_uint	signals;
+	sem_t		sink_go, sink_done;
+	bool		async, filled;
+	unsigned int	signals;
 	int		marker[2];
 };
 
@@ -213,7 +215,7 @@ struct settings {
 	struct in6_addr	own6;
 	uint64_t	seed;
 	long		first, runs, seconds;
-	int		patience_ms, most;
+	int		patience_ms, most, jobs;
 	const char	*listed;
 	bool		plant, network, verbose;
 };
@@ -232,12 +234,22 @@ bool call_has_timeout(const struct op *op);
 void perform(struct call *call);
 void op_text(const struct op *op, char *text);
 const char *op_name(int code);
-int option_count(void);
-bool option_makes_sense(const struct op *op);
+__attribute__((format(printf, 2, 3)))
+void say(struct call *c, const char *format, ...);
+long answer(struct call *c, long ret);
+const char *errno_name(int err);
 int sizes_count(void);
 int big_size(void);
 int flags_of_send(uint64_t chance);
 int flags_of_recv(uint64_t chance);
+
+/* options.c */
+int option_count(void);
+bool option_makes_sense(const struct op *op);
+bool option_holds_back(const struct op *op);
+void option_text(const struct op *op, char *text);
+void do_setopt(struct call *c);
+void do_getopt(struct call *c);
 
 /* world.c */
 void worlds_start(void);

@@ -4,18 +4,19 @@
  *
  *	differ [--subject 19] [--reference tcp] [--family 4|6] [--seed N]
  *	       [--runs N | --seconds N] [--first N] [--address ADDRESS]
- *	       [--listed FILE] [--patience MS] [--most N] [--plant] [--verbose]
+ *	       [--listed FILE] [--patience MS] [--most N] [--jobs N] [--plant] [--verbose]
  *
  * A transport is "tcp" or the number of an address family.  The same seed makes the
  * same sequences; --first begins with a later one.  Without --address everything
  * happens in namespaces of its own, over 127.0.0.1 or ::1.
  *
- * Sequences run in a child, a batch of them each, so that what is left of one
- * (TIME_WAIT, say) does not last, and one that hangs can be told.  Prints TAP.  The
- * exit status is 1 if there was a difference that is not listed, or one that did not
- * repeat, or a hang.
+ * Sequences run in children, --jobs of them at a time and a batch of sequences each,
+ * so that what is left of one (TIME_WAIT, say) does not last, and one that hangs can
+ * be told.  Prints TAP.  The exit status is 1 if there was a difference that is not
+ * listed, or one that did not repeat, or a hang.
  */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -30,24 +31,37 @@
 
 #define BATCH		1000
 #define HANG_SECONDS	180
+#define JOBS		16
 #define KINDS		256	/* of differences that are told apart */
 #define FIRST_PORT	1100
 #define LAST_PORT	32000
 #define PORT_STEP	(2 * PORTS)
+#define PORT_STEPS	((LAST_PORT - FIRST_PORT) / PORT_STEP)
 
 struct settings set = {
 	.transport = { "tcp", "19" }, .family = 4, .seed = 1, .runs = 1000, .patience_ms = 6000,
-	.most = 10, .network = true,
+	.most = 10, .jobs = 1, .network = true,
 };
 
-/* What the children tell. */
-static struct shared {
-	atomic_long	next, calls, listed, rule[64], made[OP_COUNT], good[OP_COUNT];
-	atomic_int	differences, unstable, repeated, kinds, port;
+/* What a child tells; @turns moves as long as it does. */
+struct job {
+	atomic_long	number, turns;
 	struct sequence	current;
+	pid_t		pid;
+	long		seen;
+	double		moved;
+};
+
+/* What all tell; @lock is for the kinds, and for what is printed. */
+static struct shared {
+	atomic_long	next, done, calls, listed, rule[64], made[OP_COUNT], good[OP_COUNT];
+	atomic_int	differences, unstable, port;
+	pthread_mutex_t	lock;
+	int		kinds, kind_count[KINDS];
 	char		kind[KINDS][TEXT];
-	int		kind_count[KINDS];
+	struct job	jobs[JOBS];
 } *shared;
+static struct job *job;		/* in a child: its own */
 
 static void die(const char *what)
 {
@@ -57,10 +71,8 @@ static void die(const char *what)
 
 static int next_port(void)
 {
-	int port = shared->port;
-
-	shared->port = port + PORT_STEP > LAST_PORT ? FIRST_PORT : port + PORT_STEP;
-	return port;
+	job->turns++;
+	return FIRST_PORT + atomic_fetch_add(&shared->port, 1) % PORT_STEPS * PORT_STEP;
 }
 
 /*
@@ -79,32 +91,48 @@ static void own_network(void)
 		exit(2);
 }
 
-/* Has this kind of difference been shown?  Told by the call and what it was. */
-static bool is_known(const struct sequence *s)
+/* The call and what differs, whichever sockets of the sequence they are. */
+static void kind_text(const struct sequence *s, char *kind)
 {
 	char text[4 * TEXT];
-	int i;
+	const char *from = text;
+	int i = 0;
 
 	difference_text(s, text, sizeof(text));
-	text[TEXT - 1] = 0;
-	for (i = 0; i < shared->kinds; i++)
-		if (!strcmp(shared->kind[i], text)) {
-			shared->kind_count[i]++;
-			return true;
-		}
-	if (shared->kinds < KINDS) {
-		strcpy(shared->kind[shared->kinds], text);
-		shared->kind_count[shared->kinds++] = 1;
+	for (; *from && i < TEXT - 1; from++)
+		if (from == text || !isdigit(*from) || from[-1] != 's')
+			kind[i++] = *from;
+	kind[i] = 0;
+}
+
+/* Has this kind of difference been shown? */
+static bool is_known(const struct sequence *s)
+{
+	char text[TEXT];
+	bool known;
+	int i;
+
+	kind_text(s, text);
+	pthread_mutex_lock(&shared->lock);
+	for (i = 0; i < shared->kinds && strcmp(shared->kind[i], text); i++)
+		;
+	known = i < shared->kinds;
+	if (!known && i < KINDS) {
+		strcpy(shared->kind[i], text);
+		shared->kinds++;
 	}
-	return false;
+	if (i < KINDS)
+		shared->kind_count[i]++;
+	pthread_mutex_unlock(&shared->lock);
+	return known;
 }
 
 static bool same_kind(const struct sequence *one, const struct sequence *other)
 {
-	char texts[2][4 * TEXT];
+	char texts[2][TEXT];
 
-	difference_text(one, texts[0], sizeof(texts[0]));
-	difference_text(other, texts[1], sizeof(texts[1]));
+	kind_text(one, texts[0]);
+	kind_text(other, texts[1]);
 	return !strcmp(texts[0], texts[1]);
 }
 
@@ -113,29 +141,26 @@ static void tell(struct sequence *s, long number)
 	struct sequence first = *s;
 	int repeated;
 
-	if (is_known(s)) {
-		shared->repeated++;
+	if (is_known(s))
 		return;
-	}
 	repeated = shrink(s, next_port);
+	if (!repeated)
+		*s = first;
+	/* The shortest one may be known, although this one was not. */
+	if (repeated == 5 && !same_kind(s, &first) && is_known(s))
+		return;
 	if (repeated < 5)
 		shared->unstable++;
 	else
 		shared->differences++;
-	if (!repeated)
-		*s = first;
-	/* The shortest one may be known, although this one was not. */
-	if (repeated == 5 && !same_kind(s, &first) && is_known(s)) {
-		shared->differences--;
-		shared->repeated++;
-		return;
-	}
+	pthread_mutex_lock(&shared->lock);
 	printf("# %s: --seed %llu --first %ld, IPv%d, repeats %d of 5\n",
 	       repeated < 5 ? "unstable" : "difference", (unsigned long long)set.seed, number,
 	       set.family, repeated);
 	print_sequence(s, stdout);
 	printf("#\n");
 	fflush(stdout);
+	pthread_mutex_unlock(&shared->lock);
 }
 
 static void count_calls(const struct sequence *s)
@@ -152,7 +177,7 @@ static void count_calls(const struct sequence *s)
 static void one_sequence(long number)
 {
 	uint64_t chance = set.seed * 0x2545f4914f6cdd1dull + number;
-	struct sequence *s = &shared->current;
+	struct sequence *s = &job->current;
 
 	memset(s, 0, sizeof(*s));
 	draw(&chance);
@@ -186,43 +211,84 @@ static void child(double end)
 		own_network();
 	worlds_start();
 	for (i = 0; i < BATCH && !time_is_up(end); i++) {
-		one_sequence(shared->next);
-		shared->next++;
+		job->number = atomic_fetch_add(&shared->next, 1);
+		if (job->number >= set.first + set.runs)
+			break;
+		one_sequence(job->number);
+		shared->done++;
 	}
 	fflush(stdout);
 	_exit(0);
 }
 
-/* Until the child ends.  False if it hangs, or worse. */
-static bool watch_child(pid_t pid)
+static void start_job(struct job *j, double end)
 {
-	long before = -1;
-	double moved = now();
-	int status, port = 0;
+	pid_t pid;
 
-	while (!waitpid(pid, &status, WNOHANG)) {
-		/* Shrinking takes ports as well. */
-		if (shared->next != before || shared->port != port) {
-			before = shared->next;
-			port = shared->port;
-			moved = now();
-		}
-		if (now() - moved > HANG_SECONDS) {
-			kill(pid, SIGKILL);
-			printf("# no end: --seed %llu --first %ld\n", (unsigned long long)set.seed, before);
-			return false;
+	fflush(stdout);
+	j->moved = now();
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		job = j;
+		child(end);
+	}
+	j->pid = pid;
+}
+
+static bool bad_end(const struct job *j, const char *how, int status)
+{
+	printf("# %s %x: --seed %llu --first %ld\n", how, status, (unsigned long long)set.seed, j->number);
+	print_sequence(&j->current, stdout);
+	return false;
+}
+
+/* Has it ended?  @ok becomes false if it hangs, or worse. */
+static bool job_ended(struct job *j, bool *ok)
+{
+	int status;
+
+	if (waitpid(j->pid, &status, WNOHANG)) {
+		if (!WIFEXITED(status) || WEXITSTATUS(status))
+			*ok = bad_end(j, "status", status);
+		return true;
+	}
+	if (j->turns != j->seen) {
+		j->seen = j->turns;
+		j->moved = now();
+	}
+	if (now() - j->moved < HANG_SECONDS)
+		return false;
+	*ok = bad_end(j, "no end", 0);
+	return true;
+}
+
+/* True if all went to their end. */
+static bool run_jobs(double end)
+{
+	bool ok = true, any;
+	int i;
+
+	do {
+		any = false;
+		for (i = 0; i < set.jobs && ok; i++) {
+			struct job *j = &shared->jobs[i];
+
+			if (j->pid && job_ended(j, &ok))
+				j->pid = 0;
+			if (!j->pid && ok && !time_is_up(end))
+				start_job(j, end);
+			any |= j->pid;
 		}
 		millisecond(20);
-	}
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return true;
-	printf("# status %x: --seed %llu --first %ld\n", status, (unsigned long long)set.seed, before);
-	return false;
+	} while (any && ok);
+	return ok;
 }
 
 static void summary(bool ended, double seconds)
 {
-	long made = shared->next - set.first;
+	long made = shared->done;
 	int i;
 
 	for (i = 0; i < OP_COUNT; i++)
@@ -260,7 +326,7 @@ static void parse(int argc, char **argv)
 		{ "seed", 1, 0, 'S' }, { "runs", 1, 0, 'n' }, { "seconds", 1, 0, 't' },
 		{ "first", 1, 0, 'F' }, { "address", 1, 0, 'a' }, { "listed", 1, 0, 'l' },
 		{ "patience", 1, 0, 'p' }, { "most", 1, 0, 'm' }, { "plant", 0, 0, 'P' },
-		{ "verbose", 0, 0, 'v' }, { 0, 0, 0, 0 }
+		{ "jobs", 1, 0, 'j' }, { "verbose", 0, 0, 'v' }, { 0, 0, 0, 0 }
 	};
 	int option;
 
@@ -279,38 +345,33 @@ static void parse(int argc, char **argv)
 		case 'l': set.listed = optarg; break;
 		case 'p': set.patience_ms = atoi(optarg); break;
 		case 'm': set.most = atoi(optarg); break;
+		case 'j': set.jobs = atoi(optarg); break;
 		case 'P': set.plant = true; break;
 		case 'v': set.verbose = true; break;
 		default: exit(2);
 		}
 	if (set.listed)
 		rules_read(set.listed);
+	if (set.jobs < 1 || set.jobs > JOBS)
+		exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	double begin = now(), end;
-	bool ended = true;
-	pid_t pid;
+	pthread_mutexattr_t between;
+	double begin = now();
+	bool ended;
 
 	parse(argc, argv);
-	end = begin + set.seconds;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		die("mmap");
+	pthread_mutexattr_init(&between);
+	pthread_mutexattr_setpshared(&between, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&shared->lock, &between);
 	shared->next = set.first;
-	shared->port = FIRST_PORT;
-	while (ended && !time_is_up(end)) {
-		fflush(stdout);
-		pid = fork();
-		if (pid < 0)
-			die("fork");
-		if (!pid)
-			child(end);
-		ended = watch_child(pid);
-	}
-	if (!ended)
-		print_sequence(&shared->current, stdout);
+	ended = run_jobs(begin + set.seconds);
 	summary(ended, now() - begin);
+	/* Children that are left end with their parent. */
 	return !ended || shared->differences || shared->unstable;
 }

@@ -99,8 +99,8 @@ static bool edges_differ(struct difference *d)
 static bool signals_differ(struct difference *d)
 {
 	static const char * const names[] = { "none", "SIGURG", "SIGIO", "SIGURG, SIGIO" };
-	unsigned int ref = atomic_load(&worlds[REFERENCE].signals);
-	unsigned int sub = atomic_load(&worlds[SUBJECT].signals);
+	unsigned int ref = worlds[REFERENCE].signals;
+	unsigned int sub = worlds[SUBJECT].signals;
 
 	if (ref == sub || coarse)
 		return false;
@@ -218,7 +218,7 @@ static void set_coarse(void)
 {
 	int i;
 
-	coarse = false;
+	coarse = worlds[REFERENCE].filled || worlds[SUBJECT].filled;
 	for (i = 0; i < SLOTS; i++)
 		coarse |= worlds[REFERENCE].slots[i].filled || worlds[SUBJECT].slots[i].filled;
 }
@@ -239,6 +239,11 @@ static bool make_step(struct sequence *s, int step, int patience_ms)
 	bool timed = worker >= 0 && call_has_timeout(op);
 	int n;
 
+	/* What was done in haste has arrived before another socket can see, or end it. */
+	if (step && s->ops[step - 1].hasty && s->ops[step - 1].slot != op->slot) {
+		world_mark(&worlds[REFERENCE]);
+		world_mark(&worlds[SUBJECT]);
+	}
 	for (n = 0; n < 2; n++) {
 		if (worker >= 0)
 			worlds[n].tasks[worker].timed = timed;

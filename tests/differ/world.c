@@ -40,21 +40,15 @@ void millisecond(double ms)
 
 /* ---- signals ---- */
 
-static __thread struct world *sink_of;
-
 static void on_signal(int number)
 {
 	if (number == SIGPIPE)
 		atomic_fetch_add(&pipe_signals, 1);
-	if (number == SIGURG && sink_of)
-		atomic_fetch_or(&sink_of->signals, 1);
-	if (number == SIGIO && sink_of)
-		atomic_fetch_or(&sink_of->signals, 2);
 }
 
 static void handle_signals(void)
 {
-	static const int numbers[] = { SIGPIPE, SIGURG, SIGIO, SIGUSR1, SIGUSR2 };
+	static const int numbers[] = { SIGPIPE, SIGUSR1, SIGUSR2 };
 	struct sigaction action = { .sa_handler = on_signal };
 	int i;
 
@@ -74,15 +68,34 @@ static int proc_of(int tid)
 	return CHECK(open(path, O_RDONLY | O_CLOEXEC));
 }
 
+/* The signals of sockets stay pending with this thread until it is asked for them. */
 static void *sink(void *arg)
 {
+	const struct timespec none = { 0, 0 };
 	struct world *w = arg;
+	sigset_t signals;
+	int number;
 
-	sink_of = w;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGURG);
+	sigaddset(&signals, SIGIO);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	atomic_store(&w->sink_tid, gettid());
-	for (;;)
-		pause();
+	for (;;) {
+		while (sem_wait(&w->sink_go))
+			;
+		while ((number = sigtimedwait(&signals, NULL, &none)) > 0)
+			w->signals |= number == SIGURG ? 1 : 2;
+		sem_post(&w->sink_done);
+	}
 	return NULL;
+}
+
+static void look_at_signals(struct world *w)
+{
+	sem_post(&w->sink_go);
+	while (sem_wait(&w->sink_done))
+		;
 }
 
 static void *work(void *arg)
@@ -122,7 +135,7 @@ bool world_asleep(struct world *w)
 		if (atomic_load(&task->state) == RUNNING && (task->timed || !asleep(task->proc)))
 			return false;
 	}
-	return !w->async || asleep(w->sink_proc);
+	return true;
 }
 
 int free_worker(void)
@@ -163,10 +176,11 @@ static void start_threads(struct world *w)
 			sched_yield();
 		task->proc = proc_of(task->tid);
 	}
+	CHECK(sem_init(&w->sink_go, 0, 0));
+	CHECK(sem_init(&w->sink_done, 0, 0));
 	CHECK(-pthread_create(&w->sink, NULL, sink, w));
 	while (!atomic_load(&w->sink_tid))
 		sched_yield();
-	w->sink_proc = proc_of(w->sink_tid);
 }
 
 /* ---- the marker ---- */
@@ -283,6 +297,7 @@ void world_make(struct world *w, const struct op *op, int step, int worker)
 	call->coarse = coarse;
 	call->text[0] = 0;
 	if (op->code == OP_CLOSE) {
+		w->filled |= slot->filled;
 		/* A call under way may keep the file, and epoll with it. */
 		epoll_ctl(w->epoll, EPOLL_CTL_DEL, slot->fd, NULL);
 		slot->fd = -1;
@@ -385,7 +400,9 @@ void world_forget_edges(struct world *w)
 {
 	look_at_edges(w);
 	w->edges = 0;
-	atomic_store(&w->signals, 0);
+	if (w->async)
+		look_at_signals(w);
+	w->signals = 0;
 }
 
 void world_look(struct world *w)
@@ -411,6 +428,8 @@ void world_look(struct world *w)
 		look->mark = ask(fds[i].fd, SIOCATMARK);
 	}
 	look_at_edges(w);
+	if (w->async)
+		look_at_signals(w);
 }
 
 /* ---- begin and end ---- */
@@ -445,8 +464,10 @@ void world_begin(struct world *w, int port)
 	w->port = port;
 	w->kin = 0;
 	w->async = false;
+	w->filled = false;
 	w->edges = 0;
-	atomic_store(&w->signals, 0);
+	look_at_signals(w);
+	w->signals = 0;
 }
 
 /* Wakes those who wait with signals, and closes everything so that nothing is left. */
@@ -480,6 +501,4 @@ void world_end(struct world *w)
 	}
 	empty_pipe(&w->main);
 	world_mark(w);
-	while (!asleep(w->sink_proc))
-		sched_yield();
 }

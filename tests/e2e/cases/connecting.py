@@ -187,8 +187,49 @@ def to_wildcard(t):
 
 @case()
 def port_zero(t):
-    """Port 0 is nobody's."""
-    fails("ECONNREFUSED EADDRNOTAVAIL", t.socket().connect, (t.host(), 0))
+    """No listener has port 0: refused, and the same socket may try elsewhere."""
+    near = t.socket()
+    fails("ECONNREFUSED", near.connect, (t.host(), 0))
+    listener = t.listener()
+    near.connect((t.host(), listener.port()))
+    listener.accept()
+
+
+@case()
+def port_zero_nonblocking(t):
+    """Without blocking the connect begins, and edge-triggered epoll reports its end."""
+    near = t.socket()
+    near.setblocking(False)
+    with select.epoll() as ep:
+        ep.register(near.fileno(), select.EPOLLOUT | select.EPOLLET)
+        ep.poll(0)
+        fails("EINPROGRESS", near.connect, (t.host(), 0))
+        near.wait_for("ERR")
+        eq(near.poll_now(), "IN OUT ERR HUP RDHUP")
+        eq([fd for fd, _ in ep.poll(10)], [near.fileno()])
+    eq(near.error(), errno.ECONNREFUSED)
+
+
+@case()
+def shutdown_before(t):
+    """shutdown() of an unconnected socket is an error, and nevertheless so: also after connect()."""
+    for how, nothing in ((socket.SHUT_RD, "RD"), (socket.SHUT_WR, "WR"), (socket.SHUT_RDWR, "RD WR")):
+        listener = t.listener()
+        near = t.socket()
+        fails("ENOTCONN", near.shutdown, how)
+        near.connect((t.host(), listener.port()))
+        far, _ = listener.accept()
+        if "RD" in nothing:
+            eq(near.recv(1), b"")
+        else:
+            far.sendall(b"x")
+            eq(near.recv_exact(1), b"x")
+        if "WR" in nothing:
+            fails("EPIPE", near.send, b"x")
+            eq(far.poll_now(), "OUT", "the peer was told nothing")
+        else:
+            near.sendall(b"y")
+            eq(far.recv_exact(1), b"y")
 
 
 @case(modes=("loop",))
