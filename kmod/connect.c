@@ -276,6 +276,16 @@ void sovia_link_went_down(struct sock *sk, int err)
 	sovia_done(sk, -tcp_errno(sk, -err));
 }
 
+/* Is it connected to itself, but has shut itself for writing?  Its own FIN closes it then. */
+static bool shut_by_itself(const struct sock *sk)
+{
+	const struct sovia_conn *conn = &sovia_sk(sk)->conn;
+	const struct sovia_pair *pair = &conn->key.link->pair;
+
+	return (sk->sk_shutdown & SEND_SHUTDOWN) && conn->key.lport == conn->key.rport &&
+	       ipv6_addr_equal(&pair->local, &pair->remote);
+}
+
 /**
  * sovia_accepted() - ACCEPT came
  * @sk: in SYN_SENT
@@ -284,6 +294,10 @@ void sovia_link_went_down(struct sock *sk, int err)
  */
 void sovia_accepted(struct sock *sk)
 {
+	if (sk->sk_state == TCP_SYN_SENT && shut_by_itself(sk)) {
+		sovia_done(sk, 0);
+		return;
+	}
 	if (!sovia_state_event(sk, SOVIA_EV_ACCEPT))
 		return;
 	sk_stop_timer(sk, &sk->sk_timer);

@@ -810,8 +810,11 @@ bool call_is_possible(const struct op *op)
 		return false;
 	if (op->code == OP_CLOSE && polled_now(slot->fd))
 		return false;
-	/* What comes after it ends the connection, and how much that is depends on what fits. */
+	/* How much fits decides what comes after it and ends the connection. */
 	if (op->code == OP_SHUTDOWN && coarse && op->a != SHUT_WR)
+		return false;
+	/* Or if it is sent at all. */
+	if (op->code == OP_SEND && coarse && op->b & MSG_OOB && op->c != BY_WRITE)
 		return false;
 	if (call_may_block(op) && (free_worker() < 0 || (coarse && calls[op->code].sends)))
 		return false;

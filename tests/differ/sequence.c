@@ -239,8 +239,9 @@ static bool make_step(struct sequence *s, int step, int patience_ms)
 	bool timed = worker >= 0 && call_has_timeout(op);
 	int n;
 
-	/* What was done in haste has arrived before another socket can see, or end it. */
-	if (step && s->ops[step - 1].hasty && s->ops[step - 1].slot != op->slot) {
+	/* What was done in haste has arrived before another socket can see it, or a close undo it. */
+	if (step && s->ops[step - 1].hasty &&
+	    (s->ops[step - 1].slot != op->slot || op->code == OP_CLOSE || op->code == OP_SHUTDOWN)) {
 		world_mark(&worlds[REFERENCE]);
 		world_mark(&worlds[SUBJECT]);
 	}

@@ -34,7 +34,8 @@ differ() { # ARGUMENT...
 
 build() { make -s -C "$ROOT/tests/differ"; }
 
-same() { differ --subject "$FAMILY" "$@"; }
+# Most of the time of a sequence is spent waiting.
+same() { differ --subject "$FAMILY" --jobs 5 "$@"; }
 with_itself() { differ --subject tcp "$@"; }
 
 # One that answers ECONNRESET for EPIPE is found, and shrunk to a connection at most and what has to be done to it.

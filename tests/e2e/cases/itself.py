@@ -50,6 +50,24 @@ def nonblocking(t):
     eq(s.getpeername(), s.getsockname())
 
 
+@case()
+def shut_before(t):
+    """Shut for writing before it connects to itself, it is closed at once; shut for reading, it is connected."""
+    for how in (socket.SHUT_WR, socket.SHUT_RDWR):
+        s = bound(t)
+        fails("ENOTCONN", s.shutdown, how)
+        fails("ECONNABORTED", s.connect, s.getsockname()[:2])
+        s = bound(t, libc.SOCK_NONBLOCK)
+        fails("ENOTCONN", s.shutdown, how)
+        fails("EINPROGRESS", s.connect, s.getsockname()[:2])
+        eq(s.wait_for("IN OUT HUP RDHUP"), "IN OUT HUP RDHUP")
+        fails("ENOTCONN", s.getpeername)
+    s = bound(t)
+    fails("ENOTCONN", s.shutdown, socket.SHUT_RD)
+    s.connect(s.getsockname()[:2])
+    eq(s.recv(1), b"")
+
+
 @case(timeout=90)
 def echo(t):
     """A stream comes back whole and in order, by one thread and by two; peeking takes nothing away."""
