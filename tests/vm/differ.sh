@@ -19,7 +19,8 @@ ROOT=$(realpath ../..)
 DIFFER=$ROOT/.build/differ/differ
 WHAT=${1:-both}
 shift
-[ $# -gt 0 ] || set -- --seconds 20
+# The same ones on each machine.
+[ $# -gt 0 ] || set -- --runs 250
 FAMILY=$(cat /sys/module/sovia/parameters/family)
 
 # Says what it did even if nothing was wrong, in a comment.
