@@ -4,7 +4,7 @@
 # What an administrator forbids is forbidden here, too: programs of control groups that
 # look at socket() and connect(), routing rules by user, IPsec policies.
 #
-# vm: --pair --append kunit.enable=0
+# vm: --pair --timeout 600 --append kunit.enable=0
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
