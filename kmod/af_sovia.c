@@ -90,7 +90,7 @@ void sovia_reset_stream(struct sock *sk)
  *
  * TCP's sockets are of the same families, and RDMA drivers use some.
  *
- * Context: nobody else knows the socket.
+ * Context: the socket has no other user yet.
  */
 void sovia_lock_class(struct sock *sk)
 {
@@ -104,7 +104,7 @@ void sovia_lock_class(struct sock *sk)
  * sovia_sock_init() - set up what is ours in a new socket
  * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
  *
- * Context: nobody else knows the socket.
+ * Context: the socket has no other user yet.
  */
 void sovia_sock_init(struct sock *sk)
 {

@@ -14,7 +14,7 @@
  * sovia_default_options() - what the options of a new socket say at first
  * @sk: made by the family, not by inet_create(), which does the same
  *
- * Context: nobody else knows the socket.
+ * Context: the socket has no other user yet.
  */
 void sovia_default_options(struct sock *sk)
 {
