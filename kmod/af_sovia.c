@@ -80,6 +80,7 @@ void sovia_reset_stream(struct sock *sk)
 	ss->snd_urgent = 0;
 	ss->fin_gone = false;
 	ss->peer_gone = false;
+	ss->reset_due = false;
 	ss->more = false;
 	ss->flush = false;
 }

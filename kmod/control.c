@@ -55,7 +55,8 @@ static void on_delivered(struct sock *sk, u32 unused)
 	/* The message pins the memory, but the socket may have been destroyed meanwhile. */
 	if (!refcount_inc_not_zero(&sk->sk_refcnt))
 		return;
-	if (sovia_step(sk, SOVIA_EV_DELIVERED)) {
+	/* Where a RESET is due, that ends the connection, with an error. */
+	if (!sovia_sk(sk)->reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
 		/* Whoever lingers in close() looks at the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
 			sk->sk_state_change(sk);

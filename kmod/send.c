@@ -218,6 +218,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	bool ask;
 
 	__skb_unlink(skb, &sk->sk_write_queue);
+	ss->reset_due |= ss->peer_gone && len;
 	/* Acknowledged often enough to keep the writer going. */
 	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;

@@ -127,6 +127,7 @@ struct sovia_opts {
  *	@snd_nxt otherwise.  Socket lock.
  * @fin_gone: our FIN says that the program has closed.  Socket lock.
  * @peer_gone: the peer's FIN said so.  Socket lock.
+ * @reset_due: data has gone to it since, which it answers with RESET.  Socket lock.
  * @orphan: it counts as one, see limits.c.  Socket lock.
  * @opt: options
  * @more: the last send said MSG_MORE.  Socket lock.
@@ -181,6 +182,7 @@ struct sovia_sock {
 	u32			snd_urgent;
 	bool			fin_gone;
 	bool			peer_gone;
+	bool			reset_due;
 	bool			orphan;
 	struct sovia_opts	opt;
 	bool			more;

@@ -56,6 +56,18 @@ def data_after_close(t):
 
 
 @case()
+def data_with_the_end_after_close(t):
+    """... also when the end of the stream goes with it."""
+    near, far = t.pair()
+    far.close()
+    near.wait_for("RDHUP")
+    near.send(b"too late", socket.MSG_MORE)
+    near.shutdown(socket.SHUT_WR)
+    near.wait_for("ERR HUP")
+    eq(near.error(), errno.ECONNRESET)
+
+
+@case()
 def linger_zero(t):
     """SO_LINGER with time 0: close() is a reset."""
     near, far = t.pair()
