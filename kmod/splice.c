@@ -79,7 +79,8 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
 	return sovia_sendmsg(sk, &msg, size);
 }
-#else
+#endif
+
 /**
  * sovia_splice_eof() - struct proto_ops::splice_eof
  * @sock: the socket
@@ -98,4 +99,3 @@ void sovia_splice_eof(struct socket *sock)
 	sovia_push(sk);
 	release_sock(sk);
 }
-#endif

@@ -17,13 +17,19 @@
 int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, int flags);
 
 #define SOVIA_PROTO_SPLICE	.sendpage = sovia_sendpage,
-#define SOVIA_OPS_SPLICE	.sendpage = inet_sendpage,
+#define SOVIA_OPS_SENDPAGE	.sendpage = inet_sendpage,
 #else
+#define SOVIA_PROTO_SPLICE
+#define SOVIA_OPS_SENDPAGE
+#endif
+
 void sovia_splice_eof(struct socket *sock);
 
-/* 6.5 says as well when the source has ended before its time. */
-#define SOVIA_PROTO_SPLICE
-#define SOVIA_OPS_SPLICE	.splice_eof = sovia_splice_eof,
+/* Called when the source has ended before its time.  See Kbuild. */
+#ifdef SOVIA_SPLICE_EOF
+#define SOVIA_OPS_SPLICE	SOVIA_OPS_SENDPAGE .splice_eof = sovia_splice_eof,
+#else
+#define SOVIA_OPS_SPLICE	SOVIA_OPS_SENDPAGE
 #endif
 
 #endif /* _SOVIA_COMPAT_SPLICE_H */

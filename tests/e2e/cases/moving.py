@@ -235,9 +235,7 @@ def sendfile_corked(t):
 
 @case()
 def sendfile_beyond_end(t):
-    """A count beyond the end of the file does not hold back what there is, as it does with kernels before 6.5."""
-    if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 5):
-        t.skip("TCP of this kernel holds it back as well")
+    """A count beyond the end of the file does not hold back what there is."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for size in (1, 1000, PAGE, 3 * PAGE + 1, 50000):
