@@ -587,6 +587,8 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 		.msg = msg,
 		.drop = flags & MSG_TRUNC,
 	};
+	/* A wait does not change what the caller has asked for. */
+	bool tell_inq = READ_ONCE(sovia_sk(sk)->opt.inq);
 	int ret;
 
 	if (unlikely(flags & MSG_ERRQUEUE))
@@ -599,7 +601,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 		sock_recv_timestamp(msg, sk, ms.last);
 		kfree_skb(ms.last);
 	}
-	if (ret >= 0 && READ_ONCE(sovia_sk(sk)->opt.inq)) {
+	if (ret >= 0 && tell_inq) {
 		/* The end of the stream counts, and the urgent mark does not. */
 		int inq = READ_ONCE(sovia_sk(sk)->rcv_nxt) - sovia_rx_start(sk) +
 			  sock_flag(sk, SOCK_DONE);

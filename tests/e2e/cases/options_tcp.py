@@ -226,6 +226,17 @@ def not_sent_low_water(t):
     eq(task.result(), "OUT")
 
 
+@case()
+def inq_later(t):
+    """... but not to a call that was waiting when it was set."""
+    near, far = t.pair()
+    task = t.bg(near.recvmsg, 4, 100)
+    task.blocks(0.3)
+    near.setsockopt(TCP, TCP_INQ, 1)
+    far.sendall(b"data")
+    eq(task.result()[:2], (b"data", []))
+
+
 # Accepting late, sending early
 
 @case()
