@@ -296,6 +296,7 @@ void sovia_accepted(struct sock *sk)
 {
 	if (sk->sk_state == TCP_SYN_SENT && shut_by_itself(sk)) {
 		sovia_done(sk, 0);
+		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 		return;
 	}
 	if (!sovia_state_event(sk, SOVIA_EV_ACCEPT))
