@@ -740,7 +740,6 @@ bool call_may_hold_back(const struct op *op)
 	case OP_SEND:
 		return op->b & MSG_MORE && op->c != BY_WRITE;
 	case OP_SPLICE_OUT:
-	case OP_SENDFILE:
 		return op->b;
 	case OP_SETOPT:
 		return option_holds_back(op);

@@ -79,12 +79,15 @@ static bool slot_differs(struct difference *d, int slot)
 	return false;
 }
 
+/* What was filled before this call may be written to since then, earlier or later. */
+static bool edges_count;
+
 static bool edges_differ(struct difference *d)
 {
 	unsigned int odd = worlds[REFERENCE].edges ^ worlds[SUBJECT].edges;
 	int i;
 
-	if (coarse)
+	if (!edges_count)
 		return false;
 	for (i = 0; i < SLOTS; i++) {
 		if (!(odd & 1u << i) || worlds[REFERENCE].slots[i].fd < 0)
@@ -102,7 +105,7 @@ static bool signals_differ(struct difference *d)
 	unsigned int ref = worlds[REFERENCE].signals;
 	unsigned int sub = worlds[SUBJECT].signals;
 
-	if (ref == sub || coarse)
+	if (ref == sub || !edges_count)
 		return false;
 	strcpy(d->value[REFERENCE], names[ref]);
 	strcpy(d->value[SUBJECT], names[sub]);
@@ -230,6 +233,23 @@ static bool is_quiet(const struct op *op)
 	       op->code == OP_NAMES || op->code == OP_NONBLOCK;
 }
 
+/*
+ * What was done in haste has arrived before another socket can see it, a close undo it, or
+ * a timeout leave it out.  Only what is held back still is, for the next call of its socket.
+ */
+static void before_step(const struct op *last, const struct op *op, bool timed)
+{
+	bool all = timed || (last && last->hasty && (last->slot != op->slot || op->code == OP_CLOSE ||
+						     op->code == OP_SHUTDOWN));
+
+	if (!all && !(last && last->hasty && !call_may_hold_back(last)))
+		return;
+	if (all && !coarse)
+		worlds_uncork();
+	world_mark(&worlds[REFERENCE]);
+	world_mark(&worlds[SUBJECT]);
+}
+
 /* Make one call.  True if the sequence goes on. */
 static bool make_step(struct sequence *s, int step, int patience_ms)
 {
@@ -239,12 +259,7 @@ static bool make_step(struct sequence *s, int step, int patience_ms)
 	bool timed = worker >= 0 && call_has_timeout(op);
 	int n;
 
-	/* What was done in haste has arrived before another socket can see it, or a close undo it. */
-	if (step && s->ops[step - 1].hasty &&
-	    (s->ops[step - 1].slot != op->slot || op->code == OP_CLOSE || op->code == OP_SHUTDOWN)) {
-		world_mark(&worlds[REFERENCE]);
-		world_mark(&worlds[SUBJECT]);
-	}
+	before_step(step ? &s->ops[step - 1] : NULL, op, timed);
 	for (n = 0; n < 2; n++) {
 		if (worker >= 0)
 			worlds[n].tasks[worker].timed = timed;
@@ -252,7 +267,9 @@ static bool make_step(struct sequence *s, int step, int patience_ms)
 		if (worker < 0)
 			strcpy(outcome->text[n], worlds[n].main.text);
 	}
+	edges_count = !coarse;
 	set_coarse();
+	edges_count &= !coarse;
 	if (worker < 0 && results_differ(&s->found, &worlds[0].main, &worlds[1].main))
 		return false;
 	if (!is_quiet(op)) {
