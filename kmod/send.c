@@ -589,7 +589,6 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	if (err)
 		return sk_stream_error(sk, msg->msg_flags, err);
 	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
-	ss->more = msg->msg_flags & MSG_MORE;
 	if (ss->snd_queued)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 	full = full_message(sk);
@@ -602,6 +601,9 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 			break;
 		}
 		copied += ret;
+		/* A call that sends nothing leaves what is held back. */
+		if (ret)
+			ss->more = msg->msg_flags & MSG_MORE;
 		/* The news of an urgent byte has to go before the byte. */
 		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
 			push_full(sk, full);
@@ -610,11 +612,12 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 			break;
 		}
 	}
-	if (copied && (msg->msg_flags & MSG_OOB))
-		sovia_send_urgent(sk);
-	sovia_push(sk);
-	if (copied)
+	if (copied) {
+		if (msg->msg_flags & MSG_OOB)
+			sovia_send_urgent(sk);
+		sovia_push(sk);
 		return copied;
+	}
 	if (err == -EAGAIN)
 		check_idle(sk);
 	return err ? sk_stream_error(sk, msg->msg_flags, err) : 0;

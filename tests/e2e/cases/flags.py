@@ -147,6 +147,23 @@ def more(t):
 
 
 @case()
+def more_then_a_failure(t):
+    """Calls that send nothing leave what MSG_MORE holds back."""
+    near, far = t.pair()
+
+    # a slow host may let the time pass after which it is sent anyway
+    def stays():
+        near.send(b"held", socket.MSG_MORE)
+        eq(near.send(b""), 0)
+        fails("EFAULT", libc.call, "send", near.fileno(), libc.BAD_POINTER, 10, 0)
+        left = near.notsent()
+        near.send(b"!")
+        eq(far.recv_exact(5), b"held!")
+        return left == 4
+    until(stays, "held back")
+
+
+@case()
 def more_then_nothing(t):
     """MSG_MORE with nothing after it: close and shutdown send what is held."""
     near, far = t.pair()
