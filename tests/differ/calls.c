@@ -788,6 +788,15 @@ static bool reserved(int slot)
 	return false;
 }
 
+static bool connects_to_itself(const struct op *op, int fd)
+{
+	struct sockaddr_in name;	/* IPv6 has its port at the same place */
+	socklen_t len = sizeof(name);
+
+	return op->code == OP_CONNECT && !getsockname(fd, (struct sockaddr *)&name, &len) &&
+	       ntohs(name.sin_port) == worlds[REFERENCE].port + op->b;
+}
+
 /*
  * Two readers or two writers of a socket at once are not compared: who comes first
  * is chance.
@@ -803,6 +812,9 @@ bool call_is_possible(const struct op *op)
 	if (op->code == OP_SOCKET)
 		return true;
 	if (slot->fd < 0 || busy(slot->kin, calls[op->code].sends, calls[op->code].receives))
+		return false;
+	/* Over a device a socket does not: hairpin=Y is for tests. */
+	if (!set.network && connects_to_itself(op, slot->fd))
 		return false;
 	/* Of those that make many calls one would be disturbed by what it wakes. */
 	if ((op->code == OP_FILL || op->code == OP_DRAIN) && anything_blocks())

@@ -4,7 +4,6 @@
  *
  *	rule NAME
  *	differs PATTERN		"call: what: reference | subject"
- *	device			only with --address
  *	after PATTERN		"call: reference | subject", of this call or an earlier one
  *
  * with patterns as the shell's, any number of "after", which all have to match, in
@@ -21,7 +20,6 @@
 static struct rule {
 	char	name[64], differs[TEXT], after[AFTERS][TEXT];
 	int	afters;
-	bool	device;
 } rules[RULES];
 static int count;
 
@@ -43,8 +41,6 @@ static void read_line(const char *path, int number, char *word, char *rest)
 		bad(path, number, "no rule before this");
 	} else if (!strcmp(word, "differs")) {
 		snprintf(rule->differs, TEXT, "%s", rest);
-	} else if (!strcmp(word, "device")) {
-		rule->device = true;
 	} else if (!strcmp(word, "after") && rule->afters < AFTERS) {
 		snprintf(rule->after[rule->afters++], TEXT, "%s", rest);
 	} else {
@@ -100,7 +96,7 @@ int rules_match(const struct sequence *s)
 
 	difference_text(s, text, sizeof(text));
 	for (i = 0; i < count; i++) {
-		if (fnmatch(rules[i].differs, text, 0) || (rules[i].device && set.network))
+		if (fnmatch(rules[i].differs, text, 0))
 			continue;
 		for (n = 0; n < rules[i].afters; n++)
 			if (!happened(s, rules[i].after[n]))
