@@ -748,6 +748,16 @@ bool call_may_hold_back(const struct op *op)
 	}
 }
 
+bool call_shuts_reading(const struct op *op)
+{
+	return op->code == OP_SHUTDOWN && (op->a == SHUT_RD || op->a == SHUT_RDWR);
+}
+
+bool call_asks_mapped(const struct op *op)
+{
+	return op->code == OP_CONNECT && op->a == A_MAPPED && set.family == 6;
+}
+
 /* Or has returned, which the step has not seen yet. */
 bool anything_blocks(void)
 {
@@ -804,6 +814,7 @@ static bool connects_to_itself(const struct op *op, int fd)
 bool call_is_possible(const struct op *op)
 {
 	const struct slot *slot = &worlds[REFERENCE].slots[op->slot];
+	bool deaf = worlds[REFERENCE].deaf >> slot->kin & 1;
 
 	if (op->code == OP_SIGNAL)
 		return atomic_load(&worlds[REFERENCE].tasks[op->a].state) == RUNNING;
@@ -822,7 +833,14 @@ bool call_is_possible(const struct op *op)
 	if (op->code == OP_CLOSE && polled_now(slot->fd))
 		return false;
 	/* How much fits decides what comes after it and ends the connection. */
-	if (op->code == OP_SHUTDOWN && coarse && op->a != SHUT_WR)
+	if (coarse && (call_shuts_reading(op) || (deaf && op->code == OP_SHUTDOWN)))
+		return false;
+	/* Or what is there to be read before the end. */
+	if (coarse && deaf && calls[op->code].receives)
+		return false;
+	/* TCP goes on by IPv4 then, to nowhere: see Documentation/compatibility.md. */
+	if (op->code == OP_CONNECT && worlds[REFERENCE].mapped >> slot->kin & 1 &&
+	    (op->a == A_ANY || op->a == A_OWN || op->a == A_FOREIGN))
 		return false;
 	/* Or if it is sent at all. */
 	if (op->code == OP_SEND && coarse && op->b & MSG_OOB && op->c != BY_WRITE)

@@ -149,6 +149,8 @@ struct look {
  * @sink_done: posted when it has
  * @async: there are sockets that send signals
  * @filled: so was a socket that has been closed
+ * @deaf: bits of kins that are shut for reading
+ * @mapped: bits of kins of IPv6 that have tried to connect to an address of IPv4
  * @signals: SIGURG, SIGIO seen since the step began
  * @marker: a connection's two ends
  */
@@ -166,6 +168,7 @@ struct world {
 	atomic_int	sink_tid;
 	sem_t		sink_go, sink_done;
 	bool		async, filled;
+	uint64_t	deaf, mapped;
 	unsigned int	signals;
 	int		marker[2];
 };
@@ -228,6 +231,8 @@ extern bool coarse;			/* a socket is filled: amounts do not count */
 extern __thread atomic_uint pipe_signals;
 bool call_is_possible(const struct op *op);
 bool call_may_hold_back(const struct op *op);
+bool call_shuts_reading(const struct op *op);
+bool call_asks_mapped(const struct op *op);
 bool anything_blocks(void);
 bool call_may_block(const struct op *op);
 bool call_has_timeout(const struct op *op);

@@ -172,8 +172,7 @@ static bool settle(struct difference *d, int patience_ms)
 	double begin = now(), end = begin + patience_ms / 1000.;
 	int agreed = 0, turns = 0;
 
-	if (!coarse)
-		worlds_uncork();
+	worlds_uncork();
 	do {
 		if (answers_differ(d))
 			return false;
@@ -244,7 +243,7 @@ static void before_step(const struct op *last, const struct op *op, bool timed)
 
 	if (!all && !(last && last->hasty && !call_may_hold_back(last)))
 		return;
-	if (all && !coarse)
+	if (all)
 		worlds_uncork();
 	world_mark(&worlds[REFERENCE]);
 	world_mark(&worlds[SUBJECT]);

@@ -302,6 +302,10 @@ void world_make(struct world *w, const struct op *op, int step, int worker)
 		epoll_ctl(w->epoll, EPOLL_CTL_DEL, slot->fd, NULL);
 		slot->fd = -1;
 	}
+	if (call_shuts_reading(op))
+		w->deaf |= 1ull << slot->kin;
+	if (call_asks_mapped(op))
+		w->mapped |= 1ull << slot->kin;
 	slot->corked |= op->code == OP_SETOPT && call_may_hold_back(op);
 	if (op->code == OP_SHUTDOWN || slot->corked || call_may_hold_back(op))
 		slot->late = true;
@@ -465,6 +469,8 @@ void world_begin(struct world *w, int port)
 	w->kin = 0;
 	w->async = false;
 	w->filled = false;
+	w->deaf = 0;
+	w->mapped = 0;
 	w->edges = 0;
 	look_at_signals(w);
 	w->signals = 0;
