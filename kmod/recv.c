@@ -358,8 +358,8 @@ static void tell_window(struct sock *sk)
 	}
 }
 
-/* The program has read @len bytes of the first buffer. */
-static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
+/* The program has read @len bytes of the first buffer; @more is still to be read. */
+static void consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	bool empty;
@@ -371,7 +371,7 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len)
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
 	WRITE_ONCE(ss->copied, ss->copied + len);
-	sovia_urgent_passed(sk, len);
+	sovia_urgent_passed(sk, len, more);
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	if (empty)
@@ -482,7 +482,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 					sk_peek_offset_bwd(sk, avail);
 			}
 			if (!(flags & MSG_PEEK))
-				consume(sk, skb, avail);
+				consume(sk, skb, avail, skip && copied + 1 < len &&
+					sovia_before(pos + avail, READ_ONCE(ss->rcv_nxt)));
 			pos += avail;
 			continue;
 		}

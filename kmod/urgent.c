@@ -106,16 +106,18 @@ u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
  * sovia_urgent_passed() - the reader has moved on
  * @sk: the socket
  * @len: by so many bytes
+ * @more: the same read goes on behind them.  If that fails, recv(MSG_OOB) still has
+ *	the urgent byte, as with TCP.
  *
  * Context: socket lock and sk_receive_queue.lock held.
  */
-void sovia_urgent_passed(struct sock *sk, u32 len)
+void sovia_urgent_passed(struct sock *sk, u32 len, bool more)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	ss->urg_skip -= min(ss->urg_skip, len);
-	if (ss->urg_state && sovia_before(ss->urg_pos, ss->copied))
+	if (ss->urg_state && !more && sovia_before(ss->urg_pos, ss->copied))
 		WRITE_ONCE(ss->urg_state, SOVIA_URG_NONE);
 }
 
