@@ -2,8 +2,10 @@
 """A socket that connects to its own address and port is connected to itself: what it sends, it reads."""
 import contextlib
 import ctypes
+import fcntl
 import os
 import select
+import signal
 import socket
 import struct
 
@@ -66,6 +68,20 @@ def shut_before(t):
     fails("ENOTCONN", s.shutdown, socket.SHUT_RD)
     s.connect(s.getsockname()[:2])
     eq(s.recv(1), b"")
+
+
+@case()
+def shut_before_signals(t):
+    """... and a program that waits for SIGIO is told."""
+    seen = []
+    signal.signal(signal.SIGIO, lambda number, frame: seen.append(number))
+    s = bound(t)
+    fails("ENOTCONN", s.shutdown, socket.SHUT_WR)
+    fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(s, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    ok(not seen, "no signal yet")
+    fails("EINPROGRESS", s.connect, s.getsockname()[:2])
+    until(lambda: seen, "SIGIO")
 
 
 @case(timeout=90)
