@@ -654,14 +654,14 @@ def after_urgent(t):
 def failed_read(t):
     """A read that fails behind the mark has passed the mark, but the byte is still there."""
     near, far = t.pair()
-    near.send(b"!", socket.MSG_OOB)
-    near.send(b"x")
-    far.wait_for("IN PRI")
-    until(lambda: far.inq() == 0, "at the mark")
-    fails("EFAULT", libc.recv, far.fileno(), 2, 0, libc.BAD_POINTER)
-    eq(far.poll_now(), "IN PRI OUT")
-    eq(far.recv(1, socket.MSG_OOB), b"!")
-    eq(far.recv(2), b"x")
+    far.send(b"!", socket.MSG_OOB)
+    far.send(b"x")
+    near.wait_for("IN PRI")
+    until(lambda: far.outq() == 0, "both are there")
+    fails("EFAULT", libc.recv, near.fileno(), 2, 0, libc.BAD_POINTER)
+    eq(near.poll_now(), "IN PRI OUT")
+    eq(near.recv(1, socket.MSG_OOB), b"!")
+    eq(near.recv(2), b"x")
 
 
 @case(modes=("loop",))
