@@ -34,6 +34,37 @@ strangers() {
 	END
 }
 
+# No page at all for one call; the buffer is as large afterwards as it was.
+no_pages() {
+	echo Y >$DEBUG/fail_page_alloc/task-filter
+	echo -1 >$DEBUG/fail_page_alloc/times
+	echo 100 >$DEBUG/fail_page_alloc/probability
+	sovia-run python3 - <<-'END'
+	import socket
+	def fail(yes):
+	    with open("/proc/self/make-it-fail", "w") as file:
+	        file.write(str(int(yes)))
+	def size():
+	    return near.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+	listener = socket.create_server(("127.0.0.1", 0))
+	near, data, sent = socket.create_connection(listener.getsockname()), bytes(200_000), 0
+	far, before = listener.accept()[0], size()
+	fail(True)
+	try:
+	    sent = near.send(data, socket.MSG_DONTWAIT)
+	except OSError as error:
+	    print(error)
+	fail(False)
+	print(f"sent {sent}, buffer {before}, then {size()}")
+	near.sendall(data[sent:])
+	assert len(far.recv(len(data), socket.MSG_WAITALL)) == len(data) and sent < len(data) and size() >= before
+	END
+	local status=$?
+	echo 0 >$DEBUG/fail_page_alloc/probability
+	echo N >$DEBUG/fail_page_alloc/task-filter
+	return $status
+}
+
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
 
 limit 100
@@ -44,6 +75,8 @@ for calls in 'socket socket6 bind options names poll' 'listen connect connect_fi
 	check "without memory: $calls"	lib/failnth $calls
 	echo "# ${output//$'\n'/, }"
 done
+check 'no page for a send'		no_pages
+echo "# ${output//$'\n'/, }"
 check 'no socket stays'			eventually no_sockets
 check 'links to a hundred addresses'	while_scarce 10 strangers
 check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
