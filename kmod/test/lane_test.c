@@ -5,8 +5,8 @@
  */
 #include <linux/prandom.h>
 #include <net/ip.h>
-#include "../connd.h"
-#include "../sock.h"
+#include "connd.h"
+#include "sock.h"
 #include "sock_helper.h"
 #include "suites.h"
 

@@ -4,7 +4,7 @@
 #define _SOVIA_TEST_VERBS_HELPER_H
 
 #include <kunit/test.h>
-#include "../verbs.h"
+#include "verbs/verbs.h"
 
 /**
  * struct told - what the client of a VI has heard
