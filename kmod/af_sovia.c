@@ -25,9 +25,9 @@
 #include "compat/proto.h"
 #include "compat/splice.h"
 #include "connd.h"
-#include "debugfs.h"
-#include "fault.h"
-#include "objects.h"
+#include "debug/debugfs.h"
+#include "debug/fault.h"
+#include "debug/objects.h"
 #include "sock.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;

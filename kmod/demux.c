@@ -6,8 +6,8 @@
  * sockets are freed after a grace period (SOCK_RCU_FREE).
  */
 #include <linux/rhashtable.h>
+#include "debug/objects.h"
 #include "link.h"
-#include "objects.h"
 
 static const struct rhashtable_params conn_params = {
 	.head_offset		= offsetof(struct sovia_conn, hash_node),

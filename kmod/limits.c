@@ -17,7 +17,7 @@
 #include <linux/moduleparam.h>
 #include <linux/percpu_counter.h>
 #include <linux/seq_file.h>
-#include "debugfs.h"
+#include "debug/debugfs.h"
 #include "param.h"
 #include "sock.h"
 

@@ -29,9 +29,9 @@
 #include <linux/slab.h>
 #include "compat/workqueue.h"
 #include "connd.h"
-#include "fault.h"
+#include "debug/fault.h"
+#include "debug/objects.h"
 #include "link.h"
-#include "objects.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */

@@ -15,8 +15,8 @@
 #include <linux/kref.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include "debug/objects.h"
 #include "net.h"
-#include "objects.h"
 #include "provider.h"
 
 #define LOOP_POLL_WEIGHT	64

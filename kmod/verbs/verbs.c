@@ -27,7 +27,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "objects.h"
+#include "debug/objects.h"
 #include "verbs.h"
 
 /* Asked for; fewer if the device cannot. */

@@ -19,8 +19,8 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "debug/objects.h"
 #include "net.h"
-#include "objects.h"
 #include "verbs.h"
 
 /* Requests that the client has not answered yet. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Transfers while the provider is faulty (kmod/fault.c): never a wrong byte, a lost one
+# Transfers while the provider is faulty (kmod/debug/fault.c): never a wrong byte, a lost one
 # without an error, or a connection that hangs.
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		node-a - node-b over verbs
