@@ -24,10 +24,10 @@
 #include "compat/ipv6.h"
 #include "compat/proto.h"
 #include "compat/splice.h"
-#include "connd.h"
 #include "debug/debugfs.h"
 #include "debug/fault.h"
 #include "debug/objects.h"
+#include "link/connd.h"
 #include "sock.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Network namespaces: what each has, from its beginning to its end. */
 #include <net/netns/generic.h>
-#include "link.h"
+#include "link/link.h"
 #include "net.h"
 
 static unsigned int sovia_net_id;

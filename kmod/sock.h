@@ -29,7 +29,7 @@
 #include <net/sock.h>
 #include <net/tcp_states.h>
 #include "compat/sock.h"
-#include "link.h"
+#include "link/link.h"
 #include "net.h"
 #include "state.h"
 

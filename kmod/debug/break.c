@@ -4,7 +4,7 @@
 #include <linux/inet.h>
 #include <net/ipv6.h>
 #include "debugfs.h"
-#include "link.h"
+#include "link/link.h"
 
 /* Breaks the links of a namespace to @remote, or all of them.  Returns how many. */
 static int break_links(struct sovia_net *snet, const struct in6_addr *remote)

@@ -8,7 +8,7 @@
 #include <linux/delay.h>
 #include <net/ip.h>
 #include <net/tcp_states.h>
-#include "connd.h"
+#include "link/connd.h"
 #include "suites.h"
 #include "sock_helper.h"
 

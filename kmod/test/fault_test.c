@@ -5,7 +5,7 @@
  * end; not a byte is wrong, and the next connection works.  Included by fault.c.
  */
 #include <net/ip.h>
-#include "connd.h"
+#include "link/connd.h"
 #include "sock.h"
 #include "sock_helper.h"
 #include "suites.h"

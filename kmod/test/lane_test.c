@@ -5,7 +5,7 @@
  */
 #include <linux/prandom.h>
 #include <net/ip.h>
-#include "connd.h"
+#include "link/connd.h"
 #include "sock.h"
 #include "sock_helper.h"
 #include "suites.h"

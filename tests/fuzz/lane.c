@@ -15,7 +15,7 @@
  * operations follow, see operations[].
  */
 #include "input.h"
-#include "../../kmod/lane.h"
+#include "../../kmod/link/lane.h"
 
 #define CONNS		3
 #define POSTED_MAX	4096

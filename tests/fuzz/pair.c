@@ -15,7 +15,7 @@
  * operations[].
  */
 #include "input.h"
-#include "../../kmod/lane.h"
+#include "../../kmod/link/lane.h"
 
 #define CONNS		3
 #define RING		8192
@@ -69,7 +69,7 @@ static struct node nodes[2];
 static struct sovia_net snet[2];
 static unsigned int vis;	/* numbers of VIs so far */
 
-/* Parameters of kmod/lane.c. */
+/* Parameters of kmod/link/lane.c. */
 uint *fuzz_window(void), *fuzz_ack_threshold(void), *fuzz_payload(void);
 static u8 memory_left;
 static bool memory_short;

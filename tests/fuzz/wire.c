@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/wire.c: headers, immediate data and hellos as they come.
+ * Fuzzer of kmod/link/wire.c: headers, immediate data and hellos as they come.
  *
  * What is accepted keeps the promises of include/sovia/wire.h, and building it
  * again gives the bytes that came, where these are not ignored by definition.
@@ -9,7 +9,7 @@
  * hello, or one of these that is right but for what the input changes in it.
  */
 #include "input.h"
-#include "../../kmod/wire.h"
+#include "../../kmod/link/wire.h"
 
 #define MAX_PAYLOAD	SOVIA_PAYLOAD_MIN
 
