@@ -6,7 +6,7 @@
 #include <linux/prandom.h>
 #include <net/ip.h>
 #include "link/connd.h"
-#include "sock.h"
+#include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"
 

@@ -7,7 +7,7 @@
  */
 #include <linux/delay.h>
 #include <net/ipv6.h>
-#include "sock.h"
+#include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of recover.c: going back to where the peer is; included by it. */
-#include "sock.h"
+#include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"
 

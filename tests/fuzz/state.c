@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/state.c: any sequence of events, beside a model that knows no
+ * Fuzzer of kmod/sock/state.c: any sequence of events, beside a model that knows no
  * table but what has been said: who has sent FIN, whose FIN has arrived.
  *
  * Each byte of the input is an event, and those beyond the last one are none.
  */
 #include "input.h"
-#include "../../kmod/state.h"
+#include "../../kmod/sock/state.h"
 
 int fuzz_skbs;
 bool fuzz_no_memory(void) { return false; }

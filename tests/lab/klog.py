@@ -31,7 +31,7 @@ REPORTS = {
     "KFENCE": "BUG: KFENCE: out-of-bounds read in sovia_recvmsg+0x80/0x200 [sovia]",
     "UBSAN bounds": "UBSAN: array-index-out-of-bounds in kmod/link/lane_rx.c:88:14",
     "UBSAN shift": "UBSAN: shift-out-of-bounds in kmod/link/credit.h:40:9",
-    "UBSAN bool": "UBSAN: invalid-load in kmod/recv.c:40:9",
+    "UBSAN bool": "UBSAN: invalid-load in kmod/sock/recv.c:40:9",
     "lockdep, order": "WARNING: possible circular locking dependency detected",
     "lockdep, interrupts": "WARNING: inconsistent lock state",
     "lockdep, key": "INFO: trying to register non-static key.",
