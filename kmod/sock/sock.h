@@ -14,7 +14,7 @@
  *	busy.c		spinning for data instead of sleeping
  *	close.c		shutdown, close, FIN and RESET
  *	urgent.c	urgent data
- *	alive.c		keepalive and TCP_USER_TIMEOUT
+ *	keepalive.c		keepalive and TCP_USER_TIMEOUT
  *	control.c	control messages of the peer
  *	sockopt.c	options and ioctls
  *	tcpopt.c	options of IPPROTO_TCP
@@ -147,7 +147,7 @@ struct sovia_opts {
  * @urg_pos: its stream offset
  * @urg_skip: so many bytes from @copied on are older marks, left out
  * @rcv_half_time: when the reader had taken half of a window, jiffies.  Socket lock.
- * @seen_acked: conn.acked when the timer looked last: see close.c and alive.c
+ * @seen_acked: conn.acked when the timer looked last: see close.c and keepalive.c
  * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
  * @probes: keepalive probes that nobody has answered.  Socket lock.
  * @probe_time: when the last one was sent, or when the peer has gone, jiffies.
@@ -365,7 +365,7 @@ bool sovia_at_mark(const struct sock *sk, u32 pos);
 int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 void sovia_send_urgent(struct sock *sk);
 
-/* alive.c */
+/* keepalive.c */
 unsigned long sovia_keepidle(const struct sock *sk);
 unsigned long sovia_keepintvl(const struct sock *sk);
 unsigned int sovia_keepcnt(const struct sock *sk);
