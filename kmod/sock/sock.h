@@ -294,7 +294,7 @@ void sovia_children_pending(struct sock *listener);
 void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
 
-/* await.c */
+/* defer_accept.c */
 void sovia_await_start(struct sock *listener, struct sock *child);
 void sovia_await_end(struct sock *listener, struct sock *child);
 void sovia_await_timeout(struct sock *child);
