@@ -11,7 +11,7 @@
  *	listen.c	listen, accept, and the server's half of set-up
  *	send.c		from the program to the lane
  *	recv.c		from the lane to the program
- *	busy.c		spinning for data instead of sleeping
+ *	busy_poll.c		spinning for data instead of sleeping
  *	close.c		shutdown, close, FIN and RESET
  *	urgent.c	urgent data
  *	keepalive.c		keepalive and TCP_USER_TIMEOUT
@@ -152,7 +152,7 @@ struct sovia_opts {
  * @probes: keepalive probes that nobody has answered.  Socket lock.
  * @probe_time: when the last one was sent, or when the peer has gone, jiffies.
  *	Socket lock.
- * @busy_gap: waits that do not spin after one that did in vain: see busy.c.  A hint.
+ * @busy_gap: waits that do not spin after one that did in vain: see busy_poll.c.  A hint.
  * @busy_skip: how many of them are left.  A hint.
  * @inet6: IPv6's part
  *
@@ -324,7 +324,7 @@ bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
 
-/* busy.c */
+/* busy_poll.c */
 void sovia_busy_wait(struct sock *sk, bool nonblock);
 
 /* splice.c */

@@ -50,7 +50,7 @@ struct verbs_vi;
  * struct verbs_cq - a completion queue that several VIs share
  * @entry: in verbs_dev::cqs
  * @cq: the queue
- * @napi: polls it, in softirq or for a program that spins (busy.c): one at a
+ * @napi: polls it, in softirq or for a program that spins (busy_poll.c): one at a
  *	time, whoever it is
  * @size: completions it can hold
  * @used: completions promised to VIs
