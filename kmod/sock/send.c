@@ -7,7 +7,7 @@
  * allow.  A message that has not been handed over yet still grows (SOVIA 4.2).
  *
  * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
- * completed; its destructor wakes the writer (limits.c).
+ * completed; its destructor wakes the writer (mem.c).
  */
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>

@@ -19,7 +19,7 @@
  *	sockopt.c	options and ioctls
  *	tcpopt.c	options of IPPROTO_TCP
  *	splice.c	pages from and to pipes
- *	limits.c	what all sockets together may hold
+ *	mem.c	what all sockets together may hold
  */
 #ifndef _SOVIA_SOCK_H
 #define _SOVIA_SOCK_H
@@ -128,7 +128,7 @@ struct sovia_opts {
  * @fin_gone: our FIN says that the program has closed.  Socket lock.
  * @peer_gone: the peer's FIN said so.  Socket lock.
  * @reset_due: data has gone to it since, which it answers with RESET.  Socket lock.
- * @orphan: it counts as one, see limits.c.  Socket lock.
+ * @orphan: it counts as one, see mem.c.  Socket lock.
  * @opt: options
  * @more: the last send said MSG_MORE.  Socket lock.
  * @flush: the cork has lasted long enough.  Socket lock.
@@ -343,7 +343,7 @@ void sovia_discard_child(struct sock *child);
 void sovia_orphan_timeout(struct sock *sk);
 void sovia_arm_orphan(struct sock *sk);
 
-/* limits.c */
+/* mem.c */
 int sovia_limits_init(void);
 void sovia_limits_exit(void);
 bool sovia_mem_ample(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of what all sockets together may hold; included by limits.c. */
+/* KUnit suite of what all sockets together may hold; included by mem.c. */
 #include <net/ip.h>
 #include "suites.h"
 #include "sock_helper.h"

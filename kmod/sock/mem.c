@@ -238,5 +238,5 @@ void sovia_limits_exit(void)
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
-#include "test/limits_test.c"
+#include "test/mem_test.c"
 #endif
