@@ -4,7 +4,7 @@
  *
  *	af_sovia.c	family, proto_ops, module
  *	state.c		states of a connection, one table, one gate
- *	addr.c		which link leads to an address
+ *	route.c		which link leads to an address
  *	port.c		binding, finding listeners
  *	program.c	BPF programs that choose listeners and filter data
  *	connect.c	connect, and the client's half of set-up
@@ -253,7 +253,7 @@ void sovia_reset_stream(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
 void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
 
-/* addr.c */
+/* route.c */
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
