@@ -17,7 +17,7 @@
  *	keepalive.c		keepalive and TCP_USER_TIMEOUT
  *	control.c	control messages of the peer
  *	sockopt.c	options and ioctls
- *	tcpopt.c	options of IPPROTO_TCP
+ *	sockopt_tcp.c	options of IPPROTO_TCP
  *	splice.c	pages from and to pipes
  *	mem.c	what all sockets together may hold
  */
@@ -389,7 +389,7 @@ int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optva
 		     int __user *optlen);
 int sovia_ioctl_value(struct sock *sk, int cmd, int *value);
 
-/* tcpopt.c */
+/* sockopt_tcp.c */
 int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int optlen);
 int sovia_get_tcp(struct sock *sk, int optname, char __user *optval, int __user *optlen);
 unsigned int sovia_retry_seconds(unsigned int retries);

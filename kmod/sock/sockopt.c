@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Options and ioctls.  SOL_SOCKET is the kernel's but for one, IPPROTO_IP and
- * IPPROTO_IPV6 as well; tcpopt.c has those of IPPROTO_TCP that a program may expect of a stream.
+ * IPPROTO_IPV6 as well; sockopt_tcp.c has those of IPPROTO_TCP that a program may expect of a stream.
  */
 #include <asm/ioctls.h>
 #include <linux/capability.h>
