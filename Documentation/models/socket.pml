@@ -86,7 +86,7 @@ byte datas = DATAS;
 byte odds = ODDS;
 byte finished;		/* programs that connect and are done */
 
-/* ---- conn.c, demux.c ---- */
+/* ---- conn.c, conn_table.c ---- */
 
 /* conn_queue_control() */
 inline control(i, x, bits)

@@ -395,7 +395,7 @@ u32 sovia_conn_payload(const struct sovia_conn *conn);
 int sovia_conn_flight_max(const struct sovia_conn *conn);
 int sovia_conn_max_frags(const struct sovia_conn *conn);
 
-/* demux.c */
+/* conn_table.c */
 int sovia_conn_hash(struct sovia_conn *conn);
 void sovia_conn_unhash(struct sovia_conn *conn);
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);

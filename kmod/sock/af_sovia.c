@@ -5,7 +5,7 @@
  * The way of a byte through this folder:
  *
  *	send.c -> conn.c -> lane_tx.c -> verbs_tx.c or loop.c
- *	verbs_rx.c or loop.c -> lane_rx.c -> demux.c -> recv.c
+ *	verbs_rx.c or loop.c -> lane_rx.c -> conn_table.c -> recv.c
  *
  * A socket begins with a whole struct inet_sock and has sk_family AF_INET or
  * AF_INET6, so that the kernel's generic code (bind, names, SOL_SOCKET, IP
