@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the lane's files share: lane.c, lane_tx.c, lane_rx.c, recover.c, conn.c. */
+/* What the lane's files share: lane.c, lane_tx.c, lane_rx.c, link_recover.c, conn.c. */
 #ifndef _SOVIA_LANE_H
 #define _SOVIA_LANE_H
 
@@ -22,7 +22,7 @@ void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked);
 /* conn.c */
 void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn);
 
-/* recover.c */
+/* link_recover.c */
 int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);
 void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived);
 

@@ -12,7 +12,7 @@
  *	                    \                      \---not to be mended-------^
  *	                     \------------------closed------------------------^
  *
- * A link that loses its lane sets up another one and goes on with it: recover.c.
+ * A link that loses its lane sets up another one and goes on with it: link_recover.c.
  *
  * DOWN is final: the link leaves the table first, then the VI goes, then its
  * connections are told.  Whoever wants the peer again makes a new link.

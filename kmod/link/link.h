@@ -232,7 +232,7 @@ struct sovia_lane {
 };
 
 /**
- * struct sovia_recovery - how a link comes back: recover.c
+ * struct sovia_recovery - how a link comes back: link_recover.c
  * @since: when the lane was lost, jiffies
  * @stood: when the last one was established, jiffies
  * @tx: the lane's first unacknowledged number then
@@ -370,7 +370,7 @@ void sovia_lane_probe(struct sovia_lane *lane);
 bool sovia_lane_clogged(const struct sovia_lane *lane);
 int sovia_lane_choose(u16 lport, u16 rport);
 
-/* recover.c */
+/* link_recover.c */
 bool sovia_recovery_wanted(const struct sovia_link *link);
 void sovia_recovery_stands(struct sovia_link *link);
 void sovia_recovery_begin(struct sovia_link *link);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of the lanes: kmod/lane*.c, recover.c, conn.c, credit.h and wire.c between
+ * Fuzzer of the lanes: kmod/lane*.c, link_recover.c, conn.c, credit.h and wire.c between
  * a provider and a peer that do what the input says, and a socket layer that only
  * looks.  The peer may break any rule; the lane may not.  A VI dies at any time, and
  * there may be another one, as often as the input likes.

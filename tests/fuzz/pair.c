@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of two lanes that speak with each other: kmod/lane*.c, recover.c, conn.c,
+ * Fuzzer of two lanes that speak with each other: kmod/lane*.c, link_recover.c, conn.c,
  * credit.h and wire.c on both ends of a wire.  Both keep the rules, so neither may ever
  * complain; the input decides what is sent, when messages arrive, when completions
  * and timers come, what memory fails, when the provider has no room, when the VIs die

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of recover.c: going back to where the peer is; included by it. */
+/* KUnit suite of link_recover.c: going back to where the peer is; included by it. */
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"

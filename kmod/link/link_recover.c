@@ -178,5 +178,5 @@ void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
-#include "test/recover_test.c"
+#include "test/link_recover_test.c"
 #endif
