@@ -6,7 +6,7 @@
  * sockets are freed after a grace period (SOCK_RCU_FREE).
  */
 #include <linux/rhashtable.h>
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "link.h"
 
 static const struct rhashtable_params conn_params = {

@@ -30,7 +30,7 @@
 #include "compat/workqueue.h"
 #include "connd.h"
 #include "debug/fault.h"
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "link.h"
 #include "param.h"
 

@@ -15,7 +15,7 @@
 #include <linux/kref.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "net.h"
 #include "provider.h"
 

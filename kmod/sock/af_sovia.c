@@ -26,7 +26,7 @@
 #include "compat/splice.h"
 #include "debug/debugfs.h"
 #include "debug/fault.h"
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "link/connd.h"
 #include "sock.h"
 

@@ -27,7 +27,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "verbs.h"
 
 /* Asked for; fewer if the device cannot. */

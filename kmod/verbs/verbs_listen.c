@@ -19,7 +19,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "net.h"
 #include "verbs.h"
 

@@ -24,7 +24,7 @@
 #include <linux/slab.h>
 #include <net/busy_poll.h>
 
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "verbs.h"
 
 #define VERBS_REFILL_DELAY	msecs_to_jiffies(10)

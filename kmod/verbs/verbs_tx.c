@@ -14,7 +14,7 @@
 
 #include <linux/slab.h>
 
-#include "debug/objects.h"
+#include "debug/objcount.h"
 #include "verbs.h"
 
 /* At most so many descriptors in a row are quiet; less than half of a short ring. */

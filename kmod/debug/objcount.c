@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the module has in its hands: see objects.h. */
+/* What the module has in its hands: see objcount.h. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
@@ -7,7 +7,7 @@
 #include <linux/printk.h>
 #include <linux/seq_file.h>
 #include "debugfs.h"
-#include "objects.h"
+#include "objcount.h"
 #include "provider.h"
 
 DEFINE_PER_CPU(struct sovia_objects, sovia_objects);
