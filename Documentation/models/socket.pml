@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections: kmod/sock/state.c, connect.c, listen.c, close.c, control.c, and what conn.c
+ * Connections: kmod/sock/state.c, connect.c, listen.c, close.c, upcall.c, and what conn.c
  * and lane_tx.c do to the order of messages.  Names are those of the code.
  * README.rst has the bounds and the results.
  *
@@ -218,7 +218,7 @@ inline close(i, x)
 	fi
 }
 
-/* ---- control.c: what the bottom half leaves to whoever owns the socket ---- */
+/* ---- upcall.c: what the bottom half leaves to whoever owns the socket ---- */
 
 inline on_accept(i, x)
 {

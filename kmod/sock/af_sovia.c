@@ -189,7 +189,7 @@ void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port)
 
 static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
-	/* Nothing is put on the backlog: see control.c. */
+	/* Nothing is put on the backlog: see upcall.c. */
 	kfree_skb(skb);
 	return 0;
 }

@@ -15,7 +15,7 @@
  *	close.c		shutdown, close, FIN and RESET
  *	urgent.c	urgent data
  *	keepalive.c		keepalive and TCP_USER_TIMEOUT
- *	control.c	control messages of the peer
+ *	upcall.c	control messages of the peer
  *	sockopt.c	options and ioctls
  *	sockopt_tcp.c	options of IPPROTO_TCP
  *	splice.c	pages from and to pipes
@@ -373,7 +373,7 @@ void sovia_alive_start(struct sock *sk);
 void sovia_alive_timeout(struct sock *sk);
 void sovia_keepalive(struct sock *sk, int on);
 
-/* control.c */
+/* upcall.c */
 bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_release_cb(struct sock *sk);
 void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);

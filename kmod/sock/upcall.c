@@ -301,5 +301,5 @@ void sovia_sk_timeout(struct timer_list *timer)
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
-#include "test/events_test.c"
+#include "test/upcall_test.c"
 #endif

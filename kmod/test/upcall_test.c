@@ -3,7 +3,7 @@
  * KUnit suite of everything that can happen to a socket, in every state: what the
  * program does, what the peer says, what becomes of the link.  The state afterwards is
  * the table's, or the one before; and the socket goes away, whatever it was.  Included
- * by control.c.
+ * by upcall.c.
  */
 #include <linux/delay.h>
 #include <net/ip.h>
