@@ -363,5 +363,5 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 };
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
-#include "test/lane_test.c"
+#include "test/lane_rx_test.c"
 #endif
