@@ -3,8 +3,8 @@
  * What the module has in its hands, counted where it is taken and where it is given
  * back: shown in debugfs' file objects.  Nothing may be left when the module goes.
  */
-#ifndef _SOVIA_OBJECTS_H
-#define _SOVIA_OBJECTS_H
+#ifndef _SOVIA_OBJCOUNT_H
+#define _SOVIA_OBJCOUNT_H
 
 #include <linux/percpu.h>
 
@@ -53,4 +53,4 @@ DECLARE_PER_CPU(struct sovia_objects, sovia_objects);
 void sovia_objects_init(void);
 void sovia_objects_exit(void);
 
-#endif /* _SOVIA_OBJECTS_H */
+#endif /* _SOVIA_OBJCOUNT_H */

@@ -57,7 +57,7 @@ struct options {
 
 extern struct options opt;
 
-/* netns.c */
+/* net.c */
 void __attribute__((noreturn)) die(const char *what);
 uint64_t now_ns(void);
 uint64_t busy_us(void);
