@@ -19,7 +19,6 @@
 #include <net/inet_common.h>
 #include <net/ipv6.h>
 #include <net/protocol.h>
-#include <net/transp_v6.h>
 #include <linux/sovia.h>
 #include "compat/ipv6.h"
 #include "compat/proto.h"
@@ -33,159 +32,6 @@
 static int family = SOVIA_FAMILY_DEFAULT;
 module_param(family, int, 0444);
 MODULE_PARM_DESC(family, "address family number to register as AF_SOVIA");
-
-/* ---- sockets --------------------------------------------------------- */
-
-/* Runs when the last message is off the lane and a grace period has passed. */
-static void sock_destruct(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	if (ss->conn.key.link)
-		sovia_link_put(ss->conn.key.link);
-	if (sk->sk_family == AF_INET6)
-		inet6_sock_destruct(sk);
-	else
-		inet_sock_destruct(sk);
-	sovia_object_dec(sockets);
-	sovia_link_sock_put(sovia_net(sock_net(sk)));
-}
-
-/**
- * sovia_reset_stream() - both directions begin at offset 0
- * @sk: not connected
- *
- * Context: socket lock held, or a new socket.
- */
-void sovia_reset_stream(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rcv_nxt = 0;
-	ss->rcv_bytes = 0;
-	ss->copied = 0;
-	ss->rx_open = false;
-	ss->rx_fin = false;
-	ss->rx_closed = false;
-	ss->urg_state = SOVIA_URG_NONE;
-	ss->urg_skip = 0;
-	ss->conn.rx_adv = 0;
-	ss->conn.rx_told = 0;
-	ss->snd_lim = 0;
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	ss->snd_nxt = 0;
-	ss->snd_bytes = 0;
-	ss->snd_unasked = 0;
-	ss->snd_urgent = 0;
-	ss->fin_gone = false;
-	ss->peer_gone = false;
-	ss->reset_due = false;
-	ss->more = false;
-	ss->flush = false;
-}
-
-/**
- * sovia_lock_class() - tell lockdep whose socket locks these are
- * @sk: new, not locked
- *
- * TCP's sockets are of the same families, and RDMA drivers use some.
- *
- * Context: the socket has no other user yet.
- */
-void sovia_lock_class(struct sock *sk)
-{
-	static struct lock_class_key slock, sk_lock, clock;
-
-	sock_lock_init_class_and_name(sk, "slock-AF_SOVIA", &slock, "sk_lock-AF_SOVIA", &sk_lock);
-	lockdep_set_class_and_name(&sk->sk_callback_lock, &clock, "clock-AF_SOVIA");
-}
-
-/**
- * sovia_sock_init() - set up what is ours in a new socket
- * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
- *
- * Context: the socket has no other user yet.
- */
-void sovia_sock_init(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	/* A clone has its listener's; IPv6's part stays, as the kernel's part does. */
-	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
-	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
-	sovia_conn_init(&ss->conn, sk);
-	INIT_HLIST_NODE(&ss->port_node);
-	INIT_LIST_HEAD(&ss->accept_q);
-	INIT_LIST_HEAD(&ss->accept_node);
-	INIT_LIST_HEAD(&ss->pending_q);
-	timer_setup(&sk->sk_timer, sovia_sk_timeout, 0);
-	timer_setup(&ss->cork_timer, sovia_cork_timeout, 0);
-	sk->sk_destruct = sock_destruct;
-	sk->sk_write_space = sovia_write_space;
-	/* The sender's control group pays; nobody is killed to make room for a message. */
-	sk->sk_allocation = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
-	sock_set_flag(sk, SOCK_RCU_FREE);
-	sovia_reset_stream(sk);
-	atomic_inc(&sovia_net(sock_net(sk))->socks);
-	sovia_object_inc(sockets);
-	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
-	if (sk->sk_socket)
-		sovia_see_sol_socket(sk->sk_socket);
-}
-
-static void init_v6(struct sock *sk)
-{
-	struct ipv6_pinfo *np = &sovia_sk(sk)->inet6;
-
-	inet_sk(sk)->pinet6 = np;
-	np->hop_limit = -1;
-	np->mcast_hops = IPV6_DEFAULT_MCASTHOPS;
-	np->pmtudisc = IPV6_PMTUDISC_WANT;
-	sk->sk_ipv6only = sock_net(sk)->ipv6.sysctl.bindv6only;
-}
-
-/**
- * sovia_set_local() - the connection's own address
- * @sk: the socket
- * @addr: IPv4 as v4-mapped
- *
- * Context: socket lock held, or a new socket.
- */
-void sovia_set_local(struct sock *sk, const struct in6_addr *addr)
-{
-	struct inet_sock *inet = inet_sk(sk);
-
-	if (ipv6_addr_v4mapped(addr)) {
-		inet->inet_saddr = addr->s6_addr32[3];
-		inet->inet_rcv_saddr = addr->s6_addr32[3];
-	} else {
-		inet->inet_saddr = LOOPBACK4_IPV6;
-		inet->inet_rcv_saddr = LOOPBACK4_IPV6;
-	}
-	if (sk->sk_family == AF_INET6) {
-		inet6_sk(sk)->saddr = *addr;
-		sk->sk_v6_rcv_saddr = *addr;
-	}
-}
-
-/**
- * sovia_set_peer() - the connection's other end
- * @sk: the socket
- * @addr: IPv4 as v4-mapped
- * @port: host order
- *
- * Context: socket lock held, or a new socket.
- */
-void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port)
-{
-	struct inet_sock *inet = inet_sk(sk);
-
-	inet->inet_dport = htons(port);
-	inet->inet_daddr = ipv6_addr_v4mapped(addr) ? addr->s6_addr32[3] : LOOPBACK4_IPV6;
-	if (sk->sk_family == AF_INET6)
-		sk->sk_v6_daddr = *addr;
-}
 
 static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 {
@@ -333,7 +179,7 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	sock->state = SS_UNCONNECTED;
 	sk->sk_protocol = SOVIAPROTO_INET;
 	if (v6)
-		init_v6(sk);
+		sovia_sock_init_v6(sk);
 	sovia_default_options(sk);
 	sovia_sock_init(sk);
 	/* A control group may not allow it, as with inet_create(). */

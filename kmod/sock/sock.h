@@ -3,6 +3,7 @@
  * The socket layer: struct sovia_sock and what its files share.
  *
  *	af_sovia.c	family, proto_ops, module
+ *	sock.c		make, reset and free a socket
  *	state.c		states of a connection, one table, one gate
  *	route.c		which link leads to an address
  *	port.c		binding, finding listeners
@@ -247,7 +248,10 @@ static inline struct sovia_sock *conn_sovia(const struct sovia_conn *conn)
 
 /* af_sovia.c */
 extern struct proto sovia_prot;
+
+/* sock.c */
 void sovia_sock_init(struct sock *sk);
+void sovia_sock_init_v6(struct sock *sk);
 void sovia_lock_class(struct sock *sk);
 void sovia_reset_stream(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
