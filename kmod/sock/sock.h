@@ -377,10 +377,13 @@ void sovia_alive_start(struct sock *sk);
 void sovia_alive_timeout(struct sock *sk);
 void sovia_keepalive(struct sock *sk, int on);
 
-/* upcall.c */
-bool sovia_window_moved(struct sock *sk, u32 window);
+/* defer.c */
 void sovia_release_cb(struct sock *sk);
 void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);
+
+/* upcall.c */
+extern void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg);
+bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens to a socket from outside: control messages of the peer, news of
- * the link, timers.
- *
- * They come in softirq or in the connection thread, neither of which may wait
- * for a process.  sovia_defer() does the work at once if no process owns the
- * socket; otherwise it leaves a bit, and release_sock() does it.  Each kind
- * happens once to a connection (PUSH aside, where once is as good as twice), so
- * bits do and nothing has to be allocated.
+ * What happens to a socket from outside: struct sovia_client's upcalls (control messages
+ * of the peer, news of the link) and the socket's timer.  sovia_defer() brings most of
+ * it to the handlers.
  */
 #include "sock.h"
 
@@ -93,7 +88,7 @@ static void on_push(struct sock *sk, u32 unused)
 }
 
 /* In the order in which they are done when several have come. */
-static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
+void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_UP]	= on_up,
 	[SOVIA_DEFER_ACCEPT]	= on_accept,
 	[SOVIA_DEFER_REFUSE]	= on_refuse,
@@ -104,58 +99,6 @@ static void (* const handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_DOWN]	= on_down,
 	[SOVIA_DEFER_PUSH]	= on_push,
 };
-
-/**
- * sovia_defer() - do something to a socket now, or when its owner lets go
- * @conn: of the socket; the caller holds a reference, or a message that pins it
- * @gen: the connection that it is about; nothing happens to a later one
- * @what: what to do
- * @arg: its argument
- *
- * An owner that ends the connection at this moment forgets what was deferred, after it
- * has moved the generation on: see sovia_disconnect().
- *
- * Context: process or softirq; no socket, link or lane lock.
- */
-void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg)
-{
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
-
-	local_bh_disable();
-	bh_lock_sock(sk);
-	if (READ_ONCE(conn->gen) != gen) {
-		/* Nothing to do. */
-	} else if (sock_owned_by_user(sk)) {
-		ss->deferred_arg[what] = arg;
-		__set_bit(what, &ss->deferred);
-	} else {
-		handlers[what](sk, arg);
-	}
-	bh_unlock_sock(sk);
-	local_bh_enable();
-}
-
-/**
- * sovia_release_cb() - struct proto::release_cb
- * @sk: about to be released by its owner
- *
- * Context: the owner, bottom halves off, the socket's spinlock held.
- */
-void sovia_release_cb(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-	unsigned long todo = ss->deferred;
-	int what;
-
-	if (unlikely(ss->pending))
-		sovia_children_pending(sk);
-	if (likely(!todo))
-		return;
-	ss->deferred = 0;
-	for_each_set_bit(what, &todo, SOVIA_DEFER_COUNT)
-		handlers[what](sk, ss->deferred_arg[what]);
-}
 
 /**
  * sovia_window_moved() - the peer lets us send up to @window

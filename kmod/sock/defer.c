@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the bottom half leaves to the owner of a socket.
+ *
+ * Softirq and the connection thread may not wait for a process.  sovia_defer() calls the
+ * handler at once if no process owns the socket; otherwise it sets a bit, and
+ * release_sock() calls the handler.  Each kind happens once to a connection (PUSH aside,
+ * where once is as good as twice), so bits do and nothing has to be allocated.
+ */
+#include "sock.h"
+
+/**
+ * sovia_defer() - do something to a socket now, or when its owner lets go
+ * @conn: of the socket; the caller holds a reference, or a message that pins it
+ * @gen: the connection that it is about; nothing happens to a later one
+ * @what: what to do
+ * @arg: its argument
+ *
+ * An owner that ends the connection at this moment forgets what was deferred, after it
+ * has moved the generation on: see sovia_disconnect().
+ *
+ * Context: process or softirq; no socket, link or lane lock.
+ */
+void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg)
+{
+	struct sovia_sock *ss = conn_sovia(conn);
+	struct sock *sk = conn->sk;
+
+	local_bh_disable();
+	bh_lock_sock(sk);
+	if (READ_ONCE(conn->gen) != gen) {
+		/* Nothing to do. */
+	} else if (sock_owned_by_user(sk)) {
+		ss->deferred_arg[what] = arg;
+		__set_bit(what, &ss->deferred);
+	} else {
+		sovia_deferred_handlers[what](sk, arg);
+	}
+	bh_unlock_sock(sk);
+	local_bh_enable();
+}
+
+/**
+ * sovia_release_cb() - struct proto::release_cb
+ * @sk: about to be released by its owner
+ *
+ * Context: the owner, bottom halves off, the socket's spinlock held.
+ */
+void sovia_release_cb(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	unsigned long todo = ss->deferred;
+	int what;
+
+	if (unlikely(ss->pending))
+		sovia_children_pending(sk);
+	if (likely(!todo))
+		return;
+	ss->deferred = 0;
+	for_each_set_bit(what, &todo, SOVIA_DEFER_COUNT)
+		sovia_deferred_handlers[what](sk, ss->deferred_arg[what]);
+}
