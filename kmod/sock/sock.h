@@ -326,6 +326,9 @@ void sovia_rx_prepare(struct sock *sk);
 void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
+bool sovia_readable(struct sock *sk);
+
+/* poll.c */
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
 
 /* busy_poll.c */
