@@ -325,6 +325,25 @@ void sovia_close(struct sock *sk, long timeout)
 	sock_put(sk);
 }
 
+/**
+ * sovia_leave_link() - leave a link for good
+ * @sk: not connected (any more)
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_leave_link(struct sock *sk)
+{
+	struct sovia_conn *conn = &sovia_sk(sk)->conn;
+	struct sovia_link *link = conn->key.link;
+
+	sovia_conn_unhash(conn);
+	sovia_link_detach(conn);
+	sovia_conn_leave(conn);
+	sovia_rx_forget(sk);
+	if (link)
+		sovia_link_put(link);
+}
+
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/close_test.c"
 #endif

@@ -14,6 +14,7 @@
  */
 #include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/tcp.h>
 #include "sock.h"
 
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
@@ -102,25 +103,6 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	if (ret == 1)
 		send_conn(sk);
 	return 0;
-}
-
-/**
- * sovia_leave_link() - leave a link for good
- * @sk: not connected (any more)
- *
- * Context: socket lock held, process or softirq.
- */
-void sovia_leave_link(struct sock *sk)
-{
-	struct sovia_conn *conn = &sovia_sk(sk)->conn;
-	struct sovia_link *link = conn->key.link;
-
-	sovia_conn_unhash(conn);
-	sovia_link_detach(conn);
-	sovia_conn_leave(conn);
-	sovia_rx_forget(sk);
-	if (link)
-		sovia_link_put(link);
 }
 
 /* As long as TCP would send SYN again, in jiffies. */
@@ -349,6 +331,24 @@ void sovia_connect_timeout(struct sock *sk)
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 	send_conn(sk);
 	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
+}
+
+/**
+ * sovia_retry_seconds() - how long TCP waits over a number of tries
+ * @retries: of them
+ *
+ * Context: any.
+ * Return: seconds, the wait after the last one included.
+ */
+unsigned int sovia_retry_seconds(unsigned int retries)
+{
+	unsigned int timeout = 1, period = 0;
+
+	while (retries--) {
+		period += timeout;
+		timeout = min_t(unsigned int, timeout * 2, TCP_RTO_MAX / HZ);
+	}
+	return period;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -647,3 +647,24 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	release_sock(sk);
 	return ret;
 }
+
+/**
+ * sovia_window_moved() - the peer lets us send up to @window
+ * @sk: the socket
+ * @window: stream offset; an older one than known is ignored
+ *
+ * Context: the lane's bottom half, one at a time, sk_receive_queue.lock held.
+ * Return: true if there is something to send that may have waited for it.
+ */
+bool sovia_window_moved(struct sock *sk, u32 window)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (!sovia_before(ss->snd_lim, window))
+		return false;
+	WRITE_ONCE(ss->snd_lim, window);
+	/* Pairs with window_room(): either we see its message, or it sees the window. */
+	smp_mb();
+	return READ_ONCE(ss->snd_queued);
+}

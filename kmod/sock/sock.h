@@ -282,12 +282,12 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 
 /* connect.c */
 int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len);
-void sovia_leave_link(struct sock *sk);
 void sovia_link_came_up(struct sock *sk);
 void sovia_link_went_down(struct sock *sk, int err);
 void sovia_accepted(struct sock *sk);
 void sovia_refused(struct sock *sk, u32 code);
 void sovia_connect_timeout(struct sock *sk);
+unsigned int sovia_retry_seconds(unsigned int retries);
 
 /* listen.c */
 int sovia_listen(struct socket *sock, int backlog);
@@ -307,6 +307,7 @@ void sovia_await_timeout(struct sock *child);
 int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 void sovia_push(struct sock *sk);
 void sovia_queue_fin(struct sock *sk, bool gone);
+bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_purge_send(struct sock *sk);
 bool sovia_stream_memory_free(const struct sock *sk, int wake);
 void sovia_write_space(struct sock *sk);
@@ -346,6 +347,7 @@ bool sovia_step(struct sock *sk, enum sovia_event event);
 void sovia_done(struct sock *sk, int err);
 void sovia_abort(struct sock *sk, int err, u32 code);
 void sovia_destroy(struct sock *sk);
+void sovia_leave_link(struct sock *sk);
 void sovia_discard_child(struct sock *child);
 void sovia_orphan_timeout(struct sock *sk);
 void sovia_arm_orphan(struct sock *sk);
@@ -386,7 +388,6 @@ void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32
 
 /* upcall.c */
 extern void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg);
-bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_sk_timeout(struct timer_list *timer);
 
 /* sockopt.c */
@@ -402,6 +403,5 @@ int sovia_ioctl_value(struct sock *sk, int cmd, int *value);
 /* sockopt_tcp.c */
 int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int optlen);
 int sovia_get_tcp(struct sock *sk, int optname, char __user *optval, int __user *optlen);
-unsigned int sovia_retry_seconds(unsigned int retries);
 
 #endif /* _SOVIA_SOCK_H */

@@ -116,24 +116,6 @@ static u8 seconds_to_retries(int seconds)
 	return n;
 }
 
-/**
- * sovia_retry_seconds() - how long TCP waits over a number of tries
- * @retries: of them
- *
- * Context: any.
- * Return: seconds, the wait after the last one included.
- */
-unsigned int sovia_retry_seconds(unsigned int retries)
-{
-	unsigned int timeout = 1, period = 0;
-
-	while (retries--) {
-		period += timeout;
-		timeout = min_t(unsigned int, timeout * 2, TCP_RTO_MAX / HZ);
-	}
-	return period;
-}
-
 static int set_value(struct sock *sk, int optname, int val)
 {
 	struct sovia_opts *opt = &sovia_sk(sk)->opt;
