@@ -121,26 +121,6 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	return room;
 }
 
-/**
- * sovia_conn_drop_control() - control messages that wait are not to be sent any more
- * @lane: the lane
- * @conn: connection on it
- *
- * The reference may be the last one: sockets are freed after a grace period only.
- *
- * Context: lane lock held.
- */
-void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn)
-{
-	lockdep_assert_held(&lane->lock);
-	if (!conn->ctl)
-		return;
-	conn->ctl = 0;
-	list_del_init(&conn->ctl_node);
-	lane->ctl_count--;
-	sock_put(conn->sk);
-}
-
 static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane, u8 type)
 {
 	lockdep_assert_held(&lane->lock);

@@ -43,11 +43,29 @@ int sovia_lane_choose(u16 lport, u16 rport)
 }
 
 /**
- * sovia_lane_fail() - the lane is not to be used any more
+ * sovia_lane_die() - stop using a lane
  * @lane: the lane
  * @err: why, a negative errno
  *
  * The connection thread does the rest.
+ *
+ * Context: lane lock held.
+ */
+void sovia_lane_die(struct sovia_lane *lane, int err)
+{
+	lockdep_assert_held(&lane->lock);
+	if (lane->dead)
+		return;
+	lane->dead = true;
+	lane->up = false;
+	lane->err = err;
+	sovia_link_event(lane->link, SOVIA_LINK_EV_DOWN);
+}
+
+/**
+ * sovia_lane_fail() - stop using a lane, for callers without its lock
+ * @lane: the lane
+ * @err: why, a negative errno
  *
  * Context: process or softirq; no link or lane lock.
  */
@@ -192,6 +210,60 @@ void sovia_lane_reset(struct sovia_lane *lane)
 	lane_strip(lane, &msgs);
 	timer_delete_sync(&lane->ack_timer);
 	sovia_tx_free(&msgs, false);
+}
+
+/**
+ * sovia_conn_account() - bytes of a connection will not be sent, or need not be sent again
+ * @conn: the connection, or NULL
+ * @len: so many
+ * @acked: the peer has acknowledged them
+ *
+ * Context: any.
+ */
+void sovia_conn_account(struct sovia_conn *conn, u32 len, bool acked)
+{
+	if (!conn || !len)
+		return;
+	atomic_sub(len, &conn->outq);
+	if (acked)
+		atomic64_add(len, &conn->acked);
+}
+
+/**
+ * sovia_tx_free() - free messages; their charges go back to the sockets
+ * @list: the messages
+ * @acked: the peer has acknowledged them
+ *
+ * Context: process or softirq; no lane lock.
+ */
+void sovia_tx_free(struct sk_buff_head *list, bool acked)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(list))) {
+		sovia_conn_account(SOVIA_TX_CB(skb)->conn, SOVIA_TX_CB(skb)->len, acked);
+		kfree_skb(skb);
+	}
+}
+
+/**
+ * sovia_conn_drop_control() - control messages that wait are not to be sent any more
+ * @lane: the lane
+ * @conn: connection on it
+ *
+ * The reference may be the last one: sockets are freed after a grace period only.
+ *
+ * Context: lane lock held.
+ */
+void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn)
+{
+	lockdep_assert_held(&lane->lock);
+	if (!conn->ctl)
+		return;
+	conn->ctl = 0;
+	list_del_init(&conn->ctl_node);
+	lane->ctl_count--;
+	sock_put(conn->sk);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

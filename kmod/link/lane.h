@@ -5,22 +5,23 @@
 
 #include "link.h"
 
+/* lane.c */
+void sovia_lane_die(struct sovia_lane *lane, int err);
+void sovia_conn_account(struct sovia_conn *conn, u32 len, bool acked);
+void sovia_tx_free(struct sk_buff_head *list, bool acked);
+void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn);
+
 /* lane_tx.c */
 void sovia_lane_arm(struct sovia_lane *lane);
 bool sovia_lane_has_work(const struct sovia_lane *lane);
 void sovia_lane_pump(struct sovia_lane *lane);
 void sovia_lane_ack(struct sovia_lane *lane);
-void sovia_lane_die(struct sovia_lane *lane, int err);
 void sovia_lane_timeout(struct timer_list *timer);
 void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 			   u32 ref, u32 code);
-void sovia_tx_free(struct sk_buff_head *list, bool acked);
 
 /* lane_rx.c */
 void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked);
-
-/* conn.c */
-void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn);
 
 /* link_recover.c */
 int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);

@@ -88,16 +88,6 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 	       cb->window - READ_ONCE(cb->conn->rx_told) < READ_ONCE(cb->conn->rx_news);
 }
 
-/* @len bytes of a connection will not be sent, or need not be sent again. */
-static void conn_account(struct sovia_conn *conn, u32 len, bool acked)
-{
-	if (!conn || !len)
-		return;
-	atomic_sub(len, &conn->outq);
-	if (acked)
-		atomic64_add(len, &conn->acked);
-}
-
 /*
  * A message has been posted and may be gone.  So may @conn, but not its memory: a
  * grace period does not end while bottom halves are off.
@@ -120,7 +110,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 	if (how != SOVIA_POSTED)
 		atomic_dec(&conn->inflight);
 	if (how == SOVIA_POSTED_TAKEN)
-		conn_account(conn, msg->len, true);
+		sovia_conn_account(conn, msg->len, true);
 }
 
 /*
@@ -318,26 +308,6 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 }
 
 /**
- * sovia_lane_die() - the lane is not to be used any more
- * @lane: the lane
- * @err: why, a negative errno
- *
- * The connection thread does the rest.
- *
- * Context: lane lock held.
- */
-void sovia_lane_die(struct sovia_lane *lane, int err)
-{
-	lockdep_assert_held(&lane->lock);
-	if (lane->dead)
-		return;
-	lane->dead = true;
-	lane->up = false;
-	lane->err = err;
-	sovia_link_event(lane->link, SOVIA_LINK_EV_DOWN);
-}
-
-/**
  * sovia_lane_pump() - send what may be sent
  * @lane: the lane
  *
@@ -491,21 +461,4 @@ void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg
 void sovia_lane_probe(struct sovia_lane *lane)
 {
 	sovia_lane_send_loose(lane, SOVIA_PROBE, 0, 0, 0, 0);
-}
-
-/**
- * sovia_tx_free() - free messages; their charges go back to the sockets
- * @list: the messages
- * @acked: the peer has acknowledged them
- *
- * Context: process or softirq; no lane lock.
- */
-void sovia_tx_free(struct sk_buff_head *list, bool acked)
-{
-	struct sk_buff *skb;
-
-	while ((skb = __skb_dequeue(list))) {
-		conn_account(SOVIA_TX_CB(skb)->conn, SOVIA_TX_CB(skb)->len, acked);
-		kfree_skb(skb);
-	}
 }
