@@ -372,7 +372,7 @@ end:	do
 
 /* ---- the bottom half: lane_rx.c, recv.c, listen.c ---- */
 
-/* sovia_conn_data() */
+/* sovia_sock_rx_data() */
 inline data_message(i, x)
 {
 	if

@@ -232,14 +232,14 @@ static bool body_matches(const struct sovia_link *link, const struct sk_buff *sk
 }
 
 /**
- * sovia_conn_request() - struct sovia_client::request
+ * sovia_sock_rx_conn() - struct sovia_client::request
  * @link: the link it came on
  * @skb: the message; stays the caller's
  * @msg: its header
  *
  * Context: softirq.
  */
-void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
+void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
 	u32 code = SOVIA_CODE_NO_LISTENER;

@@ -225,7 +225,7 @@ static void data_ready(struct sock *sk, bool urgent)
 }
 
 /**
- * sovia_conn_data() - struct sovia_client::data
+ * sovia_sock_rx_data() - struct sovia_client::data
  * @conn: the connection
  * @gen: its generation when it was found
  * @skb: the message
@@ -234,8 +234,8 @@ static void data_ready(struct sock *sk, bool urgent)
  * Context: softirq, one at a time for each connection; no locks.
  * Return: true if @skb was taken.
  */
-bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
-		     const struct sovia_msg *msg)
+bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+			const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = conn_sovia(conn);
 	struct sock *sk = conn->sk;

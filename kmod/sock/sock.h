@@ -295,7 +295,7 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
 bool sovia_acceptable(struct sock *sk);
 void sovia_listen_stop(struct sock *sk);
 void sovia_children_pending(struct sock *listener);
-void sovia_conn_request(struct sovia_link *link, struct sk_buff *skb,
+void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
 
 /* defer_accept.c */
@@ -319,8 +319,8 @@ int sovia_outq(const struct sock *sk);
 int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
 int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
-bool sovia_conn_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
-		     const struct sovia_msg *msg);
+bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+			const struct sovia_msg *msg);
 void sovia_rx_forget(struct sock *sk);
 bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
 void sovia_rx_prepare(struct sock *sk);

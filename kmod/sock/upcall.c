@@ -186,8 +186,8 @@ static void conn_down(struct sovia_conn *conn, u32 gen, int err)
 }
 
 const struct sovia_client sovia_sock_client = {
-	.request	= sovia_conn_request,
-	.data		= sovia_conn_data,
+	.request	= sovia_sock_rx_conn,
+	.data		= sovia_sock_rx_data,
 	.control	= conn_control,
 	.tx_ready	= conn_tx_ready,
 	.delivered	= conn_delivered,

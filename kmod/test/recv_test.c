@@ -47,7 +47,7 @@ static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_put_zero(skb, len);
 	local_bh_disable();
-	taken = sovia_conn_data(conn, conn->gen, skb, &msg);
+	taken = sovia_sock_rx_data(conn, conn->gen, skb, &msg);
 	local_bh_enable();
 	if (!taken)
 		kfree_skb(skb);
