@@ -6,7 +6,7 @@
  *
  * A link is made by the first connection that wants it, or by a peer's request.
  * Everything that changes its state happens in the connection thread, driven by
- * event bits; link_set_state() is the gate.
+ * event bits; sovia_link_set_state() is the gate.
  *
  *	NEW --START--> CONNECTING --established--> UP <------> RECOVERING --> DOWN
  *	                    \                      \---not to be mended-------^
@@ -27,11 +27,10 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
-#include "compat/workqueue.h"
 #include "connd.h"
 #include "debug/fault.h"
 #include "debug/objcount.h"
-#include "link.h"
+#include "link_state.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
@@ -49,10 +48,6 @@
 
 /* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
 #define SOVIA_LINK_DOUBT_MAX	20
-
-/* Where verbs could not listen for requests they try again, after twice as long each time. */
-#define SOVIA_LISTEN_RETRY_MIN	HZ
-#define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
 
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
@@ -109,7 +104,15 @@ static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 	return ok;
 }
 
-static bool link_set_state(struct sovia_link *link, enum sovia_link_state state)
+/**
+ * sovia_link_set_state() - the gate, for transitions that no connection is told of
+ * @link: the link
+ * @state: its next state
+ *
+ * Context: connection thread; no link lock.
+ * Return: true if the state was changed.
+ */
+bool sovia_link_set_state(struct sovia_link *link, enum sovia_link_state state)
 {
 	return link_enter(link, state, NULL);
 }
@@ -159,8 +162,14 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 		sovia_link_put(link);
 }
 
-/* Whether it is armed, has fired, or not. */
-static void link_set_timer(struct sovia_link *link, unsigned long delay)
+/**
+ * sovia_link_set_timer() - have the connection thread look at a link later
+ * @link: the link; the caller holds a reference.  The timer holds another one.
+ * @delay: in jiffies, from now on, whether the timer is armed already or not
+ *
+ * Context: any; link->lock may be held.
+ */
+void sovia_link_set_timer(struct sovia_link *link, unsigned long delay)
 {
 	clear_bit(SOVIA_LINK_EV_TIMER, &link->events);
 	kref_get(&link->kref);
@@ -275,7 +284,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 		/* A link that costs nothing to make again does not stay for nothing. */
 		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
 		    link->prov == &sovia_loop_provider)
-			link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+			sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 	}
 	spin_unlock_bh(&link->lock);
 	if (attached)
@@ -319,8 +328,15 @@ static void conn_down(struct sovia_conn *conn, u32 gen, int err)
 
 /* ---- the connection thread's part ------------------------------------ */
 
-/* Nothing comes over the VI after this, and what it still had to say is void. */
-static void link_drop_vi(struct sovia_link *link)
+/**
+ * sovia_link_drop_vi() - destroy the VI of a link
+ * @link: the link
+ *
+ * No upcall of the VI follows, and events that it has left are void.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_drop_vi(struct sovia_link *link)
 {
 	struct sovia_vi *vi;
 
@@ -363,7 +379,15 @@ static void link_connect(struct sovia_link *link)
 					      &hello, &sovia_lane_vi_client, &link->lane));
 }
 
-static void link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id)
+/**
+ * sovia_link_accept() - answer a peer's request with a VI
+ * @link: CONNECTING or RECOVERING, without a VI
+ * @req: the request; consumed
+ * @peer_id: of the peer's end of the link
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id)
 {
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
@@ -384,7 +408,7 @@ static void link_look_again(struct sovia_link *link)
 	if (link->doubted)
 		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
 	if (wait && link->prov != &sovia_loop_provider)
-		link_set_timer(link, wait);
+		sovia_link_set_timer(link, wait);
 }
 
 /* The peer waits until it has heard from us. */
@@ -425,10 +449,17 @@ static void link_up(struct sovia_link *link)
 	/* The connection that wanted it may have left before it was up. */
 	if (link->prov == &sovia_loop_provider && link->lane.asking &&
 	    !READ_ONCE(link->conn_count))
-		link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
-static void link_down(struct sovia_link *link, int err)
+/**
+ * sovia_link_down() - end a link and tell its connections
+ * @link: in any state; the caller holds a reference
+ * @err: what they are told, a negative errno
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_down(struct sovia_link *link, int err)
 {
 	enum sovia_link_state was = link->state;
 	LIST_HEAD(conns);
@@ -447,14 +478,19 @@ static void link_down(struct sovia_link *link, int err)
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
-	link_drop_vi(link);
+	sovia_link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	link_for_each(link, &conns, conn_down, err);
 	link_stop_timer(link);
 }
 
-/* Does our own attempt count when both sides try at once? */
-static bool link_own_attempt_counts(const struct sovia_link *link)
+/**
+ * sovia_link_own_attempt_counts() - does our own attempt count when both sides try at once
+ * @link: the link
+ *
+ * Return: true if so.
+ */
+bool sovia_link_own_attempt_counts(const struct sovia_link *link)
 {
 	return memcmp(&link->pair.local, &link->pair.remote, sizeof(link->pair.local)) < 0;
 }
@@ -487,17 +523,24 @@ static int link_verdict(struct sovia_link *link, int err)
 	}
 }
 
-/* The lane is no more, or still is not.  Returns whether the link is. */
-static bool link_lose(struct sovia_link *link, int err)
+/**
+ * sovia_link_lose() - the lane is no more, or still is not
+ * @link: UP or RECOVERING
+ * @err: why, a negative errno
+ *
+ * Context: connection thread; no link or lane lock.
+ * Return: true if the link goes on, false if it is DOWN.
+ */
+bool sovia_link_lose(struct sovia_link *link, int err)
 {
 	int verdict = link_verdict(link, err);
 
 	if (verdict) {
-		link_down(link, verdict);
+		sovia_link_down(link, verdict);
 		return false;
 	}
-	link_drop_vi(link);
-	if (link_set_state(link, SOVIA_LINK_RECOVERING)) {
+	sovia_link_drop_vi(link);
+	if (sovia_link_set_state(link, SOVIA_LINK_RECOVERING)) {
 		sovia_recovery_begin(link);
 		pr_notice_ratelimited("link to %pI6c: %pe, recovering\n", &link->pair.remote,
 				      ERR_PTR(err));
@@ -509,11 +552,11 @@ static void link_lost(struct sovia_link *link, int err)
 {
 	unsigned long wait = SOVIA_LINK_CROSS_WAIT;
 
-	if (!link_lose(link, err))
+	if (!sovia_link_lose(link, err))
 		return;
 	if (err != -EAGAIN)
-		wait = sovia_recovery_wait(link, link_own_attempt_counts(link));
-	link_set_timer(link, min(wait, sovia_recovery_left(link)));
+		wait = sovia_recovery_wait(link, sovia_link_own_attempt_counts(link));
+	sovia_link_set_timer(link, min(wait, sovia_recovery_left(link)));
 }
 
 /* Time to try again, or to end it. */
@@ -522,13 +565,13 @@ static void link_try(struct sovia_link *link)
 	unsigned long left = sovia_recovery_left(link);
 
 	if (!left) {
-		link_down(link, -ETIMEDOUT);
+		sovia_link_down(link, -ETIMEDOUT);
 		return;
 	}
 	/* To itself, an address asks from one end only. */
 	if (!link->lane.vi && !link->pair.answering)
 		link_connect(link);
-	link_set_timer(link, left);
+	sovia_link_set_timer(link, left);
 }
 
 static void link_closed(struct sovia_link *link)
@@ -539,11 +582,11 @@ static void link_closed(struct sovia_link *link)
 		link_lost(link, err);
 	} else if (link->state == SOVIA_LINK_CONNECTING && err == -EAGAIN) {
 		/* The peer's attempt counts: it is on its way. */
-		link_drop_vi(link);
+		sovia_link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
-		link_set_timer(link, SOVIA_LINK_CROSS_WAIT);
+		sovia_link_set_timer(link, SOVIA_LINK_CROSS_WAIT);
 	} else {
-		link_down(link, err);
+		sovia_link_down(link, err);
 	}
 }
 
@@ -560,9 +603,9 @@ static void link_idle(struct sovia_link *link)
 		idle = false;
 	spin_unlock_bh(&link->lane.lock);
 	if (idle)
-		link_down(link, -ECONNRESET);
+		sovia_link_down(link, -ECONNRESET);
 	else if (!link->conn_count)
-		link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
 /*
@@ -600,11 +643,16 @@ static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
 	link->seen_una = una;
 }
 
-/*
+/**
+ * sovia_link_doubt() - find out whether the lane of a link still answers
+ * @link: UP
+ *
  * The peer asks for a link that we have: it has lost its side, or it is not the peer.
  * The lane tells which.
+ *
+ * Context: connection thread; no link or lane lock.
  */
-static void link_doubt(struct sovia_link *link)
+void sovia_link_doubt(struct sovia_link *link)
 {
 	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
 	struct sovia_lane *lane = &link->lane;
@@ -657,7 +705,7 @@ static void link_timer(struct sovia_link *link)
 		if (READ_ONCE(link->conn_count))
 			link_connect(link);
 		else
-			link_down(link, -ECONNRESET);
+			sovia_link_down(link, -ECONNRESET);
 		break;
 	case SOVIA_LINK_UP:
 		if (link->prov == &sovia_loop_provider)
@@ -678,9 +726,9 @@ static void link_work(struct kthread_work *work)
 	struct sovia_link *link = container_of(work, struct sovia_link, work);
 
 	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
-		link_down(link, -ECONNRESET);
+		sovia_link_down(link, -ECONNRESET);
 	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
-	    link_set_state(link, SOVIA_LINK_CONNECTING))
+	    sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
 		link_connect(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
 		link_up(link);
@@ -692,292 +740,6 @@ static void link_work(struct kthread_work *work)
 	    link->state == SOVIA_LINK_UP && link->lane.vi)
 		link->lane.vi->prov->fail(link->lane.vi);
 	sovia_link_put(link);
-}
-
-/* ---- requests of peers ----------------------------------------------- */
-
-/**
- * struct link_request - a peer's request on its way to the connection thread
- * @work: runs in the connection thread, which frees this
- * @req: the request
- */
-struct link_request {
-	struct kthread_work		work;
-	struct sovia_vi_request		*req;
-};
-
-/* Decide what becomes of a link that is there already.  Returns an errno to reject with. */
-static int link_yield(struct sovia_link *link, u64 peer_id)
-{
-	switch (link->state) {
-	case SOVIA_LINK_CONNECTING:
-		/* An attempt of the peer that it has not finished is not ours. */
-		if (link->lane.vi && link->lane.asking && link_own_attempt_counts(link))
-			return -EAGAIN;
-		link_drop_vi(link);
-		sovia_lane_reset(&link->lane);
-		return 0;
-	case SOVIA_LINK_UP:
-		/* Of the very end that we have: its answer to ours has overtaken it. */
-		if (link->lane.peer_id != peer_id)
-			link_doubt(link);
-		return -EAGAIN;
-	case SOVIA_LINK_RECOVERING:
-		if (link->lane.peer_id == peer_id)
-			return -EAGAIN;
-		/* The lane is dead, and the peer has lost its side. */
-		link_down(link, -ECONNRESET);
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-/* The peer asks to go on with a link.  Returns an errno to reject with. */
-static int link_resume(struct sovia_link *link, const struct sovia_params *params)
-{
-	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
-		return -ESTALE;
-	switch (link->state) {
-	case SOVIA_LINK_CONNECTING:
-		/* We have answered, and it has heard of that, but not we of it. */
-		link_drop_vi(link);
-		return 0;
-	case SOVIA_LINK_RECOVERING:
-		if (link->lane.vi && link->lane.asking && link_own_attempt_counts(link))
-			return -EAGAIN;
-		link_drop_vi(link);
-		break;
-	case SOVIA_LINK_UP:
-		if (!link_lose(link, -ECONNRESET))
-			return -ESTALE;
-		break;
-	default:
-		return -ESTALE;
-	}
-	/* If that comes to nothing, lane_closed() tells us. */
-	link_set_timer(link, sovia_recovery_left(link));
-	return 0;
-}
-
-static struct sovia_link *link_to_resume(struct sovia_net *snet,
-					 const struct sovia_vi_request *req,
-					 const struct sovia_params *params, int *err)
-{
-	struct sovia_link *link = sovia_link_lookup(snet, &req->pair);
-
-	*err = link ? link_resume(link, params) : -ESTALE;
-	if (!*err || !link)
-		return link;
-	sovia_link_put(link);
-	return NULL;
-}
-
-static struct sovia_link *link_for_request(struct sovia_net *snet,
-					   const struct sovia_vi_request *req, u64 peer_id,
-					   int *err)
-{
-	struct sovia_link *link;
-
-	for (;;) {
-		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
-		*err = link ? link_yield(link, peer_id) : -ENOMEM;
-		/* If that was the end of it, there is room for another one. */
-		if (!*err && link->state != SOVIA_LINK_DOWN)
-			break;
-		if (link)
-			sovia_link_put(link);
-		if (*err)
-			return NULL;
-	}
-	link_set_state(link, SOVIA_LINK_CONNECTING);
-	return link;
-}
-
-static void link_request_work(struct kthread_work *work)
-{
-	struct link_request *lr = container_of(work, struct link_request, work);
-	struct sovia_vi_request *req = lr->req;
-	struct sovia_net *snet = sovia_net(req->net);
-	struct sovia_params params;
-	struct sovia_link *link;
-	int err;
-
-	kfree(lr);
-	err = sovia_hello_parse(&req->hello, req->hello_len, &params);
-	if (err) {
-		sovia_stat_inc(snet, bad_hello);
-		pr_warn_ratelimited("link request of %pI6c: bad hello (%d)\n",
-				    &req->pair.remote, err);
-		req->prov->reject(req, -EPROTO);
-		return;
-	}
-	req->pair.lane = params.lane;
-	if (params.peer_id)
-		link = link_to_resume(snet, req, &params, &err);
-	else
-		link = link_for_request(snet, req, params.id, &err);
-	if (!link) {
-		req->prov->reject(req, err);
-		return;
-	}
-	link_accept(link, req, params.id);
-	sovia_link_put(link);
-}
-
-/* A provider's upcall: a peer asks for a VI. */
-static void link_request(struct sovia_vi_request *req)
-{
-	struct link_request *lr = kmalloc(sizeof(*lr), GFP_KERNEL);
-
-	if (!lr) {
-		req->prov->reject(req, -ENOMEM);
-		return;
-	}
-	lr->req = req;
-	kthread_init_work(&lr->work, link_request_work);
-	sovia_connd_queue(&lr->work);
-}
-
-/*
- * A worker listens, since it may: the service's port is a reserved one, and the
- * program that is the first to need it need not have any rights.  What is in the way
- * now may be gone in a moment.
- */
-static void listen_work(struct work_struct *work)
-{
-	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net,
-					      listen_work);
-	int err = sovia_verbs_provider.listen(snet->net, link_request);
-
-	if (!err) {
-		if (snet->listen_wait)
-			pr_notice("listening for links over verbs after all\n");
-		snet->listen_wait = 0;
-		return;
-	}
-	if (!snet->listen_wait)
-		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
-	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
-				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
-	queue_delayed_work(system_dfl_wq, &snet->listen_work, snet->listen_wait);
-}
-
-/**
- * sovia_link_listen() - take link requests in a namespace from now on
- * @snet: the namespace, which has a socket
- *
- * Starts the connection thread.  Called by the first listen() and connect().
- * Without verbs there are still the peers on this host, and verbs may come later.
- *
- * Context: process, may sleep; no locks.
- * Return: 0 or a negative errno.
- */
-int sovia_link_listen(struct sovia_net *snet)
-{
-	int err;
-
-	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
-	smp_mb();
-	if (READ_ONCE(snet->listening))
-		return 0;
-	err = sovia_connd_start();
-	if (err)
-		return err;
-	WRITE_ONCE(snet->served, true);
-	mutex_lock(&snet->listen_mutex);
-	if (!snet->listening) {
-		err = sovia_loop_provider.listen(snet->net, link_request);
-		if (!err) {
-			queue_delayed_work(system_dfl_wq, &snet->listen_work, 0);
-			flush_delayed_work(&snet->listen_work);
-			WRITE_ONCE(snet->listening, true);
-		}
-	}
-	mutex_unlock(&snet->listen_mutex);
-	return err;
-}
-
-/* Unless there is a socket that relies on it: @unused. */
-static void stop_listening(struct sovia_net *snet, bool unused)
-{
-	bool was;
-
-	mutex_lock(&snet->listen_mutex);
-	was = snet->listening;
-	WRITE_ONCE(snet->listening, false);
-	/* Pairs with the one in sovia_link_listen(). */
-	smp_mb();
-	if (unused && atomic_read(&snet->socks)) {
-		WRITE_ONCE(snet->listening, was);
-	} else if (was) {
-		cancel_delayed_work_sync(&snet->listen_work);
-		snet->listen_wait = 0;
-		sovia_verbs_provider.unlisten(snet->net);
-		sovia_loop_provider.unlisten(snet->net);
-	}
-	mutex_unlock(&snet->listen_mutex);
-}
-
-/* The last socket of a namespace has gone: let go of all that may pin it. */
-static void net_idle(struct kthread_work *work)
-{
-	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
-	struct sovia_link *link;
-
-	/* A socket that comes now goes on listening, or listens again. */
-	stop_listening(snet, true);
-	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
-		link_down(link, -ECONNRESET);
-		sovia_link_put(link);
-	}
-}
-
-/**
- * sovia_link_net_init() - prepare a namespace's part in the link layer
- * @snet: the namespace
- *
- * Context: pernet init.
- */
-void sovia_link_net_init(struct sovia_net *snet)
-{
-	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
-	kthread_init_work(&snet->idle_work, net_idle);
-}
-
-/**
- * sovia_link_sock_put() - a socket is about to be freed
- * @snet: its namespace, still pinned by it
- *
- * Context: any.
- */
-void sovia_link_sock_put(struct sovia_net *snet)
-{
-	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
-	    !net_eq(snet->net, &init_net))
-		sovia_connd_queue(&snet->idle_work);
-}
-
-/**
- * sovia_link_net_exit() - a namespace goes: end all its links
- * @snet: the namespace; it has no sockets any more
- *
- * Context: process, may sleep; no locks.
- */
-void sovia_link_net_exit(struct sovia_net *snet)
-{
-	struct sovia_link *link;
-
-	stop_listening(snet, false);
-	/* Requests that came before are done after this. */
-	sovia_connd_flush();
-	while ((link = sovia_link_first(snet))) {
-		sovia_link_event(link, SOVIA_LINK_EV_KILL);
-		sovia_connd_flush();
-		sovia_link_put(link);
-	}
-	/* Sockets and links are freed after a grace period. */
-	rcu_barrier();
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -337,11 +337,13 @@ void sovia_link_put(struct sovia_link *link);
 int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
 void sovia_link_detach(struct sovia_conn *conn);
 void sovia_link_event(struct sovia_link *link, unsigned int event);
+const char *sovia_link_state_name(enum sovia_link_state state);
+
+/* link_net.c */
 int sovia_link_listen(struct sovia_net *snet);
 void sovia_link_net_init(struct sovia_net *snet);
 void sovia_link_net_exit(struct sovia_net *snet);
 void sovia_link_sock_put(struct sovia_net *snet);
-const char *sovia_link_state_name(enum sovia_link_state state);
 
 /* link_table.c */
 extern unsigned int sovia_max_links;

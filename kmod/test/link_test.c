@@ -244,7 +244,7 @@ static void link_test_request(struct kunit *test, struct sovia_link *link, u64 i
 	link_test_hello(link, &req->hello, id, 0);
 	req->hello_len = sizeof(req->hello);
 	test_requests++;
-	link_request(req);
+	sovia_link_request(req);
 }
 
 static void link_test_happen(struct kunit *test, struct sovia_link *link,
@@ -380,7 +380,7 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 	/* Both tried: the lower address wins. */
 	if (what == HAS_REQUEST && stage == STAGE_ASKING)
 		KUNIT_EXPECT_EQ(test, test_rejected,
-				link_own_attempt_counts(link) ? -EAGAIN : 0);
+				sovia_link_own_attempt_counts(link) ? -EAGAIN : 0);
 	if (what == HAS_OLD_REQUEST && (stage == STAGE_UP || stage == STAGE_RECOVERING))
 		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
 	/* Its sender may be another program: the lane decides. */
@@ -525,7 +525,7 @@ static void link_timer_races(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, link);
 		link_test_happen(test, link, HAS_START);
 		stop = ktime_add_ns(ktime_get(), TICK_NSEC * i / LINK_TIMER_RACES);
-		link_set_timer(link, 1);
+		sovia_link_set_timer(link, 1);
 		while (ktime_before(ktime_get(), stop))
 			cpu_relax();
 		link_test_happen(test, link, HAS_KILL);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The link layer in a network namespace: it listens for links of peers from the first
+ * socket to the last one, and ends all links when the namespace goes.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "compat/workqueue.h"
+#include "connd.h"
+#include "link_state.h"
+
+/* Where verbs could not listen for requests they try again, after twice as long each time. */
+#define SOVIA_LISTEN_RETRY_MIN	HZ
+#define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
+
+/*
+ * A worker listens, since it may: the service's port is a reserved one, and the
+ * program that is the first to need it need not have any rights.  What is in the way
+ * now may be gone in a moment.
+ */
+static void listen_work(struct work_struct *work)
+{
+	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net,
+					      listen_work);
+	int err = sovia_verbs_provider.listen(snet->net, sovia_link_request);
+
+	if (!err) {
+		if (snet->listen_wait)
+			pr_notice("listening for links over verbs after all\n");
+		snet->listen_wait = 0;
+		return;
+	}
+	if (!snet->listen_wait)
+		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
+	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
+				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
+	queue_delayed_work(system_dfl_wq, &snet->listen_work, snet->listen_wait);
+}
+
+/**
+ * sovia_link_listen() - take link requests in a namespace from now on
+ * @snet: the namespace, which has a socket
+ *
+ * Starts the connection thread.  Called by the first listen() and connect().
+ * Without verbs there are still the peers on this host, and verbs may come later.
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_link_listen(struct sovia_net *snet)
+{
+	int err;
+
+	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
+	smp_mb();
+	if (READ_ONCE(snet->listening))
+		return 0;
+	err = sovia_connd_start();
+	if (err)
+		return err;
+	WRITE_ONCE(snet->served, true);
+	mutex_lock(&snet->listen_mutex);
+	if (!snet->listening) {
+		err = sovia_loop_provider.listen(snet->net, sovia_link_request);
+		if (!err) {
+			queue_delayed_work(system_dfl_wq, &snet->listen_work, 0);
+			flush_delayed_work(&snet->listen_work);
+			WRITE_ONCE(snet->listening, true);
+		}
+	}
+	mutex_unlock(&snet->listen_mutex);
+	return err;
+}
+
+/* Unless there is a socket that relies on it: @unused. */
+static void stop_listening(struct sovia_net *snet, bool unused)
+{
+	bool was;
+
+	mutex_lock(&snet->listen_mutex);
+	was = snet->listening;
+	WRITE_ONCE(snet->listening, false);
+	/* Pairs with the one in sovia_link_listen(). */
+	smp_mb();
+	if (unused && atomic_read(&snet->socks)) {
+		WRITE_ONCE(snet->listening, was);
+	} else if (was) {
+		cancel_delayed_work_sync(&snet->listen_work);
+		snet->listen_wait = 0;
+		sovia_verbs_provider.unlisten(snet->net);
+		sovia_loop_provider.unlisten(snet->net);
+	}
+	mutex_unlock(&snet->listen_mutex);
+}
+
+/* The last socket of a namespace has gone: let go of all that may pin it. */
+static void net_idle(struct kthread_work *work)
+{
+	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
+	struct sovia_link *link;
+
+	/* A socket that comes now goes on listening, or listens again. */
+	stop_listening(snet, true);
+	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
+		sovia_link_down(link, -ECONNRESET);
+		sovia_link_put(link);
+	}
+}
+
+/**
+ * sovia_link_net_init() - prepare a namespace's part in the link layer
+ * @snet: the namespace
+ *
+ * Context: pernet init.
+ */
+void sovia_link_net_init(struct sovia_net *snet)
+{
+	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
+	kthread_init_work(&snet->idle_work, net_idle);
+}
+
+/**
+ * sovia_link_sock_put() - a socket is about to be freed
+ * @snet: its namespace, still pinned by it
+ *
+ * Context: any.
+ */
+void sovia_link_sock_put(struct sovia_net *snet)
+{
+	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
+	    !net_eq(snet->net, &init_net))
+		sovia_connd_queue(&snet->idle_work);
+}
+
+/**
+ * sovia_link_net_exit() - a namespace goes: end all its links
+ * @snet: the namespace; it has no sockets any more
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_link_net_exit(struct sovia_net *snet)
+{
+	struct sovia_link *link;
+
+	stop_listening(snet, false);
+	/* Requests that came before are done after this. */
+	sovia_connd_flush();
+	while ((link = sovia_link_first(snet))) {
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		sovia_connd_flush();
+		sovia_link_put(link);
+	}
+	/* Sockets and links are freed after a grace period. */
+	rcu_barrier();
+}

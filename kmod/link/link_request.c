@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests of peers for a link, or to go on with one: what becomes of the link that is
+ * there already.  The provider's upcall brings them, the connection thread decides.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/slab.h>
+#include "connd.h"
+#include "link_state.h"
+
+/**
+ * struct link_request - a peer's request on its way to the connection thread
+ * @work: runs in the connection thread, which frees this
+ * @req: the request
+ */
+struct link_request {
+	struct kthread_work		work;
+	struct sovia_vi_request		*req;
+};
+
+/* Decide what becomes of a link that is there already.  Returns an errno to reject with. */
+static int link_yield(struct sovia_link *link, u64 peer_id)
+{
+	switch (link->state) {
+	case SOVIA_LINK_CONNECTING:
+		/* An attempt of the peer that it has not finished is not ours. */
+		if (link->lane.vi && link->lane.asking && sovia_link_own_attempt_counts(link))
+			return -EAGAIN;
+		sovia_link_drop_vi(link);
+		sovia_lane_reset(&link->lane);
+		return 0;
+	case SOVIA_LINK_UP:
+		/* Of the very end that we have: its answer to ours has overtaken it. */
+		if (link->lane.peer_id != peer_id)
+			sovia_link_doubt(link);
+		return -EAGAIN;
+	case SOVIA_LINK_RECOVERING:
+		if (link->lane.peer_id == peer_id)
+			return -EAGAIN;
+		/* The lane is dead, and the peer has lost its side. */
+		sovia_link_down(link, -ECONNRESET);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* The peer asks to go on with a link.  Returns an errno to reject with. */
+static int link_resume(struct sovia_link *link, const struct sovia_params *params)
+{
+	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
+		return -ESTALE;
+	switch (link->state) {
+	case SOVIA_LINK_CONNECTING:
+		/* We have answered, and it has heard of that, but not we of it. */
+		sovia_link_drop_vi(link);
+		return 0;
+	case SOVIA_LINK_RECOVERING:
+		if (link->lane.vi && link->lane.asking && sovia_link_own_attempt_counts(link))
+			return -EAGAIN;
+		sovia_link_drop_vi(link);
+		break;
+	case SOVIA_LINK_UP:
+		if (!sovia_link_lose(link, -ECONNRESET))
+			return -ESTALE;
+		break;
+	default:
+		return -ESTALE;
+	}
+	/* If that comes to nothing, lane_closed() tells us. */
+	sovia_link_set_timer(link, sovia_recovery_left(link));
+	return 0;
+}
+
+static struct sovia_link *link_to_resume(struct sovia_net *snet,
+					 const struct sovia_vi_request *req,
+					 const struct sovia_params *params, int *err)
+{
+	struct sovia_link *link = sovia_link_lookup(snet, &req->pair);
+
+	*err = link ? link_resume(link, params) : -ESTALE;
+	if (!*err || !link)
+		return link;
+	sovia_link_put(link);
+	return NULL;
+}
+
+static struct sovia_link *link_for_request(struct sovia_net *snet,
+					   const struct sovia_vi_request *req, u64 peer_id,
+					   int *err)
+{
+	struct sovia_link *link;
+
+	for (;;) {
+		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
+		*err = link ? link_yield(link, peer_id) : -ENOMEM;
+		/* If that was the end of it, there is room for another one. */
+		if (!*err && link->state != SOVIA_LINK_DOWN)
+			break;
+		if (link)
+			sovia_link_put(link);
+		if (*err)
+			return NULL;
+	}
+	sovia_link_set_state(link, SOVIA_LINK_CONNECTING);
+	return link;
+}
+
+static void link_request_work(struct kthread_work *work)
+{
+	struct link_request *lr = container_of(work, struct link_request, work);
+	struct sovia_vi_request *req = lr->req;
+	struct sovia_net *snet = sovia_net(req->net);
+	struct sovia_params params;
+	struct sovia_link *link;
+	int err;
+
+	kfree(lr);
+	err = sovia_hello_parse(&req->hello, req->hello_len, &params);
+	if (err) {
+		sovia_stat_inc(snet, bad_hello);
+		pr_warn_ratelimited("link request of %pI6c: bad hello (%d)\n",
+				    &req->pair.remote, err);
+		req->prov->reject(req, -EPROTO);
+		return;
+	}
+	req->pair.lane = params.lane;
+	if (params.peer_id)
+		link = link_to_resume(snet, req, &params, &err);
+	else
+		link = link_for_request(snet, req, params.id, &err);
+	if (!link) {
+		req->prov->reject(req, err);
+		return;
+	}
+	sovia_link_accept(link, req, params.id);
+	sovia_link_put(link);
+}
+
+/**
+ * sovia_link_request() - a provider's upcall: a peer asks for a VI
+ * @req: the request; answered by now or later
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_link_request(struct sovia_vi_request *req)
+{
+	struct link_request *lr = kmalloc(sizeof(*lr), GFP_KERNEL);
+
+	if (!lr) {
+		req->prov->reject(req, -ENOMEM);
+		return;
+	}
+	lr->req = req;
+	kthread_init_work(&lr->work, link_request_work);
+	sovia_connd_queue(&lr->work);
+}
