@@ -11,6 +11,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
+#include <net/netns/generic.h>
 #include "stat.h"
 
 #define SOVIA_PORT_BITS		10
@@ -65,10 +66,25 @@ struct sovia_net {
 	struct kthread_work		idle_work;
 };
 
-struct sovia_net *sovia_net(const struct net *net);
+extern unsigned int sovia_net_id;
+
+/**
+ * sovia_net() - what AF_SOVIA keeps for a namespace
+ * @net: the namespace
+ *
+ * Context: any, while @net lives.
+ * Return: never NULL.
+ */
+static inline struct sovia_net *sovia_net(const struct net *net)
+{
+	return net_generic(net, sovia_net_id);
+}
+
+/* netns.c */
 int sovia_net_register(void);
 void sovia_net_unregister(void);
 
+/* sock/proc.c */
 int sovia_proc_net_init(struct net *net);
 void sovia_proc_net_exit(struct net *net);
 

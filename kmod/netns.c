@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Network namespaces: what each has, from its beginning to its end. */
-#include <net/netns/generic.h>
 #include "link/link.h"
 #include "net.h"
 
-static unsigned int sovia_net_id;
-
-/**
- * sovia_net() - what AF_SOVIA keeps for a namespace
- * @net: the namespace
- *
- * Context: any, while @net lives.
- * Return: never NULL.
- */
-struct sovia_net *sovia_net(const struct net *net)
-{
-	return net_generic(net, sovia_net_id);
-}
+unsigned int sovia_net_id;
 
 static int __net_init net_begin(struct net *net)
 {

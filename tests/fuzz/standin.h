@@ -468,6 +468,7 @@ struct kthread_delayed_work { char none; };
 struct net;
 struct net_device;
 
+static inline void *net_generic(const struct net *net, unsigned int id) { return NULL; }
 #define DEFINE_SNMP_STAT(type, name)	type *name
 #define SNMP_ADD_STATS(mib, field, n)	((mib)->mibs[field] += (n))
 #define SNMP_INC_STATS(mib, field)	SNMP_ADD_STATS(mib, field, 1)
