@@ -8,6 +8,9 @@
 #include "lane.h"
 #include "param.h"
 
+/* The layer above, from module init on. */
+const struct sovia_client *sovia_link_client __ro_after_init;
+
 static unsigned int window = 32;
 sovia_param(window, window, 1, SOVIA_WINDOW_MAX, 0644);
 MODULE_PARM_DESC(window, "messages a lane takes unacknowledged, w, 1-1024 (new links)");
@@ -40,6 +43,17 @@ int sovia_lane_choose(u16 lport, u16 rport)
 	u32 hash = jhash_2words(min(lport, rport), max(lport, rport), 0);
 
 	return reciprocal_scale(hash, lanes);
+}
+
+/**
+ * sovia_link_register_client() - say who has the connections
+ * @client: the upcalls
+ *
+ * Context: module init, before there can be a link.
+ */
+void __init sovia_link_register_client(const struct sovia_client *client)
+{
+	sovia_link_client = client;
 }
 
 /**

@@ -6,6 +6,7 @@
 #include "link.h"
 
 /* lane.c */
+extern const struct sovia_client *sovia_link_client;
 void sovia_lane_die(struct sovia_lane *lane, int err);
 void sovia_conn_account(struct sovia_conn *conn, u32 len, bool acked);
 void sovia_tx_free(struct sk_buff_head *list, bool acked);

@@ -135,7 +135,7 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 	case SOVIA_PROBE:
 		return false;
 	case SOVIA_CONN:
-		sovia_sock_client.request(lane->link, skb, msg);
+		sovia_link_client->request(lane->link, skb, msg);
 		return false;
 	}
 	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport, &gen);
@@ -144,9 +144,9 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 		return false;
 	}
 	if (msg->type == SOVIA_DATA)
-		taken = sovia_sock_client.data(conn, gen, skb, msg);
+		taken = sovia_link_client->data(conn, gen, skb, msg);
 	else
-		sovia_sock_client.control(conn, gen, msg);
+		sovia_link_client->control(conn, gen, msg);
 	sock_put(conn->sk);
 	return taken;
 }
@@ -248,9 +248,9 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	spin_unlock(&lane->lock);
 	/* The socket's memory is pinned by the charge of @skb. */
 	if (ready)
-		sovia_sock_client.tx_ready(conn);
+		sovia_link_client->tx_ready(conn);
 	if (fin)
-		sovia_sock_client.delivered(conn, gen);
+		sovia_link_client->delivered(conn, gen);
 }
 
 static void lane_starved(struct sovia_vi *vi, int delta)

@@ -30,6 +30,7 @@
 #include "connd.h"
 #include "debug/fault.h"
 #include "debug/objcount.h"
+#include "lane.h"
 #include "link_state.h"
 #include "param.h"
 
@@ -318,12 +319,12 @@ static void link_for_each(struct sovia_link *link, struct list_head *conns,
 
 static void conn_up(struct sovia_conn *conn, u32 gen, int unused)
 {
-	sovia_sock_client.up(conn, gen);
+	sovia_link_client->up(conn, gen);
 }
 
 static void conn_down(struct sovia_conn *conn, u32 gen, int err)
 {
-	sovia_sock_client.down(conn, gen, err);
+	sovia_link_client->down(conn, gen, err);
 }
 
 /* ---- the connection thread's part ------------------------------------ */

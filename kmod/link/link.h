@@ -326,7 +326,8 @@ struct sovia_client {
 	void (*down)(struct sovia_conn *conn, u32 gen, int err);
 };
 
-extern const struct sovia_client sovia_sock_client;
+void sovia_link_register_client(const struct sovia_client *client);
+
 extern const struct sovia_vi_client sovia_lane_vi_client;
 
 /* link.c */

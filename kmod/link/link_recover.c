@@ -172,7 +172,7 @@ void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
 			conn->fin = NULL;
 		spin_unlock_bh(&lane->lock);
 		if (fin)
-			sovia_sock_client.delivered(conn, gen);
+			sovia_link_client->delivered(conn, gen);
 	}
 	sovia_tx_free(arrived, true);
 }

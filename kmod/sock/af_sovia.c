@@ -262,6 +262,7 @@ static int __init sovia_init(void)
 	sovia_debugfs_init();
 	sovia_objects_init();
 	sovia_fault_init();
+	sovia_link_register_client(&sovia_sock_client);
 	err = sovia_limits_init();
 	if (err)
 		goto undo_proto;

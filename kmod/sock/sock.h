@@ -387,6 +387,7 @@ void sovia_release_cb(struct sock *sk);
 void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);
 
 /* upcall.c */
+extern const struct sovia_client sovia_sock_client;
 extern void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg);
 void sovia_sk_timeout(struct timer_list *timer);
 

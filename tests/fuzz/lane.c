@@ -156,7 +156,7 @@ static void client_delivered(struct sovia_conn *conn, u32 gen)
 	end_of(conn)->delivered = true;
 }
 
-const struct sovia_client sovia_sock_client = {
+static const struct sovia_client fuzz_client = {
 	.request = client_request, .data = client_data, .control = client_control,
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
@@ -927,6 +927,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct input in = { data, size };
 
+	sovia_link_register_client(&fuzz_client);
 	begin(&in);
 	if (establish(&in)) {
 		while (in.left) {

@@ -161,7 +161,7 @@ static void client_delivered(struct sovia_conn *conn, u32 gen)
 	end->delivered = true;
 }
 
-const struct sovia_client sovia_sock_client = {
+static const struct sovia_client fuzz_client = {
 	.request = client_request, .data = client_data, .control = client_control,
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
@@ -587,6 +587,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	u8 how = take8(&in);
 	int i;
 
+	sovia_link_register_client(&fuzz_client);
 	memory_short = false;
 	vis = 0;
 	for (i = 0; i < 2; i++)

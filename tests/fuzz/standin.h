@@ -463,6 +463,8 @@ static inline void skb_queue_splice_tail_init(struct sk_buff_head *from, struct 
 
 /* ---- the rest has a name and no more ---- */
 
+#define __init
+#define __ro_after_init
 struct kthread_work { char none; };
 struct kthread_delayed_work { char none; };
 struct net;
