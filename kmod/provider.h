@@ -169,6 +169,8 @@ struct sovia_post {
 /**
  * struct sovia_provider - the calls of a VI provider
  * @name: for logs and /proc
+ * @local: both ends are on this host, and memory is all it takes: links end when they
+ *	have no connections, are neither probed nor recovered, and are not counted
  * @lends: what sovia_vi_client::receive gets is the provider's own, if it is no
  *	larger than SOVIA_COPYBREAK: cheaper to copy than to take
  * @serves: does an interface have a device of this provider.  Any context.
@@ -202,6 +204,7 @@ struct sovia_post {
  */
 struct sovia_provider {
 	const char *name;
+	bool local;
 	bool lends;
 	bool (*serves)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));

@@ -122,7 +122,7 @@ static bool fault_loop, fault_verbs;
 
 static bool fault_applies(const struct sovia_provider *prov)
 {
-	return prov == &sovia_loop_provider ? READ_ONCE(fault_loop) : READ_ONCE(fault_verbs);
+	return prov->local ? READ_ONCE(fault_loop) : READ_ONCE(fault_verbs);
 }
 
 /* Does it happen now? */

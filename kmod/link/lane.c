@@ -133,7 +133,7 @@ static void lane_set_limits(struct sovia_lane *lane)
 	lane->max_frags = 1;
 	lane->compact = false;
 	/* Nothing waits posted for what never leaves the host: as much as there can be. */
-	lane->own_payload = sovia_lane_is_loop(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
+	lane->own_payload = sovia_lane_is_local(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
 	sovia_credit_init(&lane->credit, READ_ONCE(window), READ_ONCE(ack_threshold));
 }
 

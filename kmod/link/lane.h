@@ -36,10 +36,10 @@ static inline bool sovia_tx_is_fin(struct sk_buff *skb)
 	return cb->type == SOVIA_FIN || (cb->flags & SOVIA_F_FIN);
 }
 
-/* Which of the two sets of counters a lane's messages belong to. */
-static inline bool sovia_lane_is_loop(const struct sovia_lane *lane)
+/* Are both ends on this host? */
+static inline bool sovia_lane_is_local(const struct sovia_lane *lane)
 {
-	return lane->link->prov == &sovia_loop_provider;
+	return lane->link->prov->local;
 }
 
 #endif /* _SOVIA_LANE_H */

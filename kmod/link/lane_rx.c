@@ -51,7 +51,7 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 	struct sovia_net *snet = lane->link->snet;
 
 	WRITE_ONCE(lane->rx_time, jiffies);
-	if (sovia_lane_is_loop(lane)) {
+	if (sovia_lane_is_local(lane)) {
 		sovia_stat_inc(snet, loop_rx_msgs);
 		sovia_stat_add(snet, loop_rx_bytes, msg->len);
 	} else {
@@ -270,7 +270,7 @@ static void lane_starved(struct sovia_vi *vi, int delta)
 static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_params *params)
 {
 	/* May be its own peer, and has no need to know. */
-	if (sovia_lane_is_loop(lane))
+	if (sovia_lane_is_local(lane))
 		return 0;
 	/* Only who asks for a fresh link knows no number of ours. */
 	if (params->peer_id ? params->peer_id != lane->id : lane->asking || lane->open)

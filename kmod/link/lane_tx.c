@@ -45,7 +45,7 @@ static void lane_count_tx(struct sovia_lane *lane, u32 len)
 {
 	struct sovia_net *snet = lane->link->snet;
 
-	if (sovia_lane_is_loop(lane)) {
+	if (sovia_lane_is_local(lane)) {
 		sovia_stat_inc(snet, loop_tx_msgs);
 		sovia_stat_add(snet, loop_tx_bytes, len);
 	} else {
@@ -76,7 +76,7 @@ static bool lane_may_be_quiet(const struct sovia_lane *lane, const struct sovia_
 	if (!conn)
 		return true;
 	/* The last one of a connection says when it has arrived. */
-	return (cb->prompt || sovia_lane_is_loop(lane)) && conn->fin != skb &&
+	return (cb->prompt || sovia_lane_is_local(lane)) && conn->fin != skb &&
 	       !conn->tx_wanted && skb_queue_empty(&conn->txq);
 }
 

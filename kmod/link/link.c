@@ -284,7 +284,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 		list_del_init(&conn->link_node);
 		/* A link that costs nothing to make again does not stay for nothing. */
 		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
-		    link->prov == &sovia_loop_provider)
+		    link->prov->local)
 			sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 	}
 	spin_unlock_bh(&link->lock);
@@ -408,7 +408,7 @@ static void link_look_again(struct sovia_link *link)
 
 	if (link->doubted)
 		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
-	if (wait && link->prov != &sovia_loop_provider)
+	if (wait && !link->prov->local)
 		sovia_link_set_timer(link, wait);
 }
 
@@ -448,7 +448,7 @@ static void link_up(struct sovia_link *link)
 	link_say_first(link);
 	link_look_again(link);
 	/* The connection that wanted it may have left before it was up. */
-	if (link->prov == &sovia_loop_provider && link->lane.asking &&
+	if (link->prov->local && link->lane.asking &&
 	    !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
@@ -709,7 +709,7 @@ static void link_timer(struct sovia_link *link)
 			sovia_link_down(link, -ECONNRESET);
 		break;
 	case SOVIA_LINK_UP:
-		if (link->prov == &sovia_loop_provider)
+		if (link->prov->local)
 			link_idle(link);
 		else
 			link_look(link);

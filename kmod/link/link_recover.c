@@ -36,7 +36,7 @@ static unsigned long limit(void)
  */
 bool sovia_recovery_wanted(const struct sovia_link *link)
 {
-	return limit() && link->prov != &sovia_loop_provider;
+	return limit() && !link->prov->local;
 }
 
 /**

@@ -53,7 +53,7 @@ static unsigned int links_most(void)
 
 static bool link_unused(const struct sovia_link *link)
 {
-	return link->prov != &sovia_loop_provider && !READ_ONCE(link->conn_count) &&
+	return !link->prov->local && !READ_ONCE(link->conn_count) &&
 	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
 }
 
@@ -62,7 +62,7 @@ static void link_unhash(struct sovia_link *link)
 {
 	lockdep_assert_held(&link->snet->link_lock);
 	hash_del(&link->net_node);
-	link->snet->link_count -= link->prov != &sovia_loop_provider;
+	link->snet->link_count -= !link->prov->local;
 }
 
 /*
@@ -76,7 +76,7 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 
 	lockdep_assert_held(&snet->link_lock);
 	/* Those of this host take no memory, and do not stay without connections. */
-	if (fresh->prov == &sovia_loop_provider || snet->link_count < links_most())
+	if (fresh->prov->local || snet->link_count < links_most())
 		return true;
 	hash_for_each(snet->links, bkt, link, net_node)
 		if (link_unused(link)) {
@@ -95,7 +95,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	snet->link_count += fresh->prov != &sovia_loop_provider;
+	snet->link_count += !fresh->prov->local;
 	return true;
 }
 

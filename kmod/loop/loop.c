@@ -386,6 +386,7 @@ static void loop_unlisten(struct net *net)
 
 const struct sovia_provider sovia_loop_provider = {
 	.name		= "loop",
+	.local		= true,
 	.listen		= loop_listen,
 	.unlisten	= loop_unlisten,
 	.connect	= loop_connect,

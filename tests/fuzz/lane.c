@@ -323,7 +323,7 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 		return -EIO;
 	note_posted(skb, &msg);
 	/* Where nothing can be lost, and so nothing goes again. */
-	if (odd && how->quiet && peer.fate % 4 == 2 && sovia_lane_is_loop(lane)) {
+	if (odd && how->quiet && peer.fate % 4 == 2 && sovia_lane_is_local(lane)) {
 		kfree_skb(skb);
 		return SOVIA_POSTED_TAKEN;
 	}
@@ -336,7 +336,7 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 }
 
 const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
-const struct sovia_provider sovia_loop_provider = { .post_send = provider_post_send };
+const struct sovia_provider sovia_loop_provider = { .local = true, .post_send = provider_post_send };
 
 /* ---- the peer speaks ---- */
 
@@ -709,7 +709,7 @@ static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 
 {
 	u64 id = be64_to_cpu(hello->id), peer_id = be64_to_cpu(hello->peer_id);
 	u32 rx_next = be32_to_cpu(hello->rx_next), theirs = be16_to_cpu(hello->window);
-	bool loop = sovia_lane_is_loop(lane);
+	bool loop = sovia_lane_is_local(lane);
 
 	if (be32_to_cpu(hello->magic) != SOVIA_WIRE_MAGIC ||
 	    hello->version != SOVIA_WIRE_VERSION || hello->lane || !theirs || !id ||
@@ -766,7 +766,7 @@ static void op_recover(struct input *in)
 	u8 how = take8(in);
 
 	/* Who has broken the rules gets no other one. */
-	if (sovia_lane_is_loop(lane) || lane->err == -EPROTO)
+	if (sovia_lane_is_local(lane) || lane->err == -EPROTO)
 		return;
 	if (peer.vi)
 		drop_vi();
