@@ -225,6 +225,9 @@ struct sovia_provider {
 	void (*destroy)(struct sovia_vi *vi);
 };
 
+/* All of them, ended by NULL. */
+extern const struct sovia_provider * const sovia_providers[];
+
 extern const struct sovia_provider sovia_verbs_provider;
 extern const struct sovia_provider sovia_loop_provider;
 

@@ -13,25 +13,40 @@
 #define SOVIA_LISTEN_RETRY_MIN	HZ
 #define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
 
+/* Take requests over all providers that are @local, or are not.  Idempotent. */
+static int listen_over(struct sovia_net *snet, bool local)
+{
+	const struct sovia_provider * const *prov;
+	int err, first = 0;
+
+	for (prov = sovia_providers; *prov; prov++) {
+		if ((*prov)->local != local)
+			continue;
+		err = (*prov)->listen(snet->net, sovia_link_request);
+		if (err && !snet->listen_wait)
+			pr_warn("cannot listen for links over %s: %pe%s\n", (*prov)->name,
+				ERR_PTR(err), local ? "" : ", trying again");
+		first = first ?: err;
+	}
+	return first;
+}
+
 /*
- * A worker listens, since it may: the service's port is a reserved one, and the
- * program that is the first to need it need not have any rights.  What is in the way
- * now may be gone in a moment.
+ * A worker listens for other hosts, since it may: the service's port is a reserved one,
+ * and the program that is the first to need it need not have any rights.  What is in the
+ * way now may be gone in a moment.
  */
 static void listen_work(struct work_struct *work)
 {
 	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net,
 					      listen_work);
-	int err = sovia_verbs_provider.listen(snet->net, sovia_link_request);
 
-	if (!err) {
+	if (!listen_over(snet, false)) {
 		if (snet->listen_wait)
-			pr_notice("listening for links over verbs after all\n");
+			pr_notice("listening for links after all\n");
 		snet->listen_wait = 0;
 		return;
 	}
-	if (!snet->listen_wait)
-		pr_warn("cannot listen for links over verbs: %pe, trying again\n", ERR_PTR(err));
 	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
 				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
 	queue_delayed_work(system_dfl_wq, &snet->listen_work, snet->listen_wait);
@@ -61,7 +76,7 @@ int sovia_link_listen(struct sovia_net *snet)
 	WRITE_ONCE(snet->served, true);
 	mutex_lock(&snet->listen_mutex);
 	if (!snet->listening) {
-		err = sovia_loop_provider.listen(snet->net, sovia_link_request);
+		err = listen_over(snet, true);
 		if (!err) {
 			queue_delayed_work(system_dfl_wq, &snet->listen_work, 0);
 			flush_delayed_work(&snet->listen_work);
@@ -75,6 +90,7 @@ int sovia_link_listen(struct sovia_net *snet)
 /* Unless there is a socket that relies on it: @unused. */
 static void stop_listening(struct sovia_net *snet, bool unused)
 {
+	const struct sovia_provider * const *prov;
 	bool was;
 
 	mutex_lock(&snet->listen_mutex);
@@ -87,8 +103,8 @@ static void stop_listening(struct sovia_net *snet, bool unused)
 	} else if (was) {
 		cancel_delayed_work_sync(&snet->listen_work);
 		snet->listen_wait = 0;
-		sovia_verbs_provider.unlisten(snet->net);
-		sovia_loop_provider.unlisten(snet->net);
+		for (prov = sovia_providers; *prov; prov++)
+			(*prov)->unlisten(snet->net);
 	}
 	mutex_unlock(&snet->listen_mutex);
 }
