@@ -66,6 +66,7 @@ struct sovia_net {
 	struct kthread_work		idle_work;
 };
 
+/* net.c */
 extern unsigned int sovia_net_id;
 
 /**

@@ -3,8 +3,6 @@
 #include "link/link.h"
 #include "net.h"
 
-unsigned int sovia_net_id;
-
 static int __net_init net_begin(struct net *net)
 {
 	struct sovia_net *snet = sovia_net(net);
