@@ -233,6 +233,5 @@ extern const struct sovia_provider sovia_loop_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);
-long sovia_verbs_pages_out(void);
 
 #endif /* _SOVIA_PROVIDER_H */

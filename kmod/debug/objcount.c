@@ -8,9 +8,10 @@
 #include <linux/seq_file.h>
 #include "debugfs.h"
 #include "objcount.h"
-#include "provider.h"
 
 DEFINE_PER_CPU(struct sovia_objects, sovia_objects);
+
+static long (*pages_out)(void);
 
 static const char * const object_names[SOVIA_OBJECTS] = {
 	[SOVIA_OBJECT_sockets]		= "sockets",
@@ -39,10 +40,22 @@ static int objects_show(struct seq_file *seq, void *unused)
 
 	for (i = 0; i < SOVIA_OBJECTS; i++)
 		seq_printf(seq, "%s %ld\n", object_names[i], object_count(i));
-	seq_printf(seq, "pages %ld\n", sovia_verbs_pages_out());
+	if (pages_out)
+		seq_printf(seq, "pages %ld\n", pages_out());
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(objects);
+
+/**
+ * sovia_objects_count_pages() - say how to count pages, which a provider has in pools
+ * @count: counts them; process context
+ *
+ * Context: module init.
+ */
+void sovia_objects_count_pages(long (*count)(void))
+{
+	pages_out = count;
+}
 
 /**
  * sovia_objects_init() - make the file

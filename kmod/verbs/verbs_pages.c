@@ -12,6 +12,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include "compat/page_pool.h"
+#include "debug/objcount.h"
 #include "verbs.h"
 
 #if IS_ENABLED(CONFIG_PAGE_POOL)
@@ -20,6 +21,40 @@
 #define VERBS_POOL_SIZE		256
 
 static DEFINE_PER_CPU(struct page_pool *, verbs_pool);
+
+/* Pages that wait in a pool's ring. */
+static unsigned int verbs_pool_ring(struct page_pool *pool)
+{
+	struct ptr_ring *ring = &pool->ring;
+	unsigned int n;
+
+	spin_lock_bh(&ring->consumer_lock);
+	spin_lock(&ring->producer_lock);
+	n = (ring->producer + ring->size - ring->consumer_head) % ring->size;
+	/* As many as there can be, or none? */
+	if (!n && !__ptr_ring_empty(ring))
+		n = ring->size;
+	spin_unlock(&ring->producer_lock);
+	spin_unlock_bh(&ring->consumer_lock);
+	return n;
+}
+
+/* Pages of the pools that have not come back.  Exact only while nothing is received. */
+static long verbs_pages_out(void)
+{
+	long out = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct page_pool *pool = per_cpu(verbs_pool, cpu);
+
+		if (pool)
+			out += (s32)(READ_ONCE(pool->pages_state_hold_cnt) -
+				     atomic_read(&pool->pages_state_release_cnt)) -
+			       READ_ONCE(pool->alloc.count) - verbs_pool_ring(pool);
+	}
+	return out;
+}
 
 /**
  * verbs_pages_init() - make the pools
@@ -42,46 +77,8 @@ int verbs_pages_init(void)
 			return PTR_ERR(pool);
 		per_cpu(verbs_pool, cpu) = pool;
 	}
+	sovia_objects_count_pages(verbs_pages_out);
 	return 0;
-}
-
-/* Pages that wait in a pool's ring. */
-static unsigned int verbs_pool_ring(struct page_pool *pool)
-{
-	struct ptr_ring *ring = &pool->ring;
-	unsigned int n;
-
-	spin_lock_bh(&ring->consumer_lock);
-	spin_lock(&ring->producer_lock);
-	n = (ring->producer + ring->size - ring->consumer_head) % ring->size;
-	/* As many as there can be, or none? */
-	if (!n && !__ptr_ring_empty(ring))
-		n = ring->size;
-	spin_unlock(&ring->producer_lock);
-	spin_unlock_bh(&ring->consumer_lock);
-	return n;
-}
-
-/**
- * sovia_verbs_pages_out() - pages of the pools that have not come back
- *
- * Context: process; exact only while nothing is received.
- * Return: how many.
- */
-long sovia_verbs_pages_out(void)
-{
-	long out = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		struct page_pool *pool = per_cpu(verbs_pool, cpu);
-
-		if (pool)
-			out += (s32)(READ_ONCE(pool->pages_state_hold_cnt) -
-				     atomic_read(&pool->pages_state_release_cnt)) -
-			       READ_ONCE(pool->alloc.count) - verbs_pool_ring(pool);
-	}
-	return out;
 }
 
 /**
@@ -95,7 +92,7 @@ void verbs_pages_exit(void)
 {
 	int cpu;
 
-	WARN_ON(sovia_verbs_pages_out());
+	WARN_ON(verbs_pages_out());
 	for_each_possible_cpu(cpu) {
 		if (per_cpu(verbs_pool, cpu))
 			page_pool_destroy(per_cpu(verbs_pool, cpu));
@@ -122,11 +119,6 @@ static bool verbs_page_return(struct page *page)
 }
 
 #else /* !CONFIG_PAGE_POOL */
-
-long sovia_verbs_pages_out(void)
-{
-	return 0;
-}
 
 int verbs_pages_init(void)
 {
