@@ -54,7 +54,7 @@ static void look(struct sock *sk, bool (*until)(void *arg, unsigned long start))
 void sovia_busy_wait(struct sock *sk, bool nonblock)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u8 skip = READ_ONCE(ss->busy_skip);
+	u8 skip = READ_ONCE(ss->busy.skip);
 	bool hit;
 
 	/* Over the loop provider there is nothing to look at. */
@@ -65,7 +65,7 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 		return;
 	}
 	if (skip) {
-		WRITE_ONCE(ss->busy_skip, skip - 1);
+		WRITE_ONCE(ss->busy.skip, skip - 1);
 		return;
 	}
 	look(sk, enough);
@@ -74,9 +74,9 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 		sovia_stat_inc(sovia_net(sock_net(sk)), busy_hit);
 	else
 		sovia_stat_inc(sovia_net(sock_net(sk)), busy_miss);
-	skip = hit ? 0 : min(READ_ONCE(ss->busy_gap) * 2 + 1, SOVIA_BUSY_GAP_MAX);
-	WRITE_ONCE(ss->busy_gap, skip);
-	WRITE_ONCE(ss->busy_skip, skip);
+	skip = hit ? 0 : min(READ_ONCE(ss->busy.gap) * 2 + 1, SOVIA_BUSY_GAP_MAX);
+	WRITE_ONCE(ss->busy.gap, skip);
+	WRITE_ONCE(ss->busy.skip, skip);
 }
 
 #else /* CONFIG_NET_RX_BUSY_POLL: sk_can_busy_loop() is false */

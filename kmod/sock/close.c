@@ -39,7 +39,7 @@ void sovia_destroy(struct sock *sk)
 	sovia_link_detach(&ss->conn);
 	sovia_put_port(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
-	sk_stop_timer(sk, &ss->cork_timer);
+	sk_stop_timer(sk, &ss->tx.cork_timer);
 	sovia_purge_send(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
 	sovia_orphan_end(sk);
@@ -57,7 +57,7 @@ static void finish(struct sock *sk, int err)
 	if (!(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
 		sovia_put_port(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
-	sk_stop_timer(sk, &ss->cork_timer);
+	sk_stop_timer(sk, &ss->tx.cork_timer);
 	sovia_purge_send(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
 	if (sock_flag(sk, SOCK_DEAD)) {
@@ -185,7 +185,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 /* Say no more: not even that, to a peer that has closed and has all of our data. */
 static void end_sending(struct sock *sk, bool gone)
 {
-	if (sovia_sk(sk)->peer_gone && !sovia_outq(sk) && sovia_step(sk, SOVIA_EV_LEAVE))
+	if (sovia_sk(sk)->end.peer_gone && !sovia_outq(sk) && sovia_step(sk, SOVIA_EV_LEAVE))
 		return;
 	if (sovia_state_event(sk, SOVIA_EV_CLOSE))
 		sovia_queue_fin(sk, gone);
@@ -225,14 +225,14 @@ void sovia_arm_orphan(struct sock *sk)
 			return;
 		}
 		/* The peer knows that nothing it says would be read. */
-		if (ss->fin_gone) {
+		if (ss->end.fin_gone) {
 			sovia_step(sk, SOVIA_EV_LEAVE);
 			return;
 		}
 		timeout = ss->opt.linger2 ? ss->opt.linger2 * HZ :
 			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_fin_timeout);
 	}
-	ss->seen_acked = atomic64_read(&ss->conn.acked);
+	ss->alive.acked = atomic64_read(&ss->conn.acked);
 	sk_reset_timer(sk, &sk->sk_timer, jiffies + timeout);
 }
 
@@ -248,7 +248,7 @@ void sovia_orphan_timeout(struct sock *sk)
 
 	if (!sock_flag(sk, SOCK_DEAD))
 		return;
-	if (atomic64_read(&ss->conn.acked) != ss->seen_acked)
+	if (atomic64_read(&ss->conn.acked) != ss->alive.acked)
 		sovia_arm_orphan(sk);
 	else
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);

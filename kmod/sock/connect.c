@@ -139,9 +139,9 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	sk->sk_err = 0;
 	sock_reset_flag(sk, SOCK_DONE);
 	pair.lane = sovia_lane_choose(inet_sk(sk)->inet_num, port);
-	ss->link_retries = SOVIA_LINK_RETRIES;
-	ss->retry_delay = SOVIA_RETRY_MIN;
-	ss->connect_deadline = jiffies + connect_timeout(sk);
+	ss->connect.link_retries = SOVIA_LINK_RETRIES;
+	ss->connect.retry_delay = SOVIA_RETRY_MIN;
+	ss->connect.deadline = jiffies + connect_timeout(sk);
 	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	/* No listener has port 0: refused without asking, when the socket is released. */
@@ -159,7 +159,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		inet_sk(sk)->inet_dport = 0;
 		return err;
 	}
-	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
+	sk_reset_timer(sk, &sk->sk_timer, ss->connect.deadline);
 	return 0;
 }
 
@@ -207,9 +207,9 @@ static bool replace_link(struct sock *sk)
 	const struct sovia_provider *prov;
 	struct sovia_pair pair;
 
-	if (!ss->link_retries)
+	if (!ss->connect.link_retries)
 		return false;
-	ss->link_retries--;
+	ss->connect.link_retries--;
 	pair = ss->conn.key.link->pair;
 	prov = ss->conn.key.link->prov;
 	sovia_leave_link(sk);
@@ -308,10 +308,11 @@ void sovia_refused(struct sock *sk, u32 code)
 		sovia_done(sk, ECONNREFUSED);
 		return;
 	}
-	when = jiffies + ss->retry_delay;
-	ss->retry_delay = min_t(unsigned long, ss->retry_delay * 2, SOVIA_RETRY_MAX);
+	when = jiffies + ss->connect.retry_delay;
+	ss->connect.retry_delay = min_t(unsigned long, ss->connect.retry_delay * 2,
+					SOVIA_RETRY_MAX);
 	sk_reset_timer(sk, &sk->sk_timer,
-		       time_before(when, ss->connect_deadline) ? when : ss->connect_deadline);
+		       time_before(when, ss->connect.deadline) ? when : ss->connect.deadline);
 }
 
 /**
@@ -324,13 +325,13 @@ void sovia_connect_timeout(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	if (time_after_eq(jiffies, ss->connect_deadline)) {
+	if (time_after_eq(jiffies, ss->connect.deadline)) {
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 		return;
 	}
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 	send_conn(sk);
-	sk_reset_timer(sk, &sk->sk_timer, ss->connect_deadline);
+	sk_reset_timer(sk, &sk->sk_timer, ss->connect.deadline);
 }
 
 /**

@@ -52,7 +52,7 @@ void sovia_release_cb(struct sock *sk)
 	unsigned long todo = ss->deferred;
 	int what;
 
-	if (unlikely(ss->pending))
+	if (unlikely(ss->accept.pending_count))
 		sovia_children_pending(sk);
 	if (likely(!todo))
 		return;

@@ -75,9 +75,9 @@ void sovia_alive_start(struct sock *sk)
 
 	if (((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT)) || !wanted(sk))
 		return;
-	ss->probes = 0;
-	ss->seen_acked = atomic64_read(&ss->conn.acked);
-	ss->seen_time = jiffies;
+	ss->alive.probes = 0;
+	ss->alive.acked = atomic64_read(&ss->conn.acked);
+	ss->alive.acked_time = jiffies;
 	sk_reset_timer(sk, &sk->sk_timer, jiffies + 1);
 }
 
@@ -102,11 +102,11 @@ static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 	s64 acked = atomic64_read(&ss->conn.acked);
 	unsigned long gone;
 
-	if (!sovia_outq(sk) || acked != ss->seen_acked) {
-		ss->seen_acked = acked;
-		ss->seen_time = jiffies;
+	if (!sovia_outq(sk) || acked != ss->alive.acked) {
+		ss->alive.acked = acked;
+		ss->alive.acked_time = jiffies;
 	}
-	gone = jiffies - ss->seen_time;
+	gone = jiffies - ss->alive.acked_time;
 	return gone < timeout ? min(timeout - gone, timeout / SOVIA_TIMEOUT_PARTS + 1) : 0;
 }
 
@@ -119,25 +119,25 @@ static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 	unsigned long now = jiffies, idle = now - heard;
 
 	/* Has closed, and would answer a probe with RST if it were TCP. */
-	if (ss->peer_gone) {
-		idle = now - ss->probe_time;
+	if (ss->end.peer_gone) {
+		idle = now - ss->alive.probe_time;
 		return idle < sovia_keepidle(sk) ? sovia_keepidle(sk) - idle : 0;
 	}
 	/* The last probe was answered, which the timer may see late. */
-	if (ss->probes && !time_before(heard, ss->probe_time))
-		ss->probes = 0;
+	if (ss->alive.probes && !time_before(heard, ss->alive.probe_time))
+		ss->alive.probes = 0;
 	/* Data on its way is as good as a probe. */
 	if (idle < sovia_keepidle(sk) || sovia_outq(sk)) {
-		ss->probes = 0;
+		ss->alive.probes = 0;
 		return max_t(long, sovia_keepidle(sk) - idle, HZ);
 	}
-	if (ss->probes && now - ss->probe_time < sovia_keepintvl(sk))
-		return sovia_keepintvl(sk) - (now - ss->probe_time);
-	if (user_timeout ? ss->probes && idle >= user_timeout :
-			   ss->probes >= sovia_keepcnt(sk))
+	if (ss->alive.probes && now - ss->alive.probe_time < sovia_keepintvl(sk))
+		return sovia_keepintvl(sk) - (now - ss->alive.probe_time);
+	if (user_timeout ? ss->alive.probes && idle >= user_timeout :
+			   ss->alive.probes >= sovia_keepcnt(sk))
 		return 0;
-	ss->probes++;
-	ss->probe_time = now;
+	ss->alive.probes++;
+	ss->alive.probe_time = now;
 	sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	return sovia_keepintvl(sk);
 }
@@ -162,5 +162,5 @@ void sovia_alive_timeout(struct sock *sk)
 	if (left)
 		sk_reset_timer(sk, &sk->sk_timer, jiffies + left);
 	else
-		sovia_abort(sk, sovia_sk(sk)->peer_gone ? EPIPE : ETIMEDOUT, SOVIA_CODE_ABORT);
+		sovia_abort(sk, sovia_sk(sk)->end.peer_gone ? EPIPE : ETIMEDOUT, SOVIA_CODE_ABORT);
 }

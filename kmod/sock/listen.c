@@ -85,7 +85,7 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 	ss->conn.key.lport = msg->dport;
 	ss->conn.key.rport = msg->sport;
 	ss->conn.ref = msg->seq;
-	ss->snd_lim = msg->window;
+	ss->tx.wnd_end = msg->window;
 	sovia_rx_open(child);
 	if (sovia_conn_hash(&ss->conn))
 		return SOVIA_CODE_NO_MEMORY;
@@ -103,7 +103,7 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	if (!old)
 		return;
 	/* One that is being set up from here is not meant. */
-	if (READ_ONCE(conn_sovia(old)->rx_open))
+	if (READ_ONCE(conn_sovia(old)->rx.open))
 		sovia_defer(old, gen, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
 	sock_put(old->sk);
 }
@@ -143,7 +143,7 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 		return SOVIA_CODE_NO_LISTENER;
 	if (sk_acceptq_is_full(listener))
 		return SOVIA_CODE_BUSY;
-	list_add_tail(&ss->accept_node, &ls->accept_q);
+	list_add_tail(&ss->accept.node, &ls->accept.ready);
 	sk_acceptq_added(listener);
 	if (ls->opt.defer_accept)
 		sovia_await_start(listener, child);
@@ -164,14 +164,14 @@ void sovia_children_pending(struct sock *listener)
 	struct sovia_sock *ls = sovia_sk(listener), *ss, *next;
 	u32 code;
 
-	ls->pending = 0;
-	list_for_each_entry_safe(ss, next, &ls->pending_q, accept_node) {
+	ls->accept.pending_count = 0;
+	list_for_each_entry_safe(ss, next, &ls->accept.pending, accept.node) {
 		const struct sovia_conn *conn = &ss->conn;
 		const struct sovia_msg msg = {
 			.seq = conn->ref, .sport = conn->key.rport, .dport = conn->key.lport,
 		};
 
-		list_del_init(&ss->accept_node);
+		list_del_init(&ss->accept.node);
 		code = child_queue(listener, (struct sock *)ss);
 		if (!code)
 			continue;
@@ -185,10 +185,10 @@ static u32 child_wait(struct sock *listener, struct sock *child)
 {
 	struct sovia_sock *ls = sovia_sk(listener);
 
-	if (ls->pending >= SOVIA_PENDING_MAX)
+	if (ls->accept.pending_count >= SOVIA_PENDING_MAX)
 		return SOVIA_CODE_BUSY;
-	ls->pending++;
-	list_add_tail(&sovia_sk(child)->accept_node, &ls->pending_q);
+	ls->accept.pending_count++;
+	list_add_tail(&sovia_sk(child)->accept.node, &ls->accept.pending);
 	return SOVIA_CODE_NONE;
 }
 
@@ -271,7 +271,7 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 
 static void unqueue(struct sock *sk, struct sock *child)
 {
-	list_del_init(&sovia_sk(child)->accept_node);
+	list_del_init(&sovia_sk(child)->accept.node);
 	sk_acceptq_removed(sk);
 	sovia_await_end(sk, child);
 }
@@ -284,7 +284,7 @@ static struct sock *first_ready(struct sock *sk)
 {
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
-	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
+	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
 		struct sock *child = (struct sock *)ss;
 
 		if (!READ_ONCE(ss->await_data) || sovia_inq(child))
@@ -315,7 +315,7 @@ bool sovia_acceptable(struct sock *sk)
 	struct sovia_sock *ls = sovia_sk(sk);
 	bool ready;
 
-	if (list_empty_careful(&ls->accept_q))
+	if (list_empty_careful(&ls->accept.ready))
 		return false;
 	if (!READ_ONCE(ls->opt.defer_accept))
 		return true;
@@ -390,7 +390,7 @@ void sovia_listen_stop(struct sock *sk)
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
 	sovia_leave_group(sk);
-	list_for_each_entry_safe(ss, next, &ls->accept_q, accept_node) {
+	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
 		unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);
 	}

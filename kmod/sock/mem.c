@@ -182,7 +182,7 @@ void sovia_grow_tx(struct sk_buff *skb, u32 len)
  */
 bool sovia_orphan_begin(struct sock *sk)
 {
-	sovia_sk(sk)->orphan = true;
+	sovia_sk(sk)->end.orphan = true;
 	return atomic_inc_return(&orphans) <= orphans_most() && !sovia_mem_none();
 }
 
@@ -194,9 +194,9 @@ bool sovia_orphan_begin(struct sock *sk)
  */
 void sovia_orphan_end(struct sock *sk)
 {
-	if (sovia_sk(sk)->orphan)
+	if (sovia_sk(sk)->end.orphan)
 		atomic_dec(&orphans);
-	sovia_sk(sk)->orphan = false;
+	sovia_sk(sk)->end.orphan = false;
 }
 
 /* Name, how much there is, and the limits. */

@@ -48,7 +48,7 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 	if (state != TCP_SYN_SENT) {
 		if (sovia_readable(sk))
 			mask |= EPOLLIN | EPOLLRDNORM;
-		if (READ_ONCE(sovia_sk(sk)->urg_state) == SOVIA_URG_HERE)
+		if (READ_ONCE(sovia_sk(sk)->urg.state) == SOVIA_URG_HERE)
 			mask |= EPOLLPRI;
 		mask |= poll_send(sk);
 	}

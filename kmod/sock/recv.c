@@ -44,7 +44,7 @@ static u32 window_size(const struct sock *sk)
 static void advance_window(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u32 size = window_size(sk), adv = ss->copied + size;
+	u32 size = window_size(sk), adv = ss->rx.copied + size;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	WRITE_ONCE(ss->conn.rx_news, size / 4);
@@ -101,8 +101,8 @@ bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg 
 	ours = conn->gen == gen && READ_ONCE(conn->conn_seq) == msg->ref &&
 	       READ_ONCE(sk->sk_state) == TCP_SYN_SENT;
 	if (ours) {
-		WRITE_ONCE(ss->snd_lim, msg->window);
-		ss->rx_open = true;
+		WRITE_ONCE(ss->tx.wnd_end, msg->window);
+		ss->rx.open = true;
 		advance_window(sk);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -120,7 +120,7 @@ void sovia_rx_open(struct sock *sk)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rx_open = true;
+	ss->rx.open = true;
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -140,8 +140,8 @@ bool sovia_rx_close(struct sock *sk)
 	bool left;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rx_closed = true;
-	left = ss->rcv_nxt != ss->copied + ss->urg_skip;
+	ss->rx.closed = true;
+	left = ss->rx.nxt != ss->rx.copied + ss->urg.skip;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return left;
 }
@@ -208,10 +208,10 @@ static bool no_room(const struct sock *sk)
 /* Is there enough for the low-water mark, or all that the peer may send? */
 static bool enough(const struct sovia_sock *ss, u32 start, int target)
 {
-	int have = READ_ONCE(ss->rcv_nxt) - start;
+	int have = READ_ONCE(ss->rx.nxt) - start;
 
 	return have >= target ||
-	       (have > 0 && !sovia_before(READ_ONCE(ss->rcv_nxt), READ_ONCE(ss->conn.rx_told)));
+	       (have > 0 && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(ss->conn.rx_told)));
 }
 
 /* Wake readers; less than they asked for is no news, unless it is @urgent, as with TCP. */
@@ -244,22 +244,22 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 
 	passes = sovia_filter_data(sk, msg, skb);
 	spin_lock(&sk->sk_receive_queue.lock);
-	closed = ss->rx_closed || !passes;
-	if (conn->gen != gen || !ss->rx_open) {
+	closed = ss->rx.closed || !passes;
+	if (conn->gen != gen || !ss->rx.open) {
 		/* Meant for an earlier connection on these ports. */
 		spin_unlock(&sk->sk_receive_queue.lock);
 		return false;
 	}
 	if (!closed) {
-		bad = ss->rx_fin || sovia_before(conn->rx_adv, ss->rcv_nxt + msg->len);
+		bad = ss->rx.fin || sovia_before(conn->rx_adv, ss->rx.nxt + msg->len);
 		full = no_room(sk);
 		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
 			urgent = sovia_urgent_data(sk, skb, msg->len);
 			taken = enqueue(sk, skb, msg->len);
-			WRITE_ONCE(ss->rcv_nxt, ss->rcv_nxt + msg->len);
-			ss->rcv_bytes += msg->len;
-			ss->rx_fin = msg->flags & SOVIA_F_FIN;
+			WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
+			ss->rx.bytes += msg->len;
+			ss->rx.fin = msg->flags & SOVIA_F_FIN;
 			push = !msg->compact && sovia_window_moved(sk, msg->window);
 		}
 	} else {
@@ -310,10 +310,10 @@ int sovia_inq(struct sock *sk)
 	u32 start, all, mark;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	start = ss->copied + ss->urg_skip;
-	all = ss->rcv_nxt - start;
-	mark = ss->urg_pos - start;
-	if (ss->urg_state && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
+	start = ss->rx.copied + ss->urg.skip;
+	all = ss->rx.nxt - start;
+	mark = ss->urg.pos - start;
+	if (ss->urg.state && !sock_flag(sk, SOCK_URGINLINE) && mark < all)
 		all = mark;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return all;
@@ -324,7 +324,7 @@ static void set_rcvbuf(struct sock *sk, int size)
 {
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	WRITE_ONCE(sk->sk_rcvbuf, size);
-	if (sovia_sk(sk)->rx_open)
+	if (sovia_sk(sk)->rx.open)
 		advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -334,9 +334,9 @@ static void grow_window(struct sock *sk)
 {
 	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
 	struct sovia_sock *ss = sovia_sk(sk);
-	bool fast = time_before(jiffies, ss->rcv_half_time + SOVIA_RCV_FAST);
+	bool fast = time_before(jiffies, ss->rx.half_time + SOVIA_RCV_FAST);
 
-	ss->rcv_half_time = jiffies;
+	ss->rx.half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
 	    sovia_mem_ample())
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
@@ -352,7 +352,7 @@ static void tell_window(struct sock *sk)
 	u32 news = READ_ONCE(ss->conn.rx_adv) - READ_ONCE(ss->conn.rx_told);
 
 	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, READ_ONCE(ss->conn.rx_news) * 2, 1) && !READ_ONCE(ss->rx_fin)) {
+	    news >= max_t(u32, READ_ONCE(ss->conn.rx_news) * 2, 1) && !READ_ONCE(ss->rx.fin)) {
 		grow_window(sk);
 		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	}
@@ -370,7 +370,7 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
 	empty = SOVIA_RX_CB(skb)->off == skb->len;
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
-	WRITE_ONCE(ss->copied, ss->copied + len);
+	WRITE_ONCE(ss->rx.copied, ss->rx.copied + len);
 	sovia_urgent_passed(sk, len, more);
 	advance_window(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
@@ -384,7 +384,7 @@ static void consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
  */
 static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail, bool *skip)
 {
-	u32 before = pos - sovia_sk(sk)->copied;
+	u32 before = pos - sovia_sk(sk)->rx.copied;
 	struct sk_buff *skb, *found = NULL;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
@@ -435,7 +435,7 @@ static int wait_for_data(struct sock *sk, long *timeo, u32 pos)
 	add_wait_queue(sk_sleep(sk), &wait);
 	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	ret = sk_wait_event(sk, timeo,
-			    sovia_before(pos, READ_ONCE(sovia_sk(sk)->rcv_nxt)) || sk->sk_err ||
+			    sovia_before(pos, READ_ONCE(sovia_sk(sk)->rx.nxt)) || sk->sk_err ||
 			    (sk->sk_shutdown & RCV_SHUTDOWN) || sk->sk_state == TCP_CLOSE, &wait);
 	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
 	remove_wait_queue(sk_sleep(sk), &wait);
@@ -453,7 +453,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	long timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
-	u32 pos = ss->copied, off, avail;
+	u32 pos = ss->rx.copied, off, avail;
 	struct sk_buff *skb;
 	int copied = 0, ret;
 	bool skip;
@@ -483,7 +483,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 			}
 			if (!(flags & MSG_PEEK))
 				consume(sk, skb, avail, skip && copied + 1 < len &&
-					sovia_before(pos + avail, READ_ONCE(ss->rcv_nxt)));
+					sovia_before(pos + avail, READ_ONCE(ss->rx.nxt)));
 			pos += avail;
 			continue;
 		}
@@ -500,8 +500,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		if (ret < 0)
 			return copied ? copied : ret;
 		/* Another reader may have been here meanwhile. */
-		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->copied))
-			pos = ss->copied;
+		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->rx.copied))
+			pos = ss->rx.copied;
 	} while (copied < len);
 	return copied;
 }
@@ -604,7 +604,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 	}
 	if (ret >= 0 && tell_inq) {
 		/* The end of the stream counts, and the urgent mark does not. */
-		int inq = READ_ONCE(sovia_sk(sk)->rcv_nxt) - sovia_rx_start(sk) +
+		int inq = READ_ONCE(sovia_sk(sk)->rx.nxt) - sovia_rx_start(sk) +
 			  sock_flag(sk, SOCK_DONE);
 
 		put_cmsg(msg, SOL_TCP, TCP_CM_INQ, sizeof(inq), &inq);

@@ -43,7 +43,7 @@ int sovia_outq(const struct sock *sk)
 /* Has the peer no room for what comes next? */
 static bool window_closed(const struct sovia_sock *ss)
 {
-	return READ_ONCE(ss->snd_lim) == READ_ONCE(ss->snd_nxt);
+	return READ_ONCE(ss->tx.wnd_end) == READ_ONCE(ss->tx.nxt);
 }
 
 /* How much a socket may hold that has not been acknowledged. */
@@ -68,7 +68,7 @@ static bool has_room(const struct sock *sk, bool wake)
 	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
 
 	/* As TCP: a writer is woken when half of the mark is free. */
-	if (lowat && READ_ONCE(sovia_sk(sk)->snd_queued) << !!wake >= lowat)
+	if (lowat && READ_ONCE(sovia_sk(sk)->tx.queued) << !!wake >= lowat)
 		return false;
 	return wake ? used <= size - size / 3 : used < size;
 }
@@ -154,7 +154,7 @@ void sovia_purge_send(struct sock *sk)
 		atomic_sub(skb->len, &ss->conn.outq);
 		kfree_skb(skb);
 	}
-	WRITE_ONCE(ss->snd_queued, 0);
+	WRITE_ONCE(ss->tx.queued, 0);
 	sovia_conn_purge(&ss->conn);
 }
 
@@ -182,13 +182,13 @@ static int split(struct sock *sk, struct sk_buff *skb, u32 len)
 /* Does an urgent byte wait to be handed over?  Nothing holds that back. */
 static bool urgent_waits(const struct sovia_sock *ss)
 {
-	return sovia_before(ss->snd_nxt, ss->snd_urgent);
+	return sovia_before(ss->tx.nxt, ss->urg.snd_end);
 }
 
 /* Would the message gain from waiting for more? */
 static bool held_back(const struct sovia_sock *ss)
 {
-	return (ss->opt.cork || ss->more) && !ss->flush;
+	return (ss->opt.cork || ss->tx.more) && !ss->tx.flush;
 }
 
 /*
@@ -213,12 +213,12 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
 	bool prompt = ss->opt.nodelay || !READ_ONCE(combine);
-	u32 unasked = ss->snd_unasked + skb->truesize;
+	u32 unasked = ss->tx.unasked + skb->truesize;
 	u32 len = skb->len;
 	bool ask;
 
 	__skb_unlink(skb, &sk->sk_write_queue);
-	ss->reset_due |= ss->peer_gone && len;
+	ss->end.reset_due |= ss->end.peer_gone && len;
 	/* Acknowledged often enough to keep the writer going. */
 	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;
@@ -229,25 +229,25 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 		return false;
 	}
 	/* It may be gone by now. */
-	ss->snd_unasked = ask ? 0 : unasked;
-	WRITE_ONCE(ss->snd_nxt, ss->snd_nxt + len);
-	ss->snd_bytes += len;
+	ss->tx.unasked = ask ? 0 : unasked;
+	WRITE_ONCE(ss->tx.nxt, ss->tx.nxt + len);
+	ss->tx.bytes += len;
 	if (!urgent_waits(ss))
-		ss->snd_urgent = ss->snd_nxt;
-	WRITE_ONCE(ss->snd_queued, ss->snd_queued - len);
+		ss->urg.snd_end = ss->tx.nxt;
+	WRITE_ONCE(ss->tx.queued, ss->tx.queued - len);
 	return true;
 }
 
 /* Bytes that the peer lets us send. */
 static u32 window_room(const struct sovia_sock *ss)
 {
-	u32 room = READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+	u32 room = READ_ONCE(ss->tx.wnd_end) - ss->tx.nxt;
 
 	if (room)
 		return room;
 	/* Pairs with sovia_window_moved(): either we see the window, or it sees our message. */
 	smp_mb();
-	return READ_ONCE(ss->snd_lim) - ss->snd_nxt;
+	return READ_ONCE(ss->tx.wnd_end) - ss->tx.nxt;
 }
 
 /* Send the first message of the queue if it may go, cut to the window if need be. */
@@ -261,8 +261,8 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	u32 room = window_room(ss);
 
 	if (small && held_back(ss)) {
-		if (!timer_pending(&ss->cork_timer))
-			sk_reset_timer(sk, &ss->cork_timer, jiffies + SOVIA_CORK_MAX);
+		if (!timer_pending(&ss->tx.cork_timer))
+			sk_reset_timer(sk, &ss->tx.cork_timer, jiffies + SOVIA_CORK_MAX);
 		return false;
 	}
 	if (data && !room) {
@@ -272,7 +272,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	if (data && skb->len > room && split(sk, skb, room)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), nomem);
 		/* Nobody else may have a reason to come back to it. */
-		sk_reset_timer(sk, &ss->cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
+		sk_reset_timer(sk, &ss->tx.cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
 		return false;
 	}
 	return hand_over(sk, skb, small);
@@ -297,7 +297,7 @@ void sovia_push(struct sock *sk)
 	while ((skb = skb_peek(&sk->sk_write_queue)) && push_one(sk, skb, full))
 		moved = true;
 	if (!skb)
-		ss->flush = false;
+		ss->tx.flush = false;
 	/*
 	 * A message that has been taken over at once was freed before it was counted, and
 	 * a window that is closed now lets the writer have more.
@@ -308,16 +308,16 @@ void sovia_push(struct sock *sk)
 
 /**
  * sovia_cork_timeout() - a message has been corked for long enough
- * @timer: struct sovia_sock::cork_timer; its reference is consumed
+ * @timer: struct sovia_tx::cork_timer; its reference is consumed
  *
  * Context: softirq.
  */
 void sovia_cork_timeout(struct timer_list *timer)
 {
-	struct sovia_sock *ss = timer_container_of(ss, timer, cork_timer);
+	struct sovia_sock *ss = timer_container_of(ss, timer, tx.cork_timer);
 	struct sock *sk = (struct sock *)ss;
 
-	WRITE_ONCE(ss->flush, true);
+	WRITE_ONCE(ss->tx.flush, true);
 	sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_PUSH, 0);
 	sock_put(sk);
 }
@@ -343,7 +343,7 @@ void sovia_queue_fin(struct sock *sk, bool gone)
 	}
 	if (gone)
 		SOVIA_TX_CB(skb)->flags |= SOVIA_F_GONE;
-	sovia_sk(sk)->fin_gone = gone;
+	sovia_sk(sk)->end.fin_gone = gone;
 	sovia_push(sk);
 }
 
@@ -446,7 +446,7 @@ static int append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, int 
 	if (len > 0) {
 		SOVIA_TX_CB(skb)->len = skb->len;
 		atomic_add(len, &ss->conn.outq);
-		WRITE_ONCE(ss->snd_queued, ss->snd_queued + len);
+		WRITE_ONCE(ss->tx.queued, ss->tx.queued + len);
 	}
 	return len;
 }
@@ -589,7 +589,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	if (err)
 		return sk_stream_error(sk, msg->msg_flags, err);
 	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
-	if (ss->snd_queued)
+	if (ss->tx.queued)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 	full = full_message(sk);
 	while (msg_data_left(msg)) {
@@ -603,7 +603,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		copied += ret;
 		/* A call that sends nothing leaves what is held back. */
 		if (ret)
-			ss->more = msg->msg_flags & MSG_MORE;
+			ss->tx.more = msg->msg_flags & MSG_MORE;
 		/* The news of an urgent byte has to go before the byte. */
 		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
 			push_full(sk, full);
@@ -661,10 +661,10 @@ bool sovia_window_moved(struct sock *sk, u32 window)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	if (!sovia_before(ss->snd_lim, window))
+	if (!sovia_before(ss->tx.wnd_end, window))
 		return false;
-	WRITE_ONCE(ss->snd_lim, window);
+	WRITE_ONCE(ss->tx.wnd_end, window);
 	/* Pairs with window_room(): either we see its message, or it sees the window. */
 	smp_mb();
-	return READ_ONCE(ss->snd_queued);
+	return READ_ONCE(ss->tx.queued);
 }

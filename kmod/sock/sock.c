@@ -32,27 +32,27 @@ void sovia_reset_stream(struct sock *sk)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rcv_nxt = 0;
-	ss->rcv_bytes = 0;
-	ss->copied = 0;
-	ss->rx_open = false;
-	ss->rx_fin = false;
-	ss->rx_closed = false;
-	ss->urg_state = SOVIA_URG_NONE;
-	ss->urg_skip = 0;
+	ss->rx.nxt = 0;
+	ss->rx.bytes = 0;
+	ss->rx.copied = 0;
+	ss->rx.open = false;
+	ss->rx.fin = false;
+	ss->rx.closed = false;
+	ss->urg.state = SOVIA_URG_NONE;
+	ss->urg.skip = 0;
 	ss->conn.rx_adv = 0;
 	ss->conn.rx_told = 0;
-	ss->snd_lim = 0;
+	ss->tx.wnd_end = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	ss->snd_nxt = 0;
-	ss->snd_bytes = 0;
-	ss->snd_unasked = 0;
-	ss->snd_urgent = 0;
-	ss->fin_gone = false;
-	ss->peer_gone = false;
-	ss->reset_due = false;
-	ss->more = false;
-	ss->flush = false;
+	ss->tx.nxt = 0;
+	ss->tx.bytes = 0;
+	ss->tx.unasked = 0;
+	ss->urg.snd_end = 0;
+	ss->end.fin_gone = false;
+	ss->end.peer_gone = false;
+	ss->end.reset_due = false;
+	ss->tx.more = false;
+	ss->tx.flush = false;
 }
 
 /**
@@ -86,11 +86,11 @@ void sovia_sock_init(struct sock *sk)
 	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
 	sovia_conn_init(&ss->conn, sk);
 	INIT_HLIST_NODE(&ss->port_node);
-	INIT_LIST_HEAD(&ss->accept_q);
-	INIT_LIST_HEAD(&ss->accept_node);
-	INIT_LIST_HEAD(&ss->pending_q);
+	INIT_LIST_HEAD(&ss->accept.ready);
+	INIT_LIST_HEAD(&ss->accept.node);
+	INIT_LIST_HEAD(&ss->accept.pending);
 	timer_setup(&sk->sk_timer, sovia_sk_timeout, 0);
-	timer_setup(&ss->cork_timer, sovia_cork_timeout, 0);
+	timer_setup(&ss->tx.cork_timer, sovia_cork_timeout, 0);
 	sk->sk_destruct = sock_destruct;
 	sk->sk_write_space = sovia_write_space;
 	/* The sender's control group pays; nobody is killed to make room for a message. */

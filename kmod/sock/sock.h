@@ -104,111 +104,186 @@ struct sovia_opts {
 };
 
 /**
+ * struct sovia_tx - from the program to the lane
+ * @wnd_end: stream offset up to which the peer lets us send.  Written under
+ *	sk_receive_queue.lock.
+ * @nxt: stream offset of the next byte to hand to the lane
+ * @bytes: the same in 64 bits, for TCP_INFO
+ * @unasked: bytes of buffer sent since the last request for an acknowledgment
+ * @queued: payload bytes in sk_write_queue
+ * @more: the last send said MSG_MORE
+ * @flush: the cork has lasted long enough
+ * @cork_timer: flushes what was corked for too long; holds a reference
+ *
+ * Socket lock.
+ */
+struct sovia_tx {
+	u32			wnd_end;
+	u32			nxt;
+	u64			bytes;
+	u32			unasked;
+	u32			queued;
+	bool			more;
+	bool			flush;
+	struct timer_list	cork_timer;
+};
+
+/**
+ * struct sovia_rx - from the lane to the program
+ * @nxt: stream offset of the next byte from the peer
+ * @bytes: the same in 64 bits, for TCP_INFO
+ * @copied: stream offset of the next byte for the program
+ * @open: data may come
+ * @fin: the peer said FIN, no data may come
+ * @closed: the program closed the socket or shut both halves, data is refused
+ * @half_time: when the reader had taken half of a window, jiffies.  Socket lock.
+ *
+ * sk_receive_queue.lock, but for @half_time.
+ */
+struct sovia_rx {
+	u32			nxt;
+	u64			bytes;
+	u32			copied;
+	bool			open;
+	bool			fin;
+	bool			closed;
+	unsigned long		half_time;
+};
+
+/**
+ * struct sovia_urg - urgent data: urgent.c
+ * @state: enum sovia_urgent
+ * @byte: the urgent byte once it is there
+ * @pos: its stream offset
+ * @skip: so many bytes from rx.copied on are older marks, left out
+ * @snd_end: stream offset behind the last urgent byte to send while that waits in
+ *	sk_write_queue, tx.nxt otherwise.  Socket lock.
+ *
+ * sk_receive_queue.lock, but for @snd_end.
+ */
+struct sovia_urg {
+	u8			state;
+	u8			byte;
+	u32			pos;
+	u32			skip;
+	u32			snd_end;
+};
+
+/**
+ * struct sovia_alive - is the peer still there: keepalive.c, close.c
+ * @acked: conn.acked when the timer looked last
+ * @acked_time: when conn.acked changed last as far as the timer knows, jiffies
+ * @probes: keepalive probes that were not answered
+ * @probe_time: when the last one was sent, or when the peer has gone, jiffies
+ *
+ * Socket lock.
+ */
+struct sovia_alive {
+	s64			acked;
+	unsigned long		acked_time;
+	unsigned int		probes;
+	unsigned long		probe_time;
+};
+
+/**
+ * struct sovia_accept - a listener's children, and a child's place among them
+ * @ready: listener: ready for accept().  Its socket lock.
+ * @pending: listener: have come while a process owned it.  Its spinlock.
+ * @pending_count: how many.  As above.
+ * @node: child: in its listener's @ready or @pending
+ */
+struct sovia_accept {
+	struct list_head	ready;
+	struct list_head	pending;
+	unsigned int		pending_count;
+	struct list_head	node;
+};
+
+/**
+ * struct sovia_connecting - connect() under way
+ * @deadline: it gives up then, jiffies
+ * @retry_delay: until CONN is sent again to a busy listener, jiffies
+ * @link_retries: how often a stale link may be replaced
+ *
+ * Socket lock.
+ */
+struct sovia_connecting {
+	unsigned long		deadline;
+	unsigned long		retry_delay;
+	unsigned int		link_retries;
+};
+
+/**
+ * struct sovia_end - how the connection ends
+ * @fin_gone: our FIN says that the program has closed
+ * @peer_gone: the peer's FIN said so
+ * @reset_due: data has gone to it since, which it answers with RESET
+ * @orphan: the socket counts as an orphan, see mem.c
+ *
+ * Socket lock.
+ */
+struct sovia_end {
+	bool			fin_gone;
+	bool			peer_gone;
+	bool			reset_due;
+	bool			orphan;
+};
+
+/**
+ * struct sovia_busy - does spinning for data pay: busy_poll.c
+ * @gap: waits that do not spin after one that did in vain
+ * @skip: how many of them are left
+ *
+ * Hints, without a lock.
+ */
+struct sovia_busy {
+	u8			gap;
+	u8			skip;
+};
+
+/**
  * struct sovia_sock - an AF_SOVIA socket
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
  * @conn: the link layer's part
  * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
  * @port_bound: it is there.  Socket lock.
- * @accept_q: listener: children ready for accept().  Socket lock.
- * @accept_node: child: in its listener's @accept_q or @pending_q
- * @pending_q: listener: children that have come while a process owned it.  The
- *	socket's spinlock.
- * @pending: how many.  As above.
+ * @accept: a listener's children, or a child's place among them
  * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, done when the owner releases the socket
  * @deferred_arg: argument of each of them
- * @snd_lim: stream offset up to which the peer lets us send.  Written under
- *	sk_receive_queue.lock, read under the socket lock.
- * @snd_nxt: stream offset of the next byte to hand to the lane.  Socket lock.
- * @snd_bytes: the same in 64 bits, for TCP_INFO.  Socket lock.
- * @snd_unasked: bytes of buffer sent since the last request for an
- *	acknowledgment.  Socket lock.
- * @snd_queued: payload bytes in sk_write_queue.  Socket lock.
- * @snd_urgent: stream offset behind the last urgent byte while that waits there,
- *	@snd_nxt otherwise.  Socket lock.
- * @fin_gone: our FIN says that the program has closed.  Socket lock.
- * @peer_gone: the peer's FIN said so.  Socket lock.
- * @reset_due: data has gone to it since, which it answers with RESET.  Socket lock.
- * @orphan: it counts as one, see mem.c.  Socket lock.
+ * @tx: from the program to the lane
+ * @rx: from the lane to the program
+ * @urg: urgent data
+ * @end: how the connection ends
  * @opt: options
- * @more: the last send said MSG_MORE.  Socket lock.
- * @flush: the cork has lasted long enough.  Socket lock.
- * @connect_deadline: connect() gives up then, jiffies.  Socket lock.
- * @retry_delay: until CONN is sent again to a busy listener, jiffies
- * @link_retries: how often a stale link may be replaced under connect()
- * @cork_timer: flushes what was corked for too long; holds a reference
- * @rcv_nxt: stream offset of the next byte from the peer
- * @rcv_bytes: the same in 64 bits, for TCP_INFO
- * @copied: stream offset of the next byte for the program
- * @rx_open: data may come
- * @rx_fin: the peer said FIN, no data may come
- * @rx_closed: the program closed the socket or shut both halves, data is refused
- * @urg_state: enum sovia_urgent
- * @urg_byte: the urgent byte once it is there
- * @urg_pos: its stream offset
- * @urg_skip: so many bytes from @copied on are older marks, left out
- * @rcv_half_time: when the reader had taken half of a window, jiffies.  Socket lock.
- * @seen_acked: conn.acked when the timer looked last: see close.c and keepalive.c
- * @seen_time: when conn.acked changed last as far as the timer knows, jiffies
- * @probes: keepalive probes that nobody has answered.  Socket lock.
- * @probe_time: when the last one was sent, or when the peer has gone, jiffies.
- *	Socket lock.
- * @busy_gap: waits that do not spin after one that did in vain: see busy_poll.c.  A hint.
- * @busy_skip: how many of them are left.  A hint.
+ * @connect: connect() under way
+ * @alive: is the peer still there
+ * @busy: does spinning pay
  * @inet6: IPv6's part
  *
- * From @rcv_nxt to @urg_skip protected by sk_receive_queue.lock.
- *
- * Life: socket() or a CONN makes it; close() orphans it; it is destroyed (its
- * last own reference dropped) when it is both orphaned and CLOSE, and freed after
- * a grace period when its messages are off the lane.
+ * References: the file, until close(); the socket itself, until it is CLOSE and
+ * orphaned (sovia_destroy()); each armed timer; conn.ctl_node while control messages
+ * wait; the demultiplexer and link_for_each() during an upcall.  Messages hold
+ * sk_wmem_alloc, so the memory stays until the last one is off the lane and a grace
+ * period has passed.
  */
 struct sovia_sock {
 	struct inet_sock	inet;	/* must be first */
 	struct sovia_conn	conn;
 	struct hlist_node	port_node;
 	bool			port_bound;
-	struct list_head	accept_q;
-	struct list_head	accept_node;
-	struct list_head	pending_q;
-	unsigned int		pending;
+	struct sovia_accept	accept;
 	bool			await_data;
 	unsigned long		deferred;
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
-	u32			snd_lim;
-	u32			snd_nxt;
-	u64			snd_bytes;
-	u32			snd_unasked;
-	u32			snd_queued;
-	u32			snd_urgent;
-	bool			fin_gone;
-	bool			peer_gone;
-	bool			reset_due;
-	bool			orphan;
+	struct sovia_tx		tx;
+	struct sovia_rx		rx;
+	struct sovia_urg	urg;
+	struct sovia_end	end;
 	struct sovia_opts	opt;
-	bool			more;
-	bool			flush;
-	unsigned long		connect_deadline;
-	unsigned long		retry_delay;
-	unsigned int		link_retries;
-	struct timer_list	cork_timer;
-	u32			rcv_nxt;
-	u64			rcv_bytes;
-	u32			copied;
-	bool			rx_open;
-	bool			rx_fin;
-	bool			rx_closed;
-	u8			urg_state;
-	u8			urg_byte;
-	u32			urg_pos;
-	u32			urg_skip;
-	unsigned long		rcv_half_time;
-	s64			seen_acked;
-	unsigned long		seen_time;
-	unsigned int		probes;
-	unsigned long		probe_time;
-	u8			busy_gap;
-	u8			busy_skip;
+	struct sovia_connecting	connect;
+	struct sovia_alive	alive;
+	struct sovia_busy	busy;
 	struct ipv6_pinfo	inet6;	/* must be last: see compat/ipv6.h */
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Options and ioctls.  SOL_SOCKET is the kernel's but for one, IPPROTO_IP and
- * IPPROTO_IPV6 as well; sockopt_tcp.c has those of IPPROTO_TCP that a program may expect of a stream.
+ * IPPROTO_IPV6 as well; sockopt_tcp.c has those of IPPROTO_TCP that a program may
+ * expect of a stream.
  */
 #include <asm/ioctls.h>
 #include <linux/capability.h>
@@ -140,6 +141,6 @@ int sovia_ioctl_value(struct sock *sk, int cmd, int *value)
 	else if (cmd == SIOCOUTQ)
 		*value = sovia_outq(sk);
 	else
-		*value = READ_ONCE(sovia_sk(sk)->snd_queued);
+		*value = READ_ONCE(sovia_sk(sk)->tx.queued);
 	return 0;
 }

@@ -35,7 +35,7 @@ static int set_cork(struct sock *sk, int on)
 	ss->opt.cork = on;
 	if (!on) {
 		/* What a call held back with MSG_MORE goes, too. */
-		ss->more = false;
+		ss->tx.more = false;
 		sovia_push(sk);
 	}
 	return 0;
@@ -254,13 +254,13 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 /* What is under way still counts as not acknowledged; the peer's window begins there. */
 static void fill_sent(const struct sovia_sock *ss, struct tcp_info *info)
 {
-	u32 flight = max_t(s32, atomic_read(&ss->conn.outq) - (s32)ss->snd_queued, 0);
+	u32 flight = max_t(s32, atomic_read(&ss->conn.outq) - (s32)ss->tx.queued, 0);
 
 	/* After connect() to AF_UNSPEC, some of it may be of a connection before. */
-	flight = min_t(u64, flight, ss->snd_bytes);
-	info->tcpi_bytes_sent = ss->snd_bytes;
-	info->tcpi_bytes_acked = ss->snd_bytes - flight;
-	info->tcpi_snd_wnd = READ_ONCE(ss->snd_lim) - (ss->snd_nxt - flight);
+	flight = min_t(u64, flight, ss->tx.bytes);
+	info->tcpi_bytes_sent = ss->tx.bytes;
+	info->tcpi_bytes_acked = ss->tx.bytes - flight;
+	info->tcpi_snd_wnd = READ_ONCE(ss->tx.wnd_end) - (ss->tx.nxt - flight);
 }
 
 static void fill_info(struct sock *sk, struct tcp_info *info)
@@ -279,15 +279,15 @@ static void fill_info(struct sock *sk, struct tcp_info *info)
 		info->tcpi_snd_mss = sovia_conn_payload(&ss->conn);
 		info->tcpi_rcv_mss = ss->conn.key.link->lane.own_payload;
 	}
-	info->tcpi_probes = min_t(unsigned int, ss->probes, U8_MAX);
+	info->tcpi_probes = min_t(unsigned int, ss->alive.probes, U8_MAX);
 	info->tcpi_unacked = atomic_read(&ss->conn.inflight);
-	info->tcpi_notsent_bytes = ss->snd_queued;
+	info->tcpi_notsent_bytes = ss->tx.queued;
 	fill_sent(ss, info);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	info->tcpi_rcv_space = ss->conn.rx_adv - ss->copied;
-	info->tcpi_bytes_received = ss->rcv_bytes;
+	info->tcpi_rcv_space = ss->conn.rx_adv - ss->rx.copied;
+	info->tcpi_bytes_received = ss->rx.bytes;
 #ifdef SOVIA_TCPI_RCV_WND
-	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rx_told) - ss->rcv_nxt;
+	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rx_told) - ss->rx.nxt;
 #endif
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }

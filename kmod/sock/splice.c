@@ -95,7 +95,7 @@ void sovia_splice_eof(struct socket *sock)
 	struct sock *sk = sock->sk;
 
 	lock_sock(sk);
-	sovia_sk(sk)->more = false;
+	sovia_sk(sk)->tx.more = false;
 	sovia_push(sk);
 	release_sock(sk);
 }

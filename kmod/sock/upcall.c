@@ -29,9 +29,9 @@ static void on_fin(struct sock *sk, u32 gone)
 	/* The program has ended it while this waited for its release. */
 	if (!sovia_state_next(state, SOVIA_EV_FIN))
 		return;
-	ss->peer_gone = gone;
+	ss->end.peer_gone = gone;
 	if (gone)
-		ss->probe_time = jiffies;
+		ss->alive.probe_time = jiffies;
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
 	sock_set_flag(sk, SOCK_DONE);
 	/* The last reference may go with the last step. */
@@ -51,7 +51,7 @@ static void on_delivered(struct sock *sk, u32 unused)
 	if (!refcount_inc_not_zero(&sk->sk_refcnt))
 		return;
 	/* Where a RESET is due, that ends the connection, with an error. */
-	if (!sovia_sk(sk)->reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
+	if (!sovia_sk(sk)->end.reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
 		/* Whoever lingers in close() looks at the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
 			sk->sk_state_change(sk);
@@ -70,7 +70,7 @@ static void on_breach(struct sock *sk, u32 code)
 static void on_reset(struct sock *sk, u32 code)
 {
 	/* Nobody has reset it, its peer has closed and uses the ports again. */
-	if (code == SOVIA_CODE_NONE && sovia_sk(sk)->peer_gone &&
+	if (code == SOVIA_CODE_NONE && sovia_sk(sk)->end.peer_gone &&
 	    sovia_step(sk, SOVIA_EV_LEAVE))
 		return;
 	sovia_stat_inc(sovia_net(sock_net(sk)), reset_rx);
@@ -120,9 +120,9 @@ static void fin_message(struct sovia_conn *conn, u32 gen, const struct sovia_msg
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* Before ACCEPT, it ends an earlier connection on these ports. */
-	open = conn->gen == gen && ss->rx_open;
-	again = open && ss->rx_fin;
-	ss->rx_fin |= open;
+	open = conn->gen == gen && ss->rx.open;
+	again = open && ss->rx.fin;
+	ss->rx.fin |= open;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (again)
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
@@ -158,7 +158,7 @@ static void conn_control(struct sovia_conn *conn, u32 gen, const struct sovia_ms
 		 * Before ACCEPT it speaks of an earlier connection: ours gets REFUSE.
 		 * To be decided now, as both may wait for the socket's owner.
 		 */
-		if (READ_ONCE(conn_sovia(conn)->rx_open))
+		if (READ_ONCE(conn_sovia(conn)->rx.open))
 			sovia_defer(conn, gen, SOVIA_DEFER_RESET, msg->code);
 		break;
 	}

@@ -7,7 +7,7 @@
  * message, so it needs no window, and it leaves before the byte does.  There is
  * one mark at a time; a later one turns the byte of the earlier one into ordinary
  * data, unless the reader stands right before it: then the byte is left out, at
- * once, as if it had been read (@urg_skip), so that the reader stands at the later
+ * once, as if it had been read (struct sovia_urg::skip), so that the reader stands at the later
  * mark if there is nothing between them.
  *
  * States of the mark: NONE, then EXPECTED with the URGENT message, HERE with the
@@ -32,15 +32,15 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 	u32 start;
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	start = ss->copied + ss->urg_skip;
+	start = ss->rx.copied + ss->urg.skip;
 	/* What has arrived cannot become urgent any more, nor can an older mark. */
-	if (conn->gen == gen && ss->rx_open && !sovia_before(pos, ss->rcv_nxt) &&
-	    (!ss->urg_state || sovia_before(ss->urg_pos, pos))) {
-		if (ss->urg_state && ss->urg_pos == start && start != ss->rcv_nxt &&
+	if (conn->gen == gen && ss->rx.open && !sovia_before(pos, ss->rx.nxt) &&
+	    (!ss->urg.state || sovia_before(ss->urg.pos, pos))) {
+		if (ss->urg.state && ss->urg.pos == start && start != ss->rx.nxt &&
 		    !sock_flag(sk, SOCK_URGINLINE))
-			ss->urg_skip++;
-		ss->urg_pos = pos;
-		WRITE_ONCE(ss->urg_state, SOVIA_URG_EXPECTED);
+			ss->urg.skip++;
+		ss->urg.pos = pos;
+		WRITE_ONCE(ss->urg.state, SOVIA_URG_EXPECTED);
 		news = true;
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -64,13 +64,13 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u32 off = ss->urg_pos - ss->rcv_nxt;
+	u32 off = ss->urg.pos - ss->rx.nxt;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	if (ss->urg_state != SOVIA_URG_EXPECTED || off >= len)
+	if (ss->urg.state != SOVIA_URG_EXPECTED || off >= len)
 		return false;
-	skb_copy_bits(skb, off, &ss->urg_byte, 1);
-	WRITE_ONCE(ss->urg_state, SOVIA_URG_HERE);
+	skb_copy_bits(skb, off, &ss->urg.byte, 1);
+	WRITE_ONCE(ss->urg.state, SOVIA_URG_HERE);
 	return true;
 }
 
@@ -87,12 +87,12 @@ bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
-	u32 off = ss->urg_pos - pos;
+	u32 off = ss->urg.pos - pos;
 
-	*skip = pos - ss->copied < ss->urg_skip;
+	*skip = pos - ss->rx.copied < ss->urg.skip;
 	if (*skip)
-		return min(avail, ss->copied + ss->urg_skip - pos);
-	if (likely(!ss->urg_state) || off >= avail)
+		return min(avail, ss->rx.copied + ss->urg.skip - pos);
+	if (likely(!ss->urg.state) || off >= avail)
 		return avail;
 	if (off)
 		return off;
@@ -116,9 +116,9 @@ void sovia_urgent_passed(struct sock *sk, u32 len, bool more)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	ss->urg_skip -= min(ss->urg_skip, len);
-	if (ss->urg_state && !more && sovia_before(ss->urg_pos, ss->copied))
-		WRITE_ONCE(ss->urg_state, SOVIA_URG_NONE);
+	ss->urg.skip -= min(ss->urg.skip, len);
+	if (ss->urg.state && !more && sovia_before(ss->urg.pos, ss->rx.copied))
+		WRITE_ONCE(ss->urg.state, SOVIA_URG_NONE);
 }
 
 /**
@@ -134,10 +134,10 @@ u32 sovia_rx_start(struct sock *sk)
 	u32 start;
 
 	/* Without a mark nothing is left out. */
-	if (likely(!READ_ONCE(ss->urg_state)))
-		return READ_ONCE(ss->copied);
+	if (likely(!READ_ONCE(ss->urg.state)))
+		return READ_ONCE(ss->rx.copied);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	start = ss->copied + ss->urg_skip;
+	start = ss->rx.copied + ss->urg.skip;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return start;
 }
@@ -154,7 +154,7 @@ bool sovia_at_mark(const struct sock *sk, u32 pos)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
 
-	return READ_ONCE(ss->urg_state) && READ_ONCE(ss->urg_pos) == pos;
+	return READ_ONCE(ss->urg.state) && READ_ONCE(ss->urg.pos) == pos;
 }
 
 /**
@@ -174,10 +174,10 @@ int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags
 	u8 state, byte;
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	state = sock_flag(sk, SOCK_URGINLINE) ? SOVIA_URG_NONE : ss->urg_state;
-	byte = ss->urg_byte;
+	state = sock_flag(sk, SOCK_URGINLINE) ? SOVIA_URG_NONE : ss->urg.state;
+	byte = ss->urg.byte;
 	if (state == SOVIA_URG_HERE && !(flags & MSG_PEEK) && !cut_off)
-		WRITE_ONCE(ss->urg_state, SOVIA_URG_TAKEN);
+		WRITE_ONCE(ss->urg.state, SOVIA_URG_TAKEN);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 
 	if (state == SOVIA_URG_NONE || state == SOVIA_URG_TAKEN)
@@ -210,8 +210,8 @@ void sovia_send_urgent(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	ss->snd_urgent = ss->snd_nxt + ss->snd_queued;
-	sovia_conn_urgent(&ss->conn, ss->snd_urgent - 1);
+	ss->urg.snd_end = ss->tx.nxt + ss->tx.queued;
+	sovia_conn_urgent(&ss->conn, ss->urg.snd_end - 1);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -135,7 +135,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
-		conn->rx_adv = conn_sovia(conn)->rcv_nxt;
+		conn->rx_adv = conn_sovia(conn)->rx.nxt;
 	if (c->no_credit)
 		credit->rx_acked = credit->rx_next - credit->own_window;
 	msg.seq = credit->rx_next + c->seq_off;
@@ -240,7 +240,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 		.ack = lane->credit.tx_next,
 		.sport = conn->key.rport,
 		.dport = conn->key.lport,
-		.window = hostile_near(rnd, ss->snd_lim),
+		.window = hostile_near(rnd, ss->tx.wnd_end),
 		.code = prandom_u32_state(rnd) % (SOVIA_CODE_COUNT + 1),
 	};
 	struct sk_buff *skb;
@@ -251,7 +251,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 		msg.len = sizeof(struct sovia_conn_body);
 	if (prandom_u32_state(rnd) % 16 == 0)
 		msg.dport = 9;
-	msg.ref = hostile_near(rnd, msg.type == SOVIA_URGENT ? ss->rcv_nxt : conn->conn_seq);
+	msg.ref = hostile_near(rnd, msg.type == SOVIA_URGENT ? ss->rx.nxt : conn->conn_seq);
 	*compact = msg.type == SOVIA_DATA && prandom_u32_state(rnd) % 2 &&
 		   sovia_slots_has(&lane->rx_slots, msg.sport, msg.dport);
 	*imm = sovia_imm_build(&msg);
@@ -299,8 +299,8 @@ static void hostile_check(struct kunit *test, struct sock *sk)
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	skb_queue_walk(&sk->sk_receive_queue, skb)
 		bytes += skb->len - SOVIA_RX_CB(skb)->off;
-	KUNIT_EXPECT_EQ(test, bytes, ss->rcv_nxt - ss->copied);
-	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rx_adv, ss->rcv_nxt));
+	KUNIT_EXPECT_EQ(test, bytes, ss->rx.nxt - ss->rx.copied);
+	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rx_adv, ss->rx.nxt));
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	KUNIT_EXPECT_STRNEQ(test, sovia_state_name(sk->sk_state), "?");
 }

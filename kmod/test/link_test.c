@@ -313,7 +313,7 @@ static void link_test_attach(struct kunit *test, struct sovia_link *link, struct
 {
 	sovia_link_ref(link);
 	lock_sock(sk);
-	sovia_sk(sk)->link_retries = 0;
+	sovia_sk(sk)->connect.link_retries = 0;
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	KUNIT_EXPECT_EQ(test, sovia_link_attach(link, &sovia_sk(sk)->conn), 0);
 	release_sock(sk);

@@ -52,14 +52,14 @@ static void listen_pending(struct kunit *test)
 
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	first = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
 	second = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 2));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 2));
 	KUNIT_EXPECT_EQ(test, first->sk->sk_state, TCP_SYN_SENT);
-	KUNIT_EXPECT_TRUE(test, list_empty(&ls->accept_q));
+	KUNIT_EXPECT_TRUE(test, list_empty(&ls->accept.ready));
 	release_sock(listener->sk);
 
-	KUNIT_EXPECT_EQ(test, ls->pending, 0);
+	KUNIT_EXPECT_EQ(test, ls->accept.pending_count, 0);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(first->sk->sk_state == TCP_ESTABLISHED));
 	/* The second one is told to try again, and gets in when there is room. */
 	KUNIT_EXPECT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
@@ -82,11 +82,11 @@ static void listen_pending_closed(struct kunit *test)
 
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	sock = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
 	sovia_disconnect(listener->sk, 0);
 	release_sock(listener->sk);
 
-	KUNIT_EXPECT_TRUE(test, list_empty(&ls->pending_q));
+	KUNIT_EXPECT_TRUE(test, list_empty(&ls->accept.pending));
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_CLOSE));
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ECONNREFUSED);
 	sock_release(sock);
@@ -112,11 +112,11 @@ static void listen_late_fin(struct kunit *test)
 
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	sock = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
 	listen_test_late(sock, SOVIA_FIN);
 	release_sock(listener->sk);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_ESTABLISHED));
-	KUNIT_EXPECT_FALSE(test, sovia_sk(sock->sk)->rx_fin);
+	KUNIT_EXPECT_FALSE(test, sovia_sk(sock->sk)->rx.fin);
 	/* Its own one does. */
 	listen_test_late(sock, SOVIA_FIN);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE_WAIT);
@@ -133,12 +133,12 @@ static void listen_late_reset(struct kunit *test)
 
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	sock = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
 	lock_sock(sock->sk);
 	listen_test_late(sock, SOVIA_RESET);
 	release_sock(listener->sk);
 	/* ACCEPT has come, and waits for us as well. */
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(sovia_sk(sock->sk)->rx_open)));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(sovia_sk(sock->sk)->rx.open)));
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
 	release_sock(sock->sk);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state != TCP_SYN_SENT));
@@ -170,7 +170,7 @@ static void listen_reset_after_accept(struct kunit *test)
 
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	sock = listen_test_connect(test, listener);
-	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->pending) == 1));
+	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
 	window = sovia_sk(sock->sk)->conn.key.link->lane.credit.window;
 	listen_test_credit(sock, 0);
 	release_sock(listener->sk);

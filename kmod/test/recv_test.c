@@ -62,7 +62,7 @@ static void window_advertised(struct kunit *test)
 	test_connected(test, &a, &b);
 	ss = sovia_sk(b->sk);
 	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
-	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->snd_lim, ss->conn.rx_adv);
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, ss->conn.rx_adv);
 	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, window_read(b, 1000, MSG_PEEK), 1000);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
@@ -99,7 +99,7 @@ static void window_overrun(struct kunit *test)
 	u32 left;
 
 	test_connected(test, &a, &b);
-	left = sovia_sk(b->sk)->conn.rx_adv - sovia_sk(b->sk)->rcv_nxt;
+	left = sovia_sk(b->sk)->conn.rx_adv - sovia_sk(b->sk)->rx.nxt;
 	window_inject(test, b, left);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
@@ -139,7 +139,7 @@ static void window_truesize(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	ss = sovia_sk(b->sk);
-	while (ss->conn.rx_adv - ss->rcv_nxt >= SOVIA_COPYBREAK) {
+	while (ss->conn.rx_adv - ss->rx.nxt >= SOVIA_COPYBREAK) {
 		window_inject(test, b, SOVIA_COPYBREAK);
 		n++;
 	}
@@ -154,7 +154,7 @@ static void window_data_after_fin(struct kunit *test)
 	struct socket *a, *b;
 
 	test_connected(test, &a, &b);
-	sovia_sk(b->sk)->rx_fin = true;
+	sovia_sk(b->sk)->rx.fin = true;
 	KUNIT_EXPECT_FALSE(test, window_inject(test, b, 10));
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
 	sock_release(a);

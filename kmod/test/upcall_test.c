@@ -113,7 +113,7 @@ static void events_fill(struct socket *sock)
 	static u8 bytes[4096];
 	struct kvec vec;
 
-	while (!READ_ONCE(ss->snd_queued) ||
+	while (!READ_ONCE(ss->tx.queued) ||
 	       sovia_credit_flight(&ss->conn.key.link->lane.credit)) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 
@@ -190,7 +190,7 @@ static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_msg msg = {
 		.type = type, .flags = flags, .code = code, .ref = ss->conn.conn_seq,
-		.window = ss->snd_lim,
+		.window = ss->tx.wnd_end,
 	};
 
 	if (!ss->conn.hashed)
@@ -388,7 +388,7 @@ static void events_late(struct kunit *test)
 	events_disconnect(near);
 	events_late_messages(conn, gen);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_CLOSE);
-	KUNIT_EXPECT_FALSE(test, ss->rx_open);
+	KUNIT_EXPECT_FALSE(test, ss->rx.open);
 	sock_release(far);
 
 	listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);
@@ -396,13 +396,13 @@ static void events_late(struct kunit *test)
 	near->state = SS_UNCONNECTED;
 	KUNIT_ASSERT_EQ(test, test_connect(near, listener, 0), 0);
 	KUNIT_EXPECT_NE(test, conn->gen, gen);
-	limit = ss->snd_lim;
+	limit = ss->tx.wnd_end;
 	events_late_messages(conn, gen);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_ESTABLISHED);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_err, 0);
-	KUNIT_EXPECT_EQ(test, ss->snd_lim, limit);
-	KUNIT_EXPECT_EQ(test, ss->rcv_nxt, 0U);
-	KUNIT_EXPECT_EQ(test, ss->urg_state, SOVIA_URG_NONE);
+	KUNIT_EXPECT_EQ(test, ss->tx.wnd_end, limit);
+	KUNIT_EXPECT_EQ(test, ss->rx.nxt, 0U);
+	KUNIT_EXPECT_EQ(test, ss->urg.state, SOVIA_URG_NONE);
 	sock_release(near);
 	sock_release(listener);
 }

@@ -68,9 +68,9 @@ static void urgent_too_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, urgent_recv(b, buf, 1, MSG_OOB), -EINVAL);
 	urgent_inject(b, 5);
 	urgent_inject(b, 4);
-	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->urg_pos, 5);
+	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->urg.pos, 5);
 	urgent_inject(b, U32_MAX / 2 + 100);
-	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->urg_pos, 5);
+	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->urg.pos, 5);
 	KUNIT_EXPECT_EQ(test, urgent_recv(b, buf, sizeof(buf), 0), 3);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
 	sock_release(a);
