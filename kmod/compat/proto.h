@@ -7,7 +7,9 @@
 #include <linux/version.h>
 #include <net/inet_common.h>
 #include <net/sock.h>
-#include "sock/sock.h"
+#include "sock/listen.h"
+#include "sock/recv.h"
+#include "sock/sockopt.h"
 
 /* 6.10 gathered the arguments of proto.accept in struct proto_accept_arg. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)

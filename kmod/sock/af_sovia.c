@@ -20,14 +20,27 @@
 #include <net/ipv6.h>
 #include <net/protocol.h>
 #include <linux/sovia.h>
+#include "af_sovia.h"
+#include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
 #include "compat/splice.h"
+#include "connect.h"
 #include "debug/debugfs.h"
 #include "debug/fault.h"
 #include "debug/objcount.h"
+#include "defer.h"
+#include "keepalive.h"
 #include "link/connd.h"
-#include "sock.h"
+#include "listen.h"
+#include "mem.h"
+#include "poll.h"
+#include "port.h"
+#include "recv.h"
+#include "send.h"
+#include "sockopt.h"
+#include "splice.h"
+#include "upcall.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
 module_param(family, int, 0444);

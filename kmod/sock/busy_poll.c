@@ -14,7 +14,7 @@
  */
 #include <linux/sched/stat.h>
 #include <net/busy_poll.h>
-#include "sock.h"
+#include "busy_poll.h"
 
 #define SOVIA_BUSY_GAP_MAX	63
 

@@ -20,7 +20,12 @@
  * way out of memory.
  */
 #include <net/ip.h>
-#include "sock.h"
+#include "close.h"
+#include "listen.h"
+#include "mem.h"
+#include "port.h"
+#include "recv.h"
+#include "send.h"
 
 /* How long an orphan may wait for its data to be taken without progress. */
 #define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)

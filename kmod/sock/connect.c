@@ -15,7 +15,13 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
-#include "sock.h"
+#include "close.h"
+#include "connect.h"
+#include "defer.h"
+#include "keepalive.h"
+#include "port.h"
+#include "recv.h"
+#include "route.h"
 
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
 #define SOVIA_RETRY_MAX		HZ

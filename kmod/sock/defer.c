@@ -7,7 +7,9 @@
  * release_sock() calls the handler.  Each kind happens once to a connection (PUSH aside,
  * where once is as good as twice), so bits do and nothing has to be allocated.
  */
-#include "sock.h"
+#include "defer.h"
+#include "listen.h"
+#include "upcall.h"
 
 /**
  * sovia_defer() - do something to a socket now, or when its owner lets go

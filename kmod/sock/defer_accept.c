@@ -5,7 +5,8 @@
  * The child is connected and in its listener's queue from the start.  Until it
  * leaves that, what happens to it is told to whoever waits at the listener.
  */
-#include "sock.h"
+#include "connect.h"
+#include "defer_accept.h"
 
 /* sk_data_ready and sk_state_change of a child that is waited for. */
 static void tell_listener(struct sock *child)

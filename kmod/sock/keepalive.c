@@ -11,7 +11,9 @@
  * One timer, sk_timer, from ESTABLISHED on until close() takes it for the orphan.
  */
 #include <net/tcp.h>
-#include "sock.h"
+#include "close.h"
+#include "keepalive.h"
+#include "send.h"
 
 /* A user timeout is noticed at most this part of it late. */
 #define SOVIA_TIMEOUT_PARTS	8

@@ -13,8 +13,17 @@
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include "close.h"
 #include "compat/ipv6.h"
-#include "sock.h"
+#include "defer.h"
+#include "defer_accept.h"
+#include "keepalive.h"
+#include "listen.h"
+#include "port.h"
+#include "program.h"
+#include "recv.h"
+#include "route.h"
+#include "upcall.h"
 
 /* Children that may wait for the process that owns their listener. */
 #define SOVIA_PENDING_MAX	1024

@@ -18,8 +18,9 @@
 #include <linux/percpu_counter.h>
 #include <linux/seq_file.h>
 #include "debug/debugfs.h"
+#include "mem.h"
 #include "param.h"
-#include "sock.h"
+#include "send.h"
 
 /* So much does each processor keep for itself. */
 #define SOVIA_MEM_BATCH		SZ_128K

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* poll(): accept queue, received data, room to send, and errors. */
-#include "sock.h"
+#include "listen.h"
+#include "poll.h"
+#include "recv.h"
+#include "urgent.h"
 
 /* Writable, or woken when it is. */
 static __poll_t poll_send(struct sock *sk)

@@ -12,7 +12,8 @@
 #include <net/ipv6.h>
 #include <net/sock_reuseport.h>
 #include "compat/addr.h"
-#include "sock.h"
+#include "port.h"
+#include "route.h"
 
 static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
 {

@@ -4,7 +4,8 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 #include <net/ip.h>
-#include "sock.h"
+#include "recv.h"
+#include "send.h"
 
 static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("verbs_tx_msgs", SOVIA_STAT_verbs_tx_msgs),

@@ -15,7 +15,8 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/sock_reuseport.h>
-#include "sock.h"
+#include "program.h"
+#include "route.h"
 
 static void push_tcp(struct sk_buff *skb, const struct sovia_msg *msg, bool syn)
 {

@@ -19,7 +19,13 @@
 #include <linux/tcp.h>
 #include <net/busy_poll.h>
 #include <net/inet_common.h>
-#include "sock.h"
+#include "busy_poll.h"
+#include "defer.h"
+#include "mem.h"
+#include "program.h"
+#include "recv.h"
+#include "send.h"
+#include "urgent.h"
 
 /* A reader that takes half of the window in less time gets a larger one. */
 #define SOVIA_RCV_FAST		msecs_to_jiffies(20)

@@ -13,7 +13,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/xfrm.h>
-#include "sock.h"
+#include "route.h"
 
 static bool hairpin;
 module_param(hairpin, bool, 0644);

@@ -13,7 +13,10 @@
 #include <linux/sched/signal.h>
 #include <net/inet_common.h>
 #include "compat/splice.h"
-#include "sock.h"
+#include "defer.h"
+#include "mem.h"
+#include "send.h"
+#include "urgent.h"
 
 /* A payload that starts up to this size lies behind the header. */
 #define SOVIA_LINEAR		1024

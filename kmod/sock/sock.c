@@ -4,7 +4,9 @@
 #include <net/transp_v6.h>
 #include "compat/proto.h"
 #include "debug/objcount.h"
-#include "sock.h"
+#include "send.h"
+#include "upcall.h"
+#include "urgent.h"
 
 /* Runs when the last message is off the lane and a grace period has passed. */
 static void sock_destruct(struct sock *sk)

@@ -1,27 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The socket layer: struct sovia_sock and what its files share.
- *
- *	af_sovia.c	family, proto_ops, module
- *	sock.c		make, reset and free a socket
- *	state.c		states of a connection, one table, one gate
- *	route.c		which link leads to an address
- *	port.c		binding, finding listeners
- *	program.c	BPF programs that choose listeners and filter data
- *	connect.c	connect, and the client's half of set-up
- *	listen.c	listen, accept, and the server's half of set-up
- *	send.c		from the program to the lane
- *	recv.c		from the lane to the program
- *	busy_poll.c		spinning for data instead of sleeping
- *	close.c		shutdown, close, FIN and RESET
- *	urgent.c	urgent data
- *	keepalive.c		keepalive and TCP_USER_TIMEOUT
- *	upcall.c	control messages of the peer
- *	sockopt.c	options and ioctls
- *	sockopt_tcp.c	options of IPPROTO_TCP
- *	splice.c	pages from and to pipes
- *	mem.c	what all sockets together may hold
- */
+/* struct sovia_sock.  Each file of the socket layer has a header of its own for its calls. */
 #ifndef _SOVIA_SOCK_H
 #define _SOVIA_SOCK_H
 
@@ -46,14 +24,6 @@ enum sovia_deferred {
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_PUSH,
 	SOVIA_DEFER_COUNT
-};
-
-/* States of the urgent mark: see urgent.c. */
-enum sovia_urgent {
-	SOVIA_URG_NONE,
-	SOVIA_URG_EXPECTED,
-	SOVIA_URG_HERE,
-	SOVIA_URG_TAKEN,
 };
 
 /* As TCP's TCP_CA_NAME_MAX. */
@@ -289,28 +259,6 @@ struct sovia_sock {
 
 static_assert(offsetofend(struct sovia_sock, inet6) == sizeof(struct sovia_sock));
 
-/**
- * struct sovia_rx_cb - skb->cb of received data in sk_receive_queue
- * @off: bytes of it that the program has read.  Socket lock.
- */
-struct sovia_rx_cb {
-	u32	off;
-};
-
-#define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)
-
-/**
- * struct sovia_sink - where received data goes
- * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
- *	taken, 0 or a negative errno if none can be.
- * @stops: it does not go beyond the urgent mark, inline or not
- */
-struct sovia_sink {
-	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
-		    u32 off, u32 len);
-	bool stops;
-};
-
 static inline struct sovia_sock *sovia_sk(const struct sock *sk)
 {
 	return (struct sovia_sock *)sk;
@@ -321,9 +269,6 @@ static inline struct sovia_sock *conn_sovia(const struct sovia_conn *conn)
 	return sovia_sk(conn->sk);
 }
 
-/* af_sovia.c */
-extern struct proto sovia_prot;
-
 /* sock.c */
 void sovia_sock_init(struct sock *sk);
 void sovia_sock_init_v6(struct sock *sk);
@@ -331,153 +276,5 @@ void sovia_lock_class(struct sock *sk);
 void sovia_reset_stream(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
 void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
-
-/* route.c */
-int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
-int sovia_route(struct sock *sk, const struct in6_addr *daddr,
-		struct sovia_pair *pair, const struct sovia_provider **prov);
-int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport);
-
-/* port.c */
-int sovia_get_port(struct sock *sk, unsigned short snum);
-void sovia_put_port(struct sock *sk);
-void sovia_inherit_port(struct sock *child);
-struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
-				 u16 port);
-
-int sovia_join_group(struct sock *sk);
-void sovia_leave_group(struct sock *sk);
-
-/* program.c */
-bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
-			  const struct sovia_msg *msg);
-bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload);
-struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
-				   const struct sovia_msg *msg);
-
-/* connect.c */
-int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len);
-void sovia_link_came_up(struct sock *sk);
-void sovia_link_went_down(struct sock *sk, int err);
-void sovia_accepted(struct sock *sk);
-void sovia_refused(struct sock *sk, u32 code);
-void sovia_connect_timeout(struct sock *sk);
-unsigned int sovia_retry_seconds(unsigned int retries);
-
-/* listen.c */
-int sovia_listen(struct socket *sock, int backlog);
-struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
-bool sovia_acceptable(struct sock *sk);
-void sovia_listen_stop(struct sock *sk);
-void sovia_children_pending(struct sock *listener);
-void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
-			const struct sovia_msg *msg);
-
-/* defer_accept.c */
-void sovia_await_start(struct sock *listener, struct sock *child);
-void sovia_await_end(struct sock *listener, struct sock *child);
-void sovia_await_timeout(struct sock *child);
-
-/* send.c */
-int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
-void sovia_push(struct sock *sk);
-void sovia_queue_fin(struct sock *sk, bool gone);
-bool sovia_window_moved(struct sock *sk, u32 window);
-void sovia_purge_send(struct sock *sk);
-bool sovia_stream_memory_free(const struct sock *sk, int wake);
-void sovia_write_space(struct sock *sk);
-void sovia_check_space(struct sock *sk);
-void sovia_cork_timeout(struct timer_list *timer);
-int sovia_outq(const struct sock *sk);
-
-/* recv.c */
-int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
-int sovia_set_rcvlowat(struct sock *sk, int val);
-int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
-bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
-			const struct sovia_msg *msg);
-void sovia_rx_forget(struct sock *sk);
-bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
-void sovia_rx_prepare(struct sock *sk);
-void sovia_rx_open(struct sock *sk);
-bool sovia_rx_close(struct sock *sk);
-int sovia_inq(struct sock *sk);
-bool sovia_readable(struct sock *sk);
-
-/* poll.c */
-__poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait);
-
-/* busy_poll.c */
-void sovia_busy_wait(struct sock *sk, bool nonblock);
-
-/* splice.c */
-ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_info *pipe,
-			  size_t len, unsigned int flags);
-
-/* close.c */
-void sovia_close(struct sock *sk, long timeout);
-void sovia_shutdown(struct sock *sk, int how);
-int sovia_disconnect(struct sock *sk, int flags);
-bool sovia_step(struct sock *sk, enum sovia_event event);
-void sovia_done(struct sock *sk, int err);
-void sovia_abort(struct sock *sk, int err, u32 code);
-void sovia_destroy(struct sock *sk);
-void sovia_leave_link(struct sock *sk);
-void sovia_discard_child(struct sock *child);
-void sovia_orphan_timeout(struct sock *sk);
-void sovia_arm_orphan(struct sock *sk);
-
-/* mem.c */
-int sovia_limits_init(void);
-void sovia_limits_exit(void);
-bool sovia_mem_ample(void);
-bool sovia_mem_short(void);
-bool sovia_mem_none(void);
-void sovia_own_rx(struct sk_buff *skb, struct sock *sk);
-void sovia_own_tx(struct sk_buff *skb, struct sock *sk);
-void sovia_grow_tx(struct sk_buff *skb, u32 len);
-bool sovia_orphan_begin(struct sock *sk);
-void sovia_orphan_end(struct sock *sk);
-
-/* urgent.c */
-void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos);
-bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
-u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
-void sovia_urgent_passed(struct sock *sk, u32 len, bool more);
-u32 sovia_rx_start(struct sock *sk);
-bool sovia_at_mark(const struct sock *sk, u32 pos);
-int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags);
-void sovia_send_urgent(struct sock *sk);
-
-/* keepalive.c */
-unsigned long sovia_keepidle(const struct sock *sk);
-unsigned long sovia_keepintvl(const struct sock *sk);
-unsigned int sovia_keepcnt(const struct sock *sk);
-void sovia_alive_start(struct sock *sk);
-void sovia_alive_timeout(struct sock *sk);
-void sovia_keepalive(struct sock *sk, int on);
-
-/* defer.c */
-void sovia_release_cb(struct sock *sk);
-void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);
-
-/* upcall.c */
-extern const struct sovia_client sovia_sock_client;
-extern void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg);
-void sovia_sk_timeout(struct timer_list *timer);
-
-/* sockopt.c */
-void sovia_default_options(struct sock *sk);
-int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
-			 unsigned int optlen);
-int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
-		     unsigned int optlen);
-int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optval,
-		     int __user *optlen);
-int sovia_ioctl_value(struct sock *sk, int cmd, int *value);
-
-/* sockopt_tcp.c */
-int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int optlen);
-int sovia_get_tcp(struct sock *sk, int optname, char __user *optval, int __user *optlen);
 
 #endif /* _SOVIA_SOCK_H */

@@ -9,7 +9,11 @@
 #include <net/ipv6.h>
 #include <net/ip.h>
 #include "compat/inet.h"
-#include "sock.h"
+#include "recv.h"
+#include "send.h"
+#include "sockopt.h"
+#include "sockopt_tcp.h"
+#include "urgent.h"
 
 /**
  * sovia_default_options() - what the options of a new socket say at first

@@ -11,7 +11,10 @@
  */
 #include <linux/tcp.h>
 #include <net/tcp.h>
-#include "sock.h"
+#include "connect.h"
+#include "keepalive.h"
+#include "send.h"
+#include "sockopt_tcp.h"
 
 #define SOVIA_MAXSEG_MAX	32767
 

@@ -9,7 +9,9 @@
  */
 #include <linux/uio.h>
 #include "compat/splice.h"
-#include "sock.h"
+#include "recv.h"
+#include "send.h"
+#include "splice.h"
 
 /* struct sovia_sink::give of splice(). */
 struct pipe_sink {

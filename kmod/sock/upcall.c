@@ -4,7 +4,16 @@
  * of the peer, news of the link) and the socket's timer.  sovia_defer() brings most of
  * it to the handlers.
  */
-#include "sock.h"
+#include "close.h"
+#include "connect.h"
+#include "defer.h"
+#include "defer_accept.h"
+#include "keepalive.h"
+#include "listen.h"
+#include "recv.h"
+#include "send.h"
+#include "upcall.h"
+#include "urgent.h"
 
 static void on_up(struct sock *sk, u32 unused)
 {

@@ -14,7 +14,7 @@
  * byte, TAKEN when recv(MSG_OOB) has had it, and NONE again when the reader has
  * passed it.
  */
-#include "sock.h"
+#include "urgent.h"
 
 /**
  * sovia_urgent_message() - URGENT came

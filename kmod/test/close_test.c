@@ -2,8 +2,9 @@
 /* KUnit suite of sockets that their programs have closed; included by close.c. */
 #include <linux/delay.h>
 #include <net/ip.h>
-#include "suites.h"
+#include "sock/close.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 /* Its own time is a minute. */
 static void orphan_time_is_up(struct sock *sk)

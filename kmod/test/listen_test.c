@@ -4,8 +4,10 @@
  * here by the test itself.  Included by listen.c.
  */
 #include <linux/delay.h>
-#include "suites.h"
+#include "sock/close.h"
+#include "sock/upcall.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 /* The listener's lock under which a client takes its own, for lockdep. */
 #define LISTEN_TEST_LOCK	2

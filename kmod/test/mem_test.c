@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of what all sockets together may hold; included by mem.c. */
 #include <net/ip.h>
-#include "suites.h"
+#include "sock/recv.h"
+#include "sock/send.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 /* The limits that the module was loaded with, and what was held then. */
 static unsigned long limits_mem[2];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of port.c; included by it. */
-#include "suites.h"
+#include "sock/port.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 #define PORT_TEST_PORT	54321
 

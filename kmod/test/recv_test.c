@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of windows, over a connection of the loop provider; included by recv.c. */
 #include <net/ip.h>
-#include "suites.h"
+#include "sock/recv.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 static int window_send(struct socket *sock, int len)
 {

@@ -9,8 +9,12 @@
 #include <net/ip.h>
 #include <net/tcp_states.h>
 #include "link/connd.h"
-#include "suites.h"
+#include "sock/close.h"
+#include "sock/defer.h"
+#include "sock/upcall.h"
+#include "sock/urgent.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 /**
  * enum happening - what happens to a socket

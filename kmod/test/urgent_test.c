@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of urgent data: marks that a peer may send; included by urgent.c. */
-#include "suites.h"
+#include "sock/recv.h"
+#include "sock/upcall.h"
+#include "sock/urgent.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 static void urgent_inject(struct socket *sock, u32 pos)
 {

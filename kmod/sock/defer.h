@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the bottom half leaves to the owner of a socket. */
+#ifndef _SOVIA_DEFER_H
+#define _SOVIA_DEFER_H
+
+#include "sock.h"
+
+void sovia_release_cb(struct sock *sk);
+void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg);
+
+#endif /* _SOVIA_DEFER_H */

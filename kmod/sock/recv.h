@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From the lane to the program. */
+#ifndef _SOVIA_RECV_H
+#define _SOVIA_RECV_H
+
+#include "sock.h"
+
+/**
+ * struct sovia_rx_cb - skb->cb of received data in sk_receive_queue
+ * @off: bytes of it that the program has read.  Socket lock.
+ */
+struct sovia_rx_cb {
+	u32	off;
+};
+
+#define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)
+
+/**
+ * struct sovia_sink - where received data goes
+ * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
+ *	taken, 0 or a negative errno if none can be.
+ * @stops: it does not go beyond the urgent mark, inline or not
+ */
+struct sovia_sink {
+	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
+		    u32 off, u32 len);
+	bool stops;
+};
+
+int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
+int sovia_set_rcvlowat(struct sock *sk, int val);
+int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+			const struct sovia_msg *msg);
+void sovia_rx_forget(struct sock *sk);
+bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
+void sovia_rx_prepare(struct sock *sk);
+void sovia_rx_open(struct sock *sk);
+bool sovia_rx_close(struct sock *sk);
+int sovia_inq(struct sock *sk);
+bool sovia_readable(struct sock *sk);
+
+#endif /* _SOVIA_RECV_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which link leads to an address. */
+#ifndef _SOVIA_ROUTE_H
+#define _SOVIA_ROUTE_H
+
+#include "sock.h"
+
+int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
+int sovia_route(struct sock *sk, const struct in6_addr *daddr,
+		struct sovia_pair *pair, const struct sovia_provider **prov);
+int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport);
+
+#endif /* _SOVIA_ROUTE_H */
