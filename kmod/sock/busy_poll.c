@@ -20,7 +20,7 @@
 
 #ifdef CONFIG_NET_RX_BUSY_POLL
 
-static bool arrived(const struct sock *sk)
+static bool busy_arrived(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
 	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(sk->sk_err) ||
@@ -28,15 +28,15 @@ static bool arrived(const struct sock *sk)
 }
 
 /* napi_busy_loop()'s question. */
-static bool enough(void *arg, unsigned long start)
+static bool busy_enough(void *arg, unsigned long start)
 {
 	struct sock *sk = arg;
 
-	return arrived(sk) || signal_pending(current) || !single_task_running() ||
+	return busy_arrived(sk) || signal_pending(current) || !single_task_running() ||
 	       sk_busy_loop_timeout(sk, start);
 }
 
-static void look(struct sock *sk, bool (*until)(void *arg, unsigned long start))
+static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long start))
 {
 	unsigned int napi_id = READ_ONCE(sk->sk_napi_id);
 
@@ -58,18 +58,18 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 	bool hit;
 
 	/* Over the loop provider there is nothing to look at. */
-	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || arrived(sk))
+	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || busy_arrived(sk))
 		return;
 	if (nonblock) {
-		look(sk, NULL);
+		busy_look(sk, NULL);
 		return;
 	}
 	if (skip) {
 		WRITE_ONCE(ss->busy.skip, skip - 1);
 		return;
 	}
-	look(sk, enough);
-	hit = arrived(sk);
+	busy_look(sk, busy_enough);
+	hit = busy_arrived(sk);
 	if (hit)
 		sovia_stat_inc(sovia_net(sock_net(sk)), busy_hit);
 	else

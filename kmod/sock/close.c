@@ -16,7 +16,7 @@
  * a socket that is not there or that has shut both halves, a peer that broke the
  * rules.
  *
- * finish() is the one way into CLOSE for a connection; sovia_destroy() the one
+ * close_finish() is the one way into CLOSE for a connection; sovia_destroy() the one
  * way out of memory.
  */
 #include <net/ip.h>
@@ -53,7 +53,7 @@ void sovia_destroy(struct sock *sk)
 }
 
 /* The state has just become CLOSE, for @err: let go of everything but memory. */
-static void finish(struct sock *sk, int err)
+static void close_finish(struct sock *sk, int err)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
@@ -87,7 +87,7 @@ bool sovia_step(struct sock *sk, enum sovia_event event)
 	if (!sovia_state_event(sk, event))
 		return false;
 	if (sk->sk_state == TCP_CLOSE)
-		finish(sk, 0);
+		close_finish(sk, 0);
 	return true;
 }
 
@@ -106,7 +106,7 @@ void sovia_done(struct sock *sk, int err)
 	if (err)
 		WRITE_ONCE(sk->sk_err, err);
 	if (sovia_state_event(sk, SOVIA_EV_ABORT))
-		finish(sk, err);
+		close_finish(sk, err);
 }
 
 /**
@@ -299,7 +299,7 @@ static void close_begin(struct sock *sk, long timeout)
 }
 
 /* One orphan too many: nothing of it may wait for the peer, not even the RESET. */
-static void abandon(struct sock *sk)
+static void close_abandon(struct sock *sk)
 {
 	sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
 	sovia_abort(sk, 0, SOVIA_CODE_NO_MEMORY);
@@ -325,7 +325,7 @@ void sovia_close(struct sock *sk, long timeout)
 	else if (sovia_orphan_begin(sk))
 		sovia_arm_orphan(sk);
 	else
-		abandon(sk);
+		close_abandon(sk);
 	release_sock(sk);
 	sock_put(sk);
 }

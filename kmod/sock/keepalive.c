@@ -60,7 +60,7 @@ unsigned int sovia_keepcnt(const struct sock *sk)
 	return val ? val : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_probes);
 }
 
-static bool wanted(const struct sock *sk)
+static bool keepalive_wanted(const struct sock *sk)
 {
 	return sock_flag(sk, SOCK_KEEPOPEN) || sovia_sk(sk)->opt.user_timeout;
 }
@@ -75,7 +75,8 @@ void sovia_alive_start(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	if (((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT)) || !wanted(sk))
+	if (((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT)) ||
+	    !keepalive_wanted(sk))
 		return;
 	ss->alive.probes = 0;
 	ss->alive.acked = atomic64_read(&ss->conn.acked);
@@ -155,7 +156,7 @@ void sovia_alive_timeout(struct sock *sk)
 	unsigned long user = msecs_to_jiffies(sovia_sk(sk)->opt.user_timeout);
 	unsigned long left = MAX_JIFFY_OFFSET;
 
-	if (!wanted(sk))
+	if (!keepalive_wanted(sk))
 		return;
 	if (user)
 		left = user_time_left(sk, user);

@@ -278,7 +278,7 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 
 /* ---- the queue for accept() ------------------------------------------ */
 
-static void unqueue(struct sock *sk, struct sock *child)
+static void accept_unqueue(struct sock *sk, struct sock *child)
 {
 	list_del_init(&sovia_sk(child)->accept.node);
 	sk_acceptq_removed(sk);
@@ -302,7 +302,7 @@ static struct sock *first_ready(struct sock *sk)
 		case TCP_ESTABLISHED:
 			break;
 		case TCP_CLOSE:
-			unqueue(sk, child);
+			accept_unqueue(sk, child);
 			sovia_discard_child(child);
 			break;
 		default:
@@ -400,7 +400,7 @@ void sovia_listen_stop(struct sock *sk)
 
 	sovia_leave_group(sk);
 	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
-		unqueue(sk, (struct sock *)ss);
+		accept_unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);
 	}
 }
@@ -458,7 +458,7 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 		if (*err)
 			goto out;
 	}
-	unqueue(sk, child);
+	accept_unqueue(sk, child);
 out:
 	release_sock(sk);
 	if (child) {

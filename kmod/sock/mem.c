@@ -70,7 +70,7 @@ static int orphans_most(void)
 	return READ_ONCE(max_orphans) ?: totalram_pages() / 32;
 }
 
-static bool beyond(unsigned long pages)
+static bool mem_beyond(unsigned long pages)
 {
 	return percpu_counter_read_positive(&mem_used) >> PAGE_SHIFT > pages;
 }
@@ -85,7 +85,7 @@ static bool beyond(unsigned long pages)
  */
 bool sovia_mem_ample(void)
 {
-	return likely(!beyond(READ_ONCE(mem[0]) / 4 * 3));
+	return likely(!mem_beyond(READ_ONCE(mem[0]) / 4 * 3));
 }
 
 /**
@@ -96,7 +96,7 @@ bool sovia_mem_ample(void)
  */
 bool sovia_mem_short(void)
 {
-	return unlikely(beyond(READ_ONCE(mem[0])));
+	return unlikely(mem_beyond(READ_ONCE(mem[0])));
 }
 
 /**
@@ -107,7 +107,7 @@ bool sovia_mem_short(void)
  */
 bool sovia_mem_none(void)
 {
-	return unlikely(beyond(READ_ONCE(mem[1])));
+	return unlikely(mem_beyond(READ_ONCE(mem[1])));
 }
 
 static void mem_add(s64 bytes)

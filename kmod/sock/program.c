@@ -68,8 +68,8 @@ static void push_v6(struct sk_buff *skb, const struct sovia_pair *pair)
  * The segment that a program sees, from the header of TCP on.  @payload is shared, not
  * copied; NULL for a SYN.  NULL without memory.
  */
-static struct sk_buff *segment(struct sock *sk, const struct sovia_pair *pair,
-			       const struct sovia_msg *msg, struct sk_buff *payload)
+static struct sk_buff *program_segment(struct sock *sk, const struct sovia_pair *pair,
+				       const struct sovia_msg *msg, struct sk_buff *payload)
 {
 	const unsigned int room = sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
 	struct net *net = sock_net(sk);
@@ -110,7 +110,7 @@ static bool filter_passes(struct sock *sk, const struct sovia_pair *pair,
 	rcu_read_lock();
 	filter = rcu_dereference(sk->sk_filter);
 	if (filter) {
-		skb = segment(sk, pair, msg, payload);
+		skb = program_segment(sk, pair, msg, payload);
 		passes = false;
 		if (skb) {
 			skb->sk = sk;
@@ -195,7 +195,7 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 		return listener;
 	rcu_read_lock();
 	if (has_program(listener))
-		skb = segment(listener, pair, msg, NULL);
+		skb = program_segment(listener, pair, msg, NULL);
 	chosen = reuseport_select_sock(listener, get_random_u32(), skb, sizeof(struct tcphdr));
 	/* One that is being closed is still in the group for a moment. */
 	if (chosen && chosen != listener && chosen->sk_state == TCP_LISTEN &&

@@ -155,14 +155,14 @@ bool sovia_rx_close(struct sock *sk)
 /* ---- bottom half ----------------------------------------------------- */
 
 /* Remember when a payload came, if anybody wants to know. */
-static void stamp(const struct sock *sk, struct sk_buff *skb)
+static void recv_stamp(const struct sock *sk, struct sk_buff *skb)
 {
 	if (sock_flag(sk, SOCK_RCVTSTAMP) || sock_flag(sk, SOCK_TIMESTAMPING_RX_SOFTWARE))
 		__net_timestamp(skb);
 }
 
 /* Copy a small payload behind the last one.  False if that is not possible. */
-static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
+static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
 
@@ -178,7 +178,7 @@ static bool gather(struct sock *sk, struct sk_buff *skb, u32 len)
 	}
 	/* Cannot fail: the length has been checked against the message. */
 	skb_copy_bits(skb, 0, skb_put(tail, len), len);
-	stamp(sk, tail);
+	recv_stamp(sk, tail);
 	return true;
 }
 
@@ -193,12 +193,12 @@ static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 }
 
 /* Queue a payload.  Returns true if @skb itself was taken. */
-static bool enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
+static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
-	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && gather(sk, skb, len))
+	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
 		return false;
 	SOVIA_RX_CB(skb)->off = 0;
-	stamp(sk, skb);
+	recv_stamp(sk, skb);
 	sovia_own_rx(skb, sk);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
@@ -212,7 +212,7 @@ static bool no_room(const struct sock *sk)
 }
 
 /* Is there enough for the low-water mark, or all that the peer may send? */
-static bool enough(const struct sovia_sock *ss, u32 start, int target)
+static bool recv_enough(const struct sovia_sock *ss, u32 start, int target)
 {
 	int have = READ_ONCE(ss->rx.nxt) - start;
 
@@ -225,7 +225,7 @@ static void data_ready(struct sock *sk, bool urgent)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
 
-	if (urgent || enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
+	if (urgent || recv_enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
 	    sock_flag(sk, SOCK_DONE) || READ_ONCE(ss->await_data))
 		sk->sk_data_ready(sk);
 }
@@ -262,7 +262,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
 			urgent = sovia_urgent_data(sk, skb, msg->len);
-			taken = enqueue(sk, skb, msg->len);
+			taken = recv_enqueue(sk, skb, msg->len);
 			WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
 			ss->rx.bytes += msg->len;
 			ss->rx.fin = msg->flags & SOVIA_F_FIN;
@@ -365,7 +365,7 @@ static void tell_window(struct sock *sk)
 }
 
 /* The program has read @len bytes of the first buffer; @more is still to be read. */
-static void consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
+static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	bool empty;
@@ -488,8 +488,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 					sk_peek_offset_bwd(sk, avail);
 			}
 			if (!(flags & MSG_PEEK))
-				consume(sk, skb, avail, skip && copied + 1 < len &&
-					sovia_before(pos + avail, READ_ONCE(ss->rx.nxt)));
+				recv_consume(sk, skb, avail, skip && copied + 1 < len &&
+					     sovia_before(pos + avail, READ_ONCE(ss->rx.nxt)));
 			pos += avail;
 			continue;
 		}
@@ -661,8 +661,8 @@ bool sovia_readable(struct sock *sk)
 
 	/* The urgent byte is not for reading, unless it is asked for inline. */
 	if (sovia_at_mark(sk, start) && !sock_flag(sk, SOCK_URGINLINE))
-		return enough(ss, start + 1, target);
-	return enough(ss, start, target);
+		return recv_enough(ss, start + 1, target);
+	return recv_enough(ss, start, target);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -104,8 +104,8 @@ static bool ipsec_in_use(const struct sock *sk)
 #endif
 
 /* The route that a connection's packets would take, if it had any, and their @fl. */
-static struct dst_entry *output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
-				u16 rport, struct flowi *fl)
+static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
+				      u16 rport, struct flowi *fl)
 {
 	struct dst_entry *dst;
 
@@ -149,7 +149,7 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 
 	if (!ipsec_in_use(sk))
 		return 0;
-	dst = output(sk, pair, lport, rport, &fl);
+	dst = route_output(sk, pair, lport, rport, &fl);
 	if (!IS_ERR(dst))
 		dst = xfrm_lookup(sock_net(sk), dst, &fl, sk, 0);
 	if (IS_ERR(dst))

@@ -164,7 +164,7 @@ void sovia_purge_send(struct sock *sk)
 /* ---- handing over ---------------------------------------------------- */
 
 /* Cut a message at @len; the rest takes its place in the queue behind it. */
-static int split(struct sock *sk, struct sk_buff *skb, u32 len)
+static int send_split(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	struct sk_buff *rest;
 	int linear = max_t(int, skb_headlen(skb) - (int)len, 0);
@@ -272,7 +272,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
 		return false;
 	}
-	if (data && skb->len > room && split(sk, skb, room)) {
+	if (data && skb->len > room && send_split(sk, skb, room)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), nomem);
 		/* Nobody else may have a reason to come back to it. */
 		sk_reset_timer(sk, &ss->tx.cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
@@ -363,7 +363,7 @@ static int append_linear(struct sk_buff *skb, struct iov_iter *from, int len)
 }
 
 /* A message has grown by @len bytes of pages. */
-static void charge(struct sk_buff *skb, int len)
+static void send_charge(struct sk_buff *skb, int len)
 {
 	skb->len += len;
 	skb->data_len += len;
@@ -394,7 +394,7 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 		skb_fill_page_desc(skb, i, pfrag->page, pfrag->offset, len);
 	}
 	pfrag->offset += len;
-	charge(skb, len);
+	send_charge(skb, len);
 	return len;
 }
 
@@ -425,12 +425,12 @@ static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter 
 	}
 	/* Others may write to them until they are sent. */
 	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
-	charge(skb, len);
+	send_charge(skb, len);
 	return len;
 }
 
 /* Append to a message; 0 if it is full, or a negative errno. */
-static int append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, int full)
+static int send_append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, int full)
 {
 	bool lent = (msg->msg_flags & MSG_SPLICE_PAGES) && iov_iter_is_bvec(&msg->msg_iter);
 	struct iov_iter *from = &msg->msg_iter;
@@ -512,7 +512,7 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 
 	if (skb && SOVIA_TX_CB(skb)->type == SOVIA_DATA && skb->len < full &&
 	    !(first && !READ_ONCE(combine))) {
-		len = append(sk, skb, msg, full);
+		len = send_append(sk, skb, msg, full);
 		if (len)
 			return len;
 	}
@@ -521,7 +521,7 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 	skb = tail_message(sk, msg->msg_flags & MSG_SPLICE_PAGES ? 0 : msg_data_left(msg));
 	if (!skb)
 		return -ENOBUFS;
-	len = append(sk, skb, msg, full);
+	len = send_append(sk, skb, msg, full);
 	if (len <= 0)
 		drop_empty_tail(sk);
 	return len;
