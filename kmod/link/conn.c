@@ -232,9 +232,9 @@ void sovia_conn_leave(struct sovia_conn *conn)
 	conn->tx_wanted = false;
 	spin_unlock_bh(&lane->lock);
 	if (ctl & SOVIA_CTL(SOVIA_ACCEPT))
-		sovia_lane_send_loose(lane, SOVIA_ACCEPT, conn->key.lport, conn->key.rport,
-				      conn->ref, 0);
+		sovia_lane_reply(lane, SOVIA_ACCEPT, conn->key.lport, conn->key.rport,
+				 conn->ref, 0);
 	if (ctl & SOVIA_CTL(SOVIA_RESET))
-		sovia_lane_send_loose(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
-				      conn->code);
+		sovia_lane_reply(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
+				 conn->code);
 }

@@ -176,7 +176,7 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 	spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->ctl);
 	INIT_LIST_HEAD(&lane->ready);
-	__skb_queue_head_init(&lane->again);
+	__skb_queue_head_init(&lane->rtx_queue);
 	__skb_queue_head_init(&lane->unacked);
 	timer_setup(&lane->ack_timer, sovia_lane_timeout, 0);
 	do {
@@ -194,12 +194,12 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
 	lane->peer_id = 0;
-	lane->loose_count = 0;
+	lane->reply_count = 0;
 	skb_queue_splice_init(&lane->unacked, msgs);
-	skb_queue_walk(&lane->again, skb)
+	skb_queue_walk(&lane->rtx_queue, skb)
 		if (SOVIA_TX_CB(skb)->conn)
 			atomic_dec(&SOVIA_TX_CB(skb)->conn->inflight);
-	skb_queue_splice_tail_init(&lane->again, msgs);
+	skb_queue_splice_tail_init(&lane->rtx_queue, msgs);
 	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
 		atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
 		skb_queue_splice_tail_init(&conn->txq, msgs);

@@ -18,8 +18,8 @@ bool sovia_lane_has_work(const struct sovia_lane *lane);
 void sovia_lane_pump(struct sovia_lane *lane);
 void sovia_lane_ack(struct sovia_lane *lane);
 void sovia_lane_timeout(struct timer_list *timer);
-void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
-			   u32 ref, u32 code);
+void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
+		      u32 ref, u32 code);
 
 /* lane_rx.c */
 void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked);

@@ -116,8 +116,8 @@ static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 	case SOVIA_DATA:
 	case SOVIA_ACCEPT:
 		sovia_stat_inc(lane->link->snet, reset_tx);
-		sovia_lane_send_loose(lane, SOVIA_RESET, msg->dport, msg->sport, 0,
-				      SOVIA_CODE_NO_SOCKET);
+		sovia_lane_reply(lane, SOVIA_RESET, msg->dport, msg->sport, 0,
+				 SOVIA_CODE_NO_SOCKET);
 		break;
 	}
 }

@@ -203,19 +203,19 @@ static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
 }
 
 /* Make the next message without a connection; NULL if there is no memory for it. */
-static struct sk_buff *lane_next_loose(struct sovia_lane *lane)
+static struct sk_buff *lane_next_reply(struct sovia_lane *lane)
 {
-	const struct sovia_loose *loose = &lane->loose[lane->loose_first];
+	const struct sovia_reply *reply = &lane->reply_ring[lane->reply_first];
 	struct sk_buff *skb = lane_alloc(lane, 0);
 
 	if (!skb)
 		return NULL;
 	*SOVIA_TX_CB(skb) = (struct sovia_tx_cb) {
-		.type = loose->type, .sport = loose->sport, .dport = loose->dport,
-		.ref = loose->ref, .code = loose->code,
+		.type = reply->type, .sport = reply->sport, .dport = reply->dport,
+		.ref = reply->ref, .code = reply->code,
 	};
-	lane->loose_first = (lane->loose_first + 1) % SOVIA_LOOSE_MAX;
-	lane->loose_count--;
+	lane->reply_first = (lane->reply_first + 1) % SOVIA_REPLIES_MAX;
+	lane->reply_count--;
 	return skb;
 }
 
@@ -292,16 +292,16 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
  */
 bool sovia_lane_has_work(const struct sovia_lane *lane)
 {
-	return !skb_queue_empty(&lane->again) || lane->loose_count ||
+	return !skb_queue_empty(&lane->rtx_queue) || lane->reply_count ||
 	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
 }
 
 static struct sk_buff *lane_next(struct sovia_lane *lane)
 {
-	if (!skb_queue_empty(&lane->again))
-		return __skb_dequeue(&lane->again);
-	if (lane->loose_count)
-		return lane_next_loose(lane);
+	if (!skb_queue_empty(&lane->rtx_queue))
+		return __skb_dequeue(&lane->rtx_queue);
+	if (lane->reply_count)
+		return lane_next_reply(lane);
 	if (!list_empty(&lane->ctl))
 		return lane_next_ctl(lane);
 	return lane_next_ready(lane);
@@ -337,7 +337,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 			__skb_queue_tail(&lane->unacked, skb);
 			continue;
 		}
-		__skb_queue_head(&lane->again, skb);
+		__skb_queue_head(&lane->rtx_queue, skb);
 		if (err == -EAGAIN)
 			sovia_lane_arm(lane);
 		else
@@ -395,7 +395,7 @@ void sovia_lane_timeout(struct timer_list *timer)
 }
 
 /**
- * sovia_lane_send_loose() - queue a message that belongs to no connection
+ * sovia_lane_reply() - queue a message that belongs to no connection
  * @lane: the lane
  * @type: enum sovia_type
  * @sport: own port, or 0
@@ -407,15 +407,15 @@ void sovia_lane_timeout(struct timer_list *timer)
  *
  * Context: process or softirq; no lane lock.
  */
-void sovia_lane_send_loose(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
-			   u32 ref, u32 code)
+void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
+		      u32 ref, u32 code)
 {
 	unsigned int at;
 
 	spin_lock_bh(&lane->lock);
-	if (lane->open && lane->loose_count < SOVIA_LOOSE_MAX) {
-		at = (lane->loose_first + lane->loose_count++) % SOVIA_LOOSE_MAX;
-		lane->loose[at] = (struct sovia_loose) {
+	if (lane->open && lane->reply_count < SOVIA_REPLIES_MAX) {
+		at = (lane->reply_first + lane->reply_count++) % SOVIA_REPLIES_MAX;
+		lane->reply_ring[at] = (struct sovia_reply) {
 			.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
 		};
 		sovia_lane_pump(lane);
@@ -448,8 +448,8 @@ bool sovia_lane_clogged(const struct sovia_lane *lane)
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code)
 {
 	sovia_stat_inc(link->snet, conn_refused);
-	sovia_lane_send_loose(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
-			      conn_msg->seq, code);
+	sovia_lane_reply(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
+			 conn_msg->seq, code);
 }
 
 /**
@@ -460,5 +460,5 @@ void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg
  */
 void sovia_lane_probe(struct sovia_lane *lane)
 {
-	sovia_lane_send_loose(lane, SOVIA_PROBE, 0, 0, 0, 0);
+	sovia_lane_reply(lane, SOVIA_PROBE, 0, 0, 0, 0);
 }

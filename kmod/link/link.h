@@ -149,17 +149,17 @@ struct sovia_tx_cb {
 #define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
 
 /* Messages without a connection that may wait; more are not worth the memory. */
-#define SOVIA_LOOSE_MAX		256
+#define SOVIA_REPLIES_MAX		256
 
 /**
- * struct sovia_loose - a message that belongs to no connection
+ * struct sovia_reply - a message that belongs to no connection
  * @type: enum sovia_type
  * @sport: own port, or 0
  * @dport: the peer's port, or 0
  * @ref: number of the message it answers, or 0
  * @code: enum sovia_code
  */
-struct sovia_loose {
+struct sovia_reply {
 	u8	type;
 	u16	sport;
 	u16	dport;
@@ -190,11 +190,11 @@ struct sovia_loose {
  * @ctl: connections with control messages waiting
  * @ctl_count: how many
  * @ready: connections with stream messages waiting, served in turn
- * @loose: messages without a connection (REFUSE, PROBE, what one that left had to
+ * @reply_ring: messages without a connection (REFUSE, PROBE, what one that left had to
  *	say), sent first: a ring, so that no memory is needed to owe one
- * @loose_first: the one that is next
- * @loose_count: how many
- * @again: messages that have had a number, and go first: the provider had no room
+ * @reply_first: the one that is next
+ * @reply_count: how many
+ * @rtx_queue: messages that have had a number, and go first: the provider had no room
  *	for them, or the VI that they were posted to has died
  * @unacked: messages sent and not acknowledged, in order of their numbers
  * @ack_timer: sends what is unacknowledged when the lane falls idle, and
@@ -222,10 +222,10 @@ struct sovia_lane {
 	struct list_head	ctl;
 	unsigned int		ctl_count;
 	struct list_head	ready;
-	struct sovia_loose	loose[SOVIA_LOOSE_MAX];
-	unsigned int		loose_first;
-	unsigned int		loose_count;
-	struct sk_buff_head	again;
+	struct sovia_reply	reply_ring[SOVIA_REPLIES_MAX];
+	unsigned int		reply_first;
+	unsigned int		reply_count;
+	struct sk_buff_head	rtx_queue;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;
 	unsigned long		rx_time;

@@ -7,7 +7,7 @@
  *
  * The lane.  A message stays on lane->unacked until the peer acknowledges it.  The
  * hello of a new VI says where the peer is; what it lacks goes to the front of
- * lane->again, in order, and so gets the numbers that it had.
+ * lane->rtx_queue, in order, and so gets the numbers that it had.
  */
 #include "lane.h"
 #include "param.h"
@@ -140,7 +140,7 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 			__skb_pull(skb, sizeof(struct sovia_hdr));
 		if (conn)
 			atomic_inc(&conn->inflight);
-		__skb_queue_head(&lane->again, skb);
+		__skb_queue_head(&lane->rtx_queue, skb);
 	}
 	return 0;
 }

@@ -55,7 +55,7 @@ static void rewind_expect_again(struct kunit *test, struct sovia_lane *lane, u32
 {
 	struct sk_buff *skb;
 
-	while ((skb = __skb_dequeue(&lane->again))) {
+	while ((skb = __skb_dequeue(&lane->rtx_queue))) {
 		KUNIT_EXPECT_EQ(test, skb->len, sizeof(seq));
 		KUNIT_EXPECT_EQ(test, *(u32 *)skb->data, seq);
 		seq++;
@@ -85,7 +85,7 @@ static void rewind_lane(struct kunit *test)
 	for (seq = c->una; seq != c->next; seq++)
 		__skb_queue_tail(&lane->unacked, rewind_message(test, conn, seq, seq & 1));
 	/* It has had a number, but the provider had no room for it. */
-	__skb_queue_tail(&lane->again, rewind_message(test, conn, c->next, false));
+	__skb_queue_tail(&lane->rtx_queue, rewind_message(test, conn, c->next, false));
 	atomic_set(&conn->inflight, 1);
 	conn->fin = skb_peek(&lane->unacked);
 
@@ -99,7 +99,7 @@ static void rewind_lane(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, lane->credit.tx_next, c->next);
 		KUNIT_EXPECT_EQ(test, skb_queue_len(&lane->unacked), sent);
 		__skb_queue_purge(&lane->unacked);
-		__skb_queue_purge(&lane->again);
+		__skb_queue_purge(&lane->rtx_queue);
 	} else {
 		KUNIT_EXPECT_EQ(test, lane->credit.tx_una, c->rx_next);
 		KUNIT_EXPECT_EQ(test, lane->credit.tx_next, c->rx_next);

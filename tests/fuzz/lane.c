@@ -868,7 +868,7 @@ static void check_conn(const struct end *end)
 		outq += SOVIA_TX_CB(skb)->len;
 	skb_queue_walk(&lane->unacked, skb)
 		outq += SOVIA_TX_CB(skb)->conn == conn ? SOVIA_TX_CB(skb)->len : 0;
-	skb_queue_walk(&lane->again, skb) {
+	skb_queue_walk(&lane->rtx_queue, skb) {
 		if (SOVIA_TX_CB(skb)->conn != conn)
 			continue;
 		outq += SOVIA_TX_CB(skb)->len;
@@ -889,7 +889,7 @@ static void check_lane(void)
 	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
 	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
 	/* However much it is asked to send. */
-	MUST(lane->loose_count <= SOVIA_LOOSE_MAX);
+	MUST(lane->reply_count <= SOVIA_REPLIES_MAX);
 	for (i = 0; i < CONNS; i++)
 		check_conn(&ends[i]);
 }
