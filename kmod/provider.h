@@ -142,7 +142,7 @@ struct sovia_vi {
 /**
  * enum sovia_posted - what has become of a message that was posted
  * @SOVIA_POSTED: the sent upcall comes when it has been sent
- * @SOVIA_POSTED_QUIET: there will be no upcall for it
+ * @SOVIA_POSTED_UNSIGNALED: there will be no upcall for it
  * @SOVIA_POSTED_TAKEN: neither; and it is the provider's own, because nothing can
  *	happen to it any more but to arrive
  *
@@ -150,18 +150,18 @@ struct sovia_vi {
  */
 enum sovia_posted {
 	SOVIA_POSTED,
-	SOVIA_POSTED_QUIET,
+	SOVIA_POSTED_UNSIGNALED,
 	SOVIA_POSTED_TAKEN,
 };
 
 /**
  * struct sovia_post - how a message is to be sent
- * @quiet: the client can do without the sent upcall, and has the only reference
+ * @unsignaled: the client can do without the sent upcall, and has the only reference
  * @has_imm: send @imm beside it; only if the VI's @imm says so
  * @imm: 32 bits in host order
  */
 struct sovia_post {
-	bool	quiet;
+	bool	unsignaled;
 	bool	has_imm;
 	u32	imm;
 };

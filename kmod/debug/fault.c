@@ -331,20 +331,20 @@ static int real_post(struct fault_vi *fv, struct sk_buff *skb, const struct sovi
 	lockdep_assert_held(&fv->lock);
 	/* What is to be late has to come. */
 	if (READ_ONCE(fault_table[FAULT_SENT].probability))
-		how.quiet = false;
+		how.unsignaled = false;
 	fv->posting = smp_processor_id();
 	/* It may be completed before the call returns. */
 	atomic_inc(&fv->posted);
 	ret = fv->real->prov->post_send(fv->real, skb, &how);
 	if (ret != SOVIA_POSTED)
 		atomic_dec(&fv->posted);
-	WARN_ONCE(ret > 0 && !how.quiet, "%s: a message came to nothing in silence",
+	WARN_ONCE(ret > 0 && !how.unsignaled, "%s: a message came to nothing in silence",
 		  fv->real->prov->name);
 	fv->posting = -1;
 	return ret;
 }
 
-/* Nobody can say later that there was nothing to say: no message is quiet then. */
+/* Deferred sends must be signaled. */
 static int post_later(struct fault_vi *fv, struct sk_buff *skb, const struct sovia_post *how)
 {
 	struct fault_item *item = item_alloc(STEP_POST, FAULT_DELAY);
@@ -353,7 +353,7 @@ static int post_later(struct fault_vi *fv, struct sk_buff *skb, const struct sov
 		return -EAGAIN;
 	item->skb = skb_get(skb);
 	item->how = *how;
-	item->how.quiet = false;
+	item->how.unsignaled = false;
 	fault_queue_locked(fv, item);
 	return SOVIA_POSTED;
 }
@@ -363,7 +363,7 @@ static int post_drop(struct fault_vi *fv, struct sk_buff *skb, const struct sovi
 {
 	struct fault_item *item;
 
-	if (!how->quiet) {
+	if (!how->unsignaled) {
 		item = item_alloc(STEP_LOST, FAULT_DROP);
 		if (!item)
 			return -EAGAIN;
@@ -372,7 +372,7 @@ static int post_drop(struct fault_vi *fv, struct sk_buff *skb, const struct sovi
 		fault_queue(fv, item);
 	}
 	fault_cut(fv, fault_error(FAULT_DROP));
-	return how->quiet ? SOVIA_POSTED_QUIET : SOVIA_POSTED;
+	return how->unsignaled ? SOVIA_POSTED_UNSIGNALED : SOVIA_POSTED;
 }
 
 static int fault_post_send(struct sovia_vi *vi, struct sk_buff *skb,

@@ -65,11 +65,11 @@ static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 }
 
 /*
- * Would nothing happen when it is sent?  Then nobody needs to be told.  Whoever
- * waits for room in a queue is called when messages of that queue have been sent.
+ * Can we skip the send completion?  Not if a waiter for room in the connection's queue
+ * is woken by it.
  */
-static bool lane_may_be_quiet(const struct sovia_lane *lane, const struct sovia_tx_cb *cb,
-			      const struct sk_buff *skb)
+static bool lane_may_be_unsignaled(const struct sovia_lane *lane, const struct sovia_tx_cb *cb,
+				   const struct sk_buff *skb)
 {
 	const struct sovia_conn *conn = cb->conn;
 
@@ -135,7 +135,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 		.compact = lane_may_be_compact(lane, cb),
 	};
 	struct sovia_post how = {
-		.quiet = lane_may_be_quiet(lane, cb, skb),
+		.unsignaled = lane_may_be_unsignaled(lane, cb, skb),
 		.has_imm = msg.compact,
 	};
 	int ret;

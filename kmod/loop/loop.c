@@ -335,7 +335,7 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	int err;
 
 	set_imm(skb, how);
-	if (how->quiet)
+	if (how->unsignaled)
 		return loop_hand_over(lv, skb, NULL) ?: SOVIA_POSTED_TAKEN;
 	/* Pairs with the release in next_sent(). */
 	if (lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)

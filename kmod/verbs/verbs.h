@@ -172,7 +172,7 @@ enum verbs_state {
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
  * @tx_sge: their scatter lists
  * @tx_mask: see @tx
- * @tx_quiet: one of so many descriptors is signalled
+ * @tx_unsignaled: one of so many descriptors is signaled
  * @tx_head: next to post; written by post_send, which the client serialises
  * @tx_tail: next to complete; written by the completion handler, one at a time
  * @max_inline: largest message that goes inline, 0 if none
@@ -222,7 +222,7 @@ struct verbs_vi {
 	struct verbs_tx		*tx;
 	struct ib_sge		*tx_sge;
 	unsigned int		tx_mask;
-	unsigned int		tx_quiet;
+	unsigned int		tx_unsignaled;
 	unsigned int		tx_head;
 	unsigned int		max_inline;
 	unsigned int		max_sge;

@@ -2,10 +2,10 @@
 /*
  * Send descriptors of a VI on verbs.
  *
- * They are a ring.  post_send takes the next one; a completion, and those come in
- * order, gives back everything up to its own.  So not every send needs to be
- * signalled: one that nobody waits for is not, if the device has copied it, but
- * for one in VERBS_TX_QUIET.
+ * They are a ring.  post_send takes the next one.  Completions come in order, and each
+ * releases all descriptors up to its own, so a send that the device has copied need not
+ * be signaled unless its client asks for that: one in VERBS_TX_UNSIGNALED is, lest the
+ * send queue fills up.
  *
  * The others hold a reference on the sk_buff and the mapping of its pieces until
  * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
@@ -17,8 +17,8 @@
 #include "debug/objcount.h"
 #include "verbs.h"
 
-/* At most so many descriptors in a row are quiet; less than half of a short ring. */
-#define VERBS_TX_QUIET	8
+/* At most so many descriptors in a row are unsignaled; less than half of a short ring. */
+#define VERBS_TX_UNSIGNALED	8
 
 static void verbs_tx_unmap(struct verbs_tx *tx)
 {
@@ -128,7 +128,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 		.ex.imm_data	= cpu_to_be32(how->imm),
 	};
 	bool copied = skb->len <= v->max_inline && !skb_is_nonlinear(skb);
-	bool quiet;
+	bool unsignaled;
 	int err;
 
 	if (state != VERBS_OPEN && state != VERBS_OPENING)
@@ -140,8 +140,8 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 
 	tx = &v->tx[v->tx_head & v->tx_mask];
 	/* The last of a row brings the others back. */
-	quiet = how->quiet && copied && (v->tx_head + 1) % v->tx_quiet;
-	if (!quiet) {
+	unsignaled = how->unsignaled && copied && (v->tx_head + 1) % v->tx_unsignaled;
+	if (!unsignaled) {
 		tx->skb = skb_get(skb);
 		wr.send_flags = IB_SEND_SIGNALED;
 	}
@@ -152,7 +152,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 	else
 		err = verbs_tx_post_mapped(tx, &wr);
 	if (err) {
-		if (!quiet)
+		if (!unsignaled)
 			kfree_skb(skb);
 		tx->skb = NULL;
 		if (err != -EAGAIN)
@@ -160,7 +160,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 		return err;
 	}
 	v->tx_head++;
-	return quiet ? SOVIA_POSTED_QUIET : SOVIA_POSTED;
+	return unsignaled ? SOVIA_POSTED_UNSIGNALED : SOVIA_POSTED;
 }
 
 /* Frees a descriptor whose skb has been dealt with. */
@@ -218,7 +218,7 @@ int verbs_tx_alloc(struct verbs_vi *v)
 	if (!v->tx || !v->tx_sge)
 		return -ENOMEM;
 	v->tx_mask = slots - 1;
-	v->tx_quiet = min_t(unsigned int, VERBS_TX_QUIET, v->vi.attr.send_depth / 2);
+	v->tx_unsignaled = min_t(unsigned int, VERBS_TX_UNSIGNALED, v->vi.attr.send_depth / 2);
 	for (i = 0; i < slots; i++) {
 		v->tx[i].cqe.done = verbs_tx_done;
 		v->tx[i].v = v;

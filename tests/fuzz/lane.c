@@ -323,12 +323,12 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 		return -EIO;
 	note_posted(skb, &msg);
 	/* Where nothing can be lost, and so nothing goes again. */
-	if (odd && how->quiet && peer.fate % 4 == 2 && sovia_lane_is_local(lane)) {
+	if (odd && how->unsignaled && peer.fate % 4 == 2 && sovia_lane_is_local(lane)) {
 		kfree_skb(skb);
 		return SOVIA_POSTED_TAKEN;
 	}
-	if ((odd && how->quiet) || peer.last - peer.first == POSTED_MAX)
-		return SOVIA_POSTED_QUIET;
+	if ((odd && how->unsignaled) || peer.last - peer.first == POSTED_MAX)
+		return SOVIA_POSTED_UNSIGNALED;
 	peer.posted[peer.last++ % POSTED_MAX] = skb_get(skb);
 	if (conn)
 		end_of(conn)->posted++;

@@ -218,7 +218,7 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 			      const struct sovia_post *how)
 {
 	struct node *node = container_of(vi, struct node, vi), *peer = node->peer;
-	bool full = node->room & 1, tell = !(node->quiet & 1) || !how->quiet;
+	bool full = node->room & 1, tell = !(node->quiet & 1) || !how->unsignaled;
 	struct sovia_lane *lane = &node->link.lane;
 
 	MUST(lane->lock.held && node->established && !node->failing);
@@ -229,7 +229,7 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	if (node->number == peer->number)
 		fly(peer, skb, how);
 	if (!tell)
-		return SOVIA_POSTED_QUIET;
+		return SOVIA_POSTED_UNSIGNALED;
 	node->posted[node->posts++ % RING] = skb_get(skb);
 	return SOVIA_POSTED;
 }
