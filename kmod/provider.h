@@ -171,9 +171,9 @@ struct sovia_post {
  * @name: for logs and /proc
  * @local: both ends are on this host, and memory is all it takes: links end when they
  *	have no connections, are neither probed nor recovered, and are not counted
- * @lends: what sovia_vi_client::receive gets is the provider's own, if it is no
+ * @rx_borrowed: what sovia_vi_client::receive gets is the provider's own, if it is no
  *	larger than SOVIA_COPYBREAK: cheaper to copy than to take
- * @serves: does an interface have a device of this provider.  Any context.
+ * @has_netdev: does an interface have a device of this provider.  Any context.
  *	NULL: the provider needs none.
  * @listen: take requests in @net from now on and hand them to @request, which
  *	is called in process context.  Idempotent: what could not be had before is
@@ -205,8 +205,8 @@ struct sovia_post {
 struct sovia_provider {
 	const char *name;
 	bool local;
-	bool lends;
-	bool (*serves)(struct net_device *ndev);
+	bool rx_borrowed;
+	bool (*has_netdev)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
 	void (*unlisten)(struct net *net);
 	struct sovia_vi *(*connect)(struct net *net, const struct sovia_pair *pair,

@@ -188,7 +188,7 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
  */
 static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 {
-	return !sovia_sk(sk)->conn.key.link->prov->lends && !skb_is_nonlinear(skb) &&
+	return !sovia_sk(sk)->conn.key.link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
 	       skb_queue_empty(&sk->sk_receive_queue);
 }
 

@@ -206,7 +206,7 @@ int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
 }
 
 /* Both addresses are of this host.  Do both have a device that could carry it? */
-static bool verbs_serves(struct net *net, const struct sovia_pair *pair)
+static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
 {
 	const struct sovia_provider *prov = &sovia_verbs_provider;
 	struct net_device *local, *remote;
@@ -215,7 +215,7 @@ static bool verbs_serves(struct net *net, const struct sovia_pair *pair)
 	rcu_read_lock();
 	local = address_device(net, &pair->local);
 	remote = address_device(net, &pair->remote);
-	yes = local && remote && prov->serves(local) && prov->serves(remote);
+	yes = local && remote && prov->has_netdev(local) && prov->has_netdev(remote);
 	rcu_read_unlock();
 	return yes;
 }
@@ -246,7 +246,7 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 	if (__ipv6_addr_needs_scope_id(ipv6_addr_type(&pair->remote)))
 		pair->scope = sk->sk_bound_dev_if;
 	if (local && READ_ONCE(hairpin))
-		local = !verbs_serves(sock_net(sk), pair);
+		local = !verbs_has_netdevs(sock_net(sk), pair);
 	*prov = local ? &sovia_loop_provider : &sovia_verbs_provider;
 	return 0;
 }

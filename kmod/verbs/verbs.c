@@ -494,8 +494,8 @@ static void verbs_disconnect(struct sovia_vi *vi)
 
 const struct sovia_provider sovia_verbs_provider = {
 	.name		= "verbs",
-	.lends		= true,
-	.serves		= verbs_dev_serves,
+	.rx_borrowed	= true,
+	.has_netdev	= verbs_dev_has_netdev,
 	.listen		= verbs_listen,
 	.unlisten	= verbs_unlisten,
 	.connect	= verbs_connect,

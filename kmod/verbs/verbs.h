@@ -308,7 +308,7 @@ void verbs_reject(struct sovia_vi_request *req, int err);
 /* verbs_dev.c */
 int verbs_dev_init(void);
 void verbs_dev_exit(void);
-bool verbs_dev_serves(struct net_device *ndev);
+bool verbs_dev_has_netdev(struct net_device *ndev);
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
 void verbs_dev_detach(struct verbs_vi *v);
 struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);

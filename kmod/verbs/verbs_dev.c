@@ -242,13 +242,13 @@ void verbs_dev_detach(struct verbs_vi *v)
 }
 
 /**
- * verbs_dev_serves - serves of struct sovia_provider
+ * verbs_dev_has_netdev - has_netdev of struct sovia_provider
  * @ndev: see there
  *
  * Context: any.
  * Return: see there.
  */
-bool verbs_dev_serves(struct net_device *ndev)
+bool verbs_dev_has_netdev(struct net_device *ndev)
 {
 	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
 
