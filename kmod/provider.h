@@ -87,7 +87,7 @@ struct sovia_vi_request {
  *	completion came; otherwise the VI died first, and nobody knows whether it
  *	has arrived.  The provider drops its reference to @skb afterwards.  Bottom
  *	halves are off.
- * @starved: the count of receive descriptors that could not be posted again
+ * @rx_unposted: the count of receive descriptors that could not be posted again
  *	for want of memory changed by @delta.
  */
 struct sovia_vi_client {
@@ -96,7 +96,7 @@ struct sovia_vi_client {
 	void (*closed)(struct sovia_vi *vi, int err);
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
 	void (*sent)(struct sovia_vi *vi, struct sk_buff *skb, bool done);
-	void (*starved)(struct sovia_vi *vi, int delta);
+	void (*rx_unposted)(struct sovia_vi *vi, int delta);
 };
 
 /**

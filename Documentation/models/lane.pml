@@ -48,7 +48,7 @@ typedef side {
 	byte tx_una;
 	byte rx_next;
 	byte rx_acked;
-	byte starved;
+	byte rx_unposted;
 	bool asked;
 
 	/* what waits in the lane, and the number of the first of each kind */
@@ -82,7 +82,7 @@ chan wire[2] = [2 * W0 + 2] of { mtype, byte, byte, byte, bool };
 
 #define FLIGHT(i)	SUB(s[i].tx_next, s[i].tx_una)
 #define MAY_SEND(i)	(FLIGHT(i) < s[i].window)
-#define HERE(i)		SUB(s[i].rx_next, s[i].starved)	/* MUTANT starved-not-held-back (short): SUB(s[i].rx_next, s[i].starved) => s[i].rx_next */
+#define HERE(i)		SUB(s[i].rx_next, s[i].rx_unposted)	/* MUTANT starved-not-held-back (short): SUB(s[i].rx_next, s[i].rx_unposted) => s[i].rx_next */
 #define ACK_NO(i)	(BEFORE(HERE(i), s[i].rx_acked) -> s[i].rx_acked : HERE(i))
 #define PENDING(i)	SUB(ACK_NO(i), s[i].rx_acked)
 #define ACK_DUE(i)	(PENDING(i) >= OWN_T(i) || (PENDING(i) && s[i].asked)) /* MUTANT empty-ack (short): PENDING(i) && => */
@@ -170,7 +170,7 @@ proctype program(bit i)
 inline renew(i)
 {
 	if
-	:: s[i].starves > 0 -> s[i].starves--; s[i].starved++
+	:: s[i].starves > 0 -> s[i].starves--; s[i].rx_unposted++
 	:: true -> s[i].posted++
 	fi
 }
@@ -258,12 +258,12 @@ end:	do
 	od
 }
 
-/* verbs_rx_refill_work() and lane_starved(): memory is there again. */
+/* verbs_rx_refill_work() and lane_rx_unposted(): memory is there again. */
 proctype memory(bit i)
 {
 end:	do
 	:: atomic {
-		s[i].starved -> s[i].posted++; s[i].starved--;
+		s[i].rx_unposted -> s[i].posted++; s[i].rx_unposted--;
 		if
 		:: ACK_DUE(i) -> send_ack(i)
 		:: !ACK_DUE(i) && PENDING(i) -> s[i].timer = true	/* MUTANT no-ack-after-shortage (shortage): s[i].timer = true => skip */
@@ -293,7 +293,7 @@ init {
 
 /* ---- properties ---- */
 
-#define IDLE(i)		(empty(wire[i]) && !s[i].busy && !s[i].starved)
+#define IDLE(i)		(empty(wire[i]) && !s[i].busy && !s[i].rx_unposted)
 #define QUIET		(IDLE(0) && IDLE(1) && !s[0].timer && !s[1].timer)
 #define SETTLED(i)	(!HAS_WORK(i) && !FLIGHT(i))
 #define STALLED(i)	(HAS_WORK(i) && !MAY_SEND(i))

@@ -161,7 +161,7 @@ static int fault_error(enum fault_kind kind)
  * @STEP_SENT: the client's sent; as all that follow
  * @STEP_LOST: sent of a message that was never posted; comes with the end
  * @STEP_RECEIVE: receive
- * @STEP_STARVED: starved, with -1
+ * @STEP_UNPOSTED: rx_unposted, with -1
  * @STEP_CLOSED: closed
  */
 enum fault_step {
@@ -169,7 +169,7 @@ enum fault_step {
 	STEP_SENT,
 	STEP_LOST,
 	STEP_RECEIVE,
-	STEP_STARVED,
+	STEP_UNPOSTED,
 	STEP_CLOSED,
 };
 
@@ -577,11 +577,11 @@ static bool receive_faulty(struct fault_vi *fv, struct sk_buff *skb, const u32 *
 /* A descriptor is missing, and comes back. */
 static void fault_starve(struct fault_vi *fv)
 {
-	struct fault_item *item = item_alloc(STEP_STARVED, FAULT_STARVE);
+	struct fault_item *item = item_alloc(STEP_UNPOSTED, FAULT_STARVE);
 
 	if (!item)
 		return;
-	fv->vi.client->starved(&fv->vi, 1);
+	fv->vi.client->rx_unposted(&fv->vi, 1);
 	fault_queue(fv, item);
 }
 
@@ -628,11 +628,11 @@ static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	spin_unlock_bh(&fv->up_lock);
 }
 
-static void fault_starved(struct sovia_vi *vi, int delta)
+static void fault_rx_unposted(struct sovia_vi *vi, int delta)
 {
 	struct fault_vi *fv = vi->context;
 
-	fv->vi.client->starved(&fv->vi, delta);
+	fv->vi.client->rx_unposted(&fv->vi, delta);
 }
 
 static const struct sovia_vi_client fault_client = {
@@ -640,7 +640,7 @@ static const struct sovia_vi_client fault_client = {
 	.closed		= fault_closed,
 	.receive	= fault_receive,
 	.sent		= fault_sent,
-	.starved	= fault_starved,
+	.rx_unposted	= fault_rx_unposted,
 };
 
 /* ---- later -------------------------------------------------------------- */
@@ -686,8 +686,8 @@ static void fault_do(struct fault_vi *fv, struct fault_item *item)
 		if (!READ_ONCE(fv->cut))
 			receive_item(fv, item);
 		break;
-	case STEP_STARVED:
-		fv->vi.client->starved(&fv->vi, -1);
+	case STEP_UNPOSTED:
+		fv->vi.client->rx_unposted(&fv->vi, -1);
 		break;
 	case STEP_CLOSED:
 		fv->vi.client->closed(&fv->vi, item->err);

@@ -30,7 +30,7 @@
  * @tx_una: first number that the peer has not acknowledged
  * @rx_next: number of the next message from the peer
  * @rx_acked: the acknowledgment that we sent last
- * @starved: receive descriptors that could not be posted again; they are held
+ * @rx_unposted: receive descriptors that could not be posted again; they are held
  *	back from acknowledgments until they are
  * @asked: the peer wants to be acknowledged at once
  */
@@ -42,7 +42,7 @@ struct sovia_credit {
 	u32	tx_una;
 	u32	rx_next;
 	u32	rx_acked;
-	u32	starved;
+	u32	rx_unposted;
 	bool	asked;
 };
 
@@ -69,7 +69,7 @@ static inline bool sovia_credit_may_send(const struct sovia_credit *c)
 /* The acknowledgment to put into the next message. */
 static inline u32 sovia_credit_ack(const struct sovia_credit *c)
 {
-	u32 ack = c->rx_next - c->starved;
+	u32 ack = c->rx_next - c->rx_unposted;
 
 	return sovia_before(ack, c->rx_acked) ? c->rx_acked : ack;
 }
@@ -124,7 +124,7 @@ static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
 static inline void sovia_credit_restart(struct sovia_credit *c)
 {
 	c->rx_acked = c->rx_next;
-	c->starved = 0;
+	c->rx_unposted = 0;
 	c->asked = false;
 }
 

@@ -253,14 +253,14 @@ static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 		sovia_link_client->delivered(conn, gen);
 }
 
-static void lane_starved(struct sovia_vi *vi, int delta)
+static void lane_rx_unposted(struct sovia_vi *vi, int delta)
 {
 	struct sovia_lane *lane = vi->context;
 
 	if (delta > 0)
 		sovia_stat_inc(lane->link->snet, nomem);
 	spin_lock_bh(&lane->lock);
-	lane->credit.starved += delta;
+	lane->credit.rx_unposted += delta;
 	if (delta < 0)
 		lane_acknowledge(lane);
 	spin_unlock_bh(&lane->lock);
@@ -359,7 +359,7 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 	.closed		= lane_closed,
 	.receive	= lane_receive,
 	.sent		= lane_sent,
-	.starved	= lane_starved,
+	.rx_unposted	= lane_rx_unposted,
 };
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -92,16 +92,16 @@ static void credit_starved(struct kunit *test)
 	credit_pair_init(&a, &b, 4, 1);
 	for (i = 0; i < 4; i++)
 		credit_message(test, &a, &b);
-	b.starved = 3;
+	b.rx_unposted = 3;
 	credit_explicit_ack(test, &b, &a);
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 3);
 	credit_message(test, &a, &b);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_may_send(&a));
 	/* More starved than before must not take back what was given. */
-	b.starved = 5;
+	b.rx_unposted = 5;
 	KUNIT_EXPECT_EQ(test, sovia_credit_ack(&b), b.rx_acked);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
-	b.starved = 0;
+	b.rx_unposted = 0;
 	KUNIT_EXPECT_TRUE(test, sovia_credit_ack_due(&b));
 	credit_explicit_ack(test, &b, &a);
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 0);

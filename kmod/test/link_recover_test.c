@@ -127,7 +127,7 @@ static void restart_credit(struct kunit *test)
 	sovia_credit_init(&c, 8, 4);
 	c.rx_next = 20;
 	c.rx_acked = 13;
-	c.starved = 3;
+	c.rx_unposted = 3;
 	c.asked = true;
 	sovia_credit_restart(&c);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_pending(&c));

@@ -395,7 +395,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	v->state = VERBS_CONNECTING;
 	spin_lock_init(&v->lock);
 	INIT_LIST_HEAD(&v->early);
-	INIT_LIST_HEAD(&v->starved);
+	INIT_LIST_HEAD(&v->rx_unposted);
 	INIT_WORK(&v->resolve_work, verbs_resolve_work);
 	INIT_WORK(&v->connect_work, verbs_connect_work);
 	INIT_WORK(&v->heard_work, verbs_heard_work);

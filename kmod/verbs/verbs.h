@@ -90,7 +90,7 @@ struct verbs_tx {
  * @cqe: completion
  * @wr: what is posted
  * @v: its VI
- * @entry: in verbs_vi::early or verbs_vi::starved
+ * @entry: in verbs_vi::early or verbs_vi::rx_unposted
  * @skb: the sk_buff that the next message will be handed up in; NULL when it
  *	has been taken and no other could be had
  * @head: the first VERBS_HEAD bytes of a message
@@ -153,12 +153,12 @@ enum verbs_state {
  * @granted: rdma_cm calls the connection established, but see verbs_established().
  *	Protected by the handler mutex.
  *
- * @lock: protects @state, @error, @early and @starved; receives are posted
+ * @lock: protects @state, @error, @early and @rx_unposted; receives are posted
  *	under it, so that nothing is posted once @state is VERBS_DEAD
  * @state: enum verbs_state
  * @error: errno to close with after VERBS_OPENING, or 0
  * @early: receives that completed before VERBS_OPEN, in order
- * @starved: receives that wait for memory
+ * @rx_unposted: receives that wait for memory
  *
  * @source: port that the peer is asked from
  * @resolve_work: looks for the peer's address again
@@ -167,7 +167,7 @@ enum verbs_state {
  * @heard_work: tells rdma_cm that the peer has sent
  * @deadline: fires if a step of the set-up takes too long
  * @fail_work: closes what failed where upcalls may not run
- * @refill_work: finds memory for @starved
+ * @refill_work: finds memory for @rx_unposted
  *
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
  * @tx_sge: their scatter lists
@@ -208,7 +208,7 @@ struct verbs_vi {
 	enum verbs_state	state;
 	int			error;
 	struct list_head	early;
-	struct list_head	starved;
+	struct list_head	rx_unposted;
 
 	u16			source;
 	struct work_struct	resolve_work;

@@ -9,7 +9,7 @@
  * A small message is lent to the client, and the descriptor posted again with the
  * same memory.  For a large one the pages that it used move to the client with
  * the sk_buff; what is missing is allocated and the descriptor posted before the
- * client sees the message.  Without memory it waits in verbs_vi::starved until
+ * client sees the message.  Without memory it waits in verbs_vi::rx_unposted until
  * verbs_rx_refill_work() has found some.
  *
  * Descriptors are posted VERBS_RX_BATCH at a time.  There are so many more of them
@@ -186,9 +186,9 @@ static void verbs_rx_starve(struct verbs_rx *rx)
 
 	/* Before refill_work can find it: the count must not fall below zero. */
 	if (verbs_alive(v))
-		v->vi.client->starved(&v->vi, 1);
+		v->vi.client->rx_unposted(&v->vi, 1);
 	spin_lock_bh(&v->lock);
-	list_add_tail(&rx->entry, &v->starved);
+	list_add_tail(&rx->entry, &v->rx_unposted);
 	spin_unlock_bh(&v->lock);
 	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
@@ -222,7 +222,7 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 	struct verbs_vi *v = rx->v;
 
 	spin_lock_bh(&v->lock);
-	list_add(&rx->entry, &v->starved);
+	list_add(&rx->entry, &v->rx_unposted);
 	spin_unlock_bh(&v->lock);
 	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
@@ -238,7 +238,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi, refill_work);
 	struct verbs_rx *rx;
 
-	while ((rx = verbs_rx_next(v, &v->starved))) {
+	while ((rx = verbs_rx_next(v, &v->rx_unposted))) {
 		/* No reclaim to the last page for us: try again in a while. */
 		if (verbs_rx_fill(rx, GFP_KERNEL | __GFP_NORETRY)) {
 			verbs_rx_still_starved(rx);
@@ -248,7 +248,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 		/* Upcalls expect bottom halves to be off. */
 		local_bh_disable();
 		if (verbs_alive(v))
-			v->vi.client->starved(&v->vi, -1);
+			v->vi.client->rx_unposted(&v->vi, -1);
 		local_bh_enable();
 	}
 }

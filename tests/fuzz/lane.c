@@ -609,10 +609,10 @@ static void op_starve(struct input *in)
 			return;
 		/* Out of the bottom half, after the message that used it. */
 		peer.starved++;
-		vi.client->starved(&vi, 1);
+		vi.client->rx_unposted(&vi, 1);
 	} else if (peer.starved) {
 		peer.starved--;
-		vi.client->starved(&vi, -1);
+		vi.client->rx_unposted(&vi, -1);
 	}
 }
 

@@ -253,7 +253,7 @@ static bool complete_one(struct node *node, bool done)
 static void starve(struct node *node, int delta)
 {
 	node->starved += delta;
-	node->vi.client->starved(&node->vi, delta);
+	node->vi.client->rx_unposted(&node->vi, delta);
 }
 
 static bool arrive_one(struct node *node, bool starving)
