@@ -61,7 +61,7 @@ static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 
 	cb->sport = conn->key.lport;
 	cb->dport = conn->key.rport;
-	cb->window = READ_ONCE(conn->rx_adv);
+	cb->window = READ_ONCE(conn->rcv_wnd_end);
 }
 
 /*
@@ -85,7 +85,7 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 {
 	return lane->compact && cb->type == SOVIA_DATA &&
 	       sovia_slots_has(&lane->tx_slots, cb->sport, cb->dport) &&
-	       cb->window - READ_ONCE(cb->conn->rx_told) < READ_ONCE(cb->conn->rx_news);
+	       cb->window - READ_ONCE(cb->conn->rcv_wnd_sent) < READ_ONCE(cb->conn->wnd_update_min);
 }
 
 /*
@@ -106,7 +106,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 	if (!conn)
 		return;
 	if (!msg->compact)
-		WRITE_ONCE(conn->rx_told, msg->window);
+		WRITE_ONCE(conn->rcv_wnd_sent, msg->window);
 	if (how != SOVIA_POSTED)
 		atomic_dec(&conn->inflight);
 	if (how == SOVIA_POSTED_TAKEN)
@@ -254,7 +254,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 		break;
 	}
 	lane_fill(skb, conn);
-	WRITE_ONCE(conn->rx_told, cb->window);
+	WRITE_ONCE(conn->rcv_wnd_sent, cb->window);
 	conn->ctl &= ~SOVIA_CTL(cb->type);
 	if (!conn->ctl) {
 		list_del_init(&conn->ctl_node);

@@ -84,10 +84,10 @@ struct sovia_conn_key {
  * @tx_wanted: tell the client when @txq runs low
  * @inflight: messages in @txq or posted and not completed; atomic because those
  *	of a connection before may still be under way on another lane
- * @rx_adv: stream offset up to which we let the peer send.  Written under the
+ * @rcv_wnd_end: stream offset up to which we let the peer send.  Written under the
  *	receive queue's lock, read by whoever sends a message.
- * @rx_told: the @rx_adv that went with the last message.  A hint for others.
- * @rx_news: so much of a difference between the two deserves a header.  As @rx_adv.
+ * @rcv_wnd_sent: the @rcv_wnd_end that went with the last message.  A hint for others.
+ * @wnd_update_min: so much of a difference between the two deserves a header.  As @rcv_wnd_end.
  * @outq: payload bytes given to us and not yet acknowledged
  * @acked: payload bytes acknowledged so far
  *
@@ -111,9 +111,9 @@ struct sovia_conn {
 	struct sk_buff		*fin;
 	bool			tx_wanted;
 	atomic_t		inflight;
-	u32			rx_adv;
-	u32			rx_told;
-	u32			rx_news;
+	u32			rcv_wnd_end;
+	u32			rcv_wnd_sent;
+	u32			wnd_update_min;
 	atomic_t		outq;
 	atomic64_t		acked;
 };

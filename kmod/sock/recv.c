@@ -53,9 +53,9 @@ static void advance_window(struct sock *sk)
 	u32 size = window_size(sk), adv = ss->rx.copied + size;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	WRITE_ONCE(ss->conn.rx_news, size / 4);
-	if (sovia_before(ss->conn.rx_adv, adv))
-		WRITE_ONCE(ss->conn.rx_adv, adv);
+	WRITE_ONCE(ss->conn.wnd_update_min, size / 4);
+	if (sovia_before(ss->conn.rcv_wnd_end, adv))
+		WRITE_ONCE(ss->conn.rcv_wnd_end, adv);
 }
 
 /**
@@ -217,7 +217,7 @@ static bool recv_enough(const struct sovia_sock *ss, u32 start, int target)
 	int have = READ_ONCE(ss->rx.nxt) - start;
 
 	return have >= target ||
-	       (have > 0 && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(ss->conn.rx_told)));
+	       (have > 0 && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(ss->conn.rcv_wnd_sent)));
 }
 
 /* Wake readers; less than they asked for is no news, unless it is @urgent, as with TCP. */
@@ -257,7 +257,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		return false;
 	}
 	if (!closed) {
-		bad = ss->rx.fin || sovia_before(conn->rx_adv, ss->rx.nxt + msg->len);
+		bad = ss->rx.fin || sovia_before(conn->rcv_wnd_end, ss->rx.nxt + msg->len);
 		full = no_room(sk);
 		if (!bad && !full) {
 			sk_mark_napi_id(sk, skb);
@@ -355,10 +355,10 @@ static void grow_window(struct sock *sk)
 static void tell_window(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u32 news = READ_ONCE(ss->conn.rx_adv) - READ_ONCE(ss->conn.rx_told);
+	u32 news = READ_ONCE(ss->conn.rcv_wnd_end) - READ_ONCE(ss->conn.rcv_wnd_sent);
 
 	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, READ_ONCE(ss->conn.rx_news) * 2, 1) && !READ_ONCE(ss->rx.fin)) {
+	    news >= max_t(u32, READ_ONCE(ss->conn.wnd_update_min) * 2, 1) && !READ_ONCE(ss->rx.fin)) {
 		grow_window(sk);
 		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	}

@@ -42,8 +42,8 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx.closed = false;
 	ss->urg.state = SOVIA_URG_NONE;
 	ss->urg.skip = 0;
-	ss->conn.rx_adv = 0;
-	ss->conn.rx_told = 0;
+	ss->conn.rcv_wnd_end = 0;
+	ss->conn.rcv_wnd_sent = 0;
 	ss->tx.wnd_end = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->tx.nxt = 0;

@@ -287,10 +287,10 @@ static void fill_info(struct sock *sk, struct tcp_info *info)
 	info->tcpi_notsent_bytes = ss->tx.queued;
 	fill_sent(ss, info);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	info->tcpi_rcv_space = ss->conn.rx_adv - ss->rx.copied;
+	info->tcpi_rcv_space = ss->conn.rcv_wnd_end - ss->rx.copied;
 	info->tcpi_bytes_received = ss->rx.bytes;
 #ifdef SOVIA_TCPI_RCV_WND
-	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rx_told) - ss->rx.nxt;
+	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rcv_wnd_sent) - ss->rx.nxt;
 #endif
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }

@@ -136,7 +136,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
-		conn->rx_adv = conn_sovia(conn)->rx.nxt;
+		conn->rcv_wnd_end = conn_sovia(conn)->rx.nxt;
 	if (c->no_credit)
 		credit->rx_acked = credit->rx_next - credit->own_window;
 	msg.seq = credit->rx_next + c->seq_off;
@@ -301,7 +301,7 @@ static void hostile_check(struct kunit *test, struct sock *sk)
 	skb_queue_walk(&sk->sk_receive_queue, skb)
 		bytes += skb->len - SOVIA_RX_CB(skb)->off;
 	KUNIT_EXPECT_EQ(test, bytes, ss->rx.nxt - ss->rx.copied);
-	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rx_adv, ss->rx.nxt));
+	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rcv_wnd_end, ss->rx.nxt));
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	KUNIT_EXPECT_STRNEQ(test, sovia_state_name(sk->sk_state), "?");
 }

@@ -66,8 +66,8 @@ static void limits_short(struct kunit *test)
 	limits_use(SZ_1M);
 	test_connected(test, &a, &b);
 	bs = sovia_sk(b->sk);
-	KUNIT_EXPECT_EQ(test, bs->conn.rx_adv, ipv4->sysctl_tcp_rmem[0] / 2);
-	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->conn.rx_adv, ipv4->sysctl_tcp_rmem[0] / 2);
+	KUNIT_EXPECT_EQ(test, bs->conn.rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->conn.rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
 	KUNIT_EXPECT_TRUE(test, sovia_stream_memory_free(a->sk, 0));
 	/* Fills the window, and then the smallest buffer. */
 	while (limits_send(a, 1000) > 0)

@@ -62,15 +62,15 @@ static void window_advertised(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	ss = sovia_sk(b->sk);
-	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
-	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, ss->conn.rx_adv);
+	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, ss->conn.rcv_wnd_end);
 	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, window_read(b, 1000, MSG_PEEK), 1000);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
 	/* What is not read does not move the window; what is read does. */
-	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk));
 	KUNIT_EXPECT_EQ(test, window_recv(b, 400), 400);
-	KUNIT_EXPECT_EQ(test, ss->conn.rx_adv, window_size(b->sk) + 400);
+	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk) + 400);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 600);
 	sock_release(a);
 	sock_release(b);
@@ -83,11 +83,11 @@ static void window_never_shrinks(struct kunit *test)
 	u32 adv;
 
 	test_connected(test, &a, &b);
-	adv = sovia_sk(b->sk)->conn.rx_adv;
+	adv = sovia_sk(b->sk)->conn.rcv_wnd_end;
 	b->sk->sk_rcvbuf = SOCK_MIN_RCVBUF;
 	KUNIT_EXPECT_EQ(test, window_send(a, 100), 100);
 	KUNIT_EXPECT_EQ(test, window_recv(b, 100), 100);
-	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->conn.rx_adv, adv);
+	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->conn.rcv_wnd_end, adv);
 	sock_release(a);
 	sock_release(b);
 }
@@ -100,7 +100,7 @@ static void window_overrun(struct kunit *test)
 	u32 left;
 
 	test_connected(test, &a, &b);
-	left = sovia_sk(b->sk)->conn.rx_adv - sovia_sk(b->sk)->rx.nxt;
+	left = sovia_sk(b->sk)->conn.rcv_wnd_end - sovia_sk(b->sk)->rx.nxt;
 	window_inject(test, b, left);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
@@ -140,7 +140,7 @@ static void window_truesize(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	ss = sovia_sk(b->sk);
-	while (ss->conn.rx_adv - ss->rx.nxt >= SOVIA_COPYBREAK) {
+	while (ss->conn.rcv_wnd_end - ss->rx.nxt >= SOVIA_COPYBREAK) {
 		window_inject(test, b, SOVIA_COPYBREAK);
 		n++;
 	}

@@ -590,7 +590,7 @@ static void op_control(struct input *in)
 	struct sovia_conn *conn = &ends[take8(in) % CONNS].conn;
 	u8 what = take8(in);
 
-	conn->rx_adv += take8(in);
+	conn->rcv_wnd_end += take8(in);
 	if (what & 4)
 		sovia_conn_urgent(conn, take8(in));
 	else
@@ -829,7 +829,7 @@ static void begin(struct input *in)
 		end->hashed = true;
 		sovia_conn_init(&end->conn, &end->sk);
 		end->conn.key = (struct sovia_conn_key) { &link_, PORT(i), PORT(i) };
-		end->conn.rx_news = 16;
+		end->conn.wnd_update_min = 16;
 	}
 }
 

@@ -112,11 +112,11 @@ static void check_window(struct end *end, const struct sovia_msg *msg)
 {
 	if (msg->compact) {
 		MUST(node_of_link(end->conn.key.link)->window - end->known <
-		     other(end)->conn.rx_news);
+		     other(end)->conn.wnd_update_min);
 		return;
 	}
 	MUST(!sovia_before(msg->window, end->known));
-	MUST(!sovia_before(other(end)->conn.rx_adv, msg->window));
+	MUST(!sovia_before(other(end)->conn.rcv_wnd_end, msg->window));
 	end->known = msg->window;
 }
 
@@ -345,9 +345,9 @@ static void op_control(struct input *in)
 	struct end *end = &nodes[where & 1].ends[where / 2 % CONNS];
 
 	/* Not everything that opens a window is told at once. */
-	end->conn.rx_adv += what / 4;
+	end->conn.rcv_wnd_end += what / 4;
 	if (what % 4)
-		end->promised = end->conn.rx_adv;
+		end->promised = end->conn.rcv_wnd_end;
 	if (what % 4 == 1)
 		sovia_conn_urgent(&end->conn, end->marked = what);
 	else if (what % 4)
@@ -510,7 +510,7 @@ static void begin(struct input *in, struct node *node, bool imm)
 		/* Two of them have the same slot. */
 		end->conn.key.lport = 1 + own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
 		end->conn.key.rport = 1 + !own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
-		end->conn.rx_news = 16;
+		end->conn.wnd_update_min = 16;
 	}
 }
 
