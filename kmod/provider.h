@@ -29,7 +29,7 @@ struct sovia_vi;
  * @local: own address, IPv4 as v4-mapped
  * @remote: the peer's address, IPv4 as v4-mapped
  * @scope: interface index for link-local IPv6 addresses, otherwise 0
- * @answering: of the two ends of a link from an address to itself over a device,
+ * @passive: of the two ends of a link from an address to itself over a device,
  *	the one that was asked; otherwise 0
  * @lane: which of the lanes between the two; the client's, no provider looks at it
  */
@@ -37,7 +37,7 @@ struct sovia_pair {
 	struct in6_addr	local;
 	struct in6_addr	remote;
 	int		scope;
-	int		answering;
+	int		passive;
 	int		lane;
 };
 

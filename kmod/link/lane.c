@@ -140,15 +140,15 @@ static void lane_set_limits(struct sovia_lane *lane)
 /**
  * sovia_lane_prepare() - make a lane ready for a VI
  * @lane: the lane, without one; keeps what is in it if it is open
- * @asking: we ask the peer for the VI, instead of the peer us
+ * @active: we ask the peer for the VI, instead of the peer us
  * @peer_id: number of the peer's end, 0 if it is not known yet
  *
  * Context: connection thread.
  */
-void sovia_lane_prepare(struct sovia_lane *lane, bool asking, u64 peer_id)
+void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
 {
 	spin_lock_bh(&lane->lock);
-	lane->asking = asking;
+	lane->active = active;
 	lane->peer_id = peer_id;
 	lane->vi = NULL;
 	lane->up = false;

@@ -273,7 +273,7 @@ static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_para
 	if (sovia_lane_is_local(lane))
 		return 0;
 	/* Only who asks for a fresh link knows no number of ours. */
-	if (params->peer_id ? params->peer_id != lane->id : lane->asking || lane->open)
+	if (params->peer_id ? params->peer_id != lane->id : lane->active || lane->open)
 		return -EPROTO;
 	return lane->peer_id && lane->peer_id != params->id ? -EPROTO : 0;
 }

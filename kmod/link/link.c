@@ -448,7 +448,7 @@ static void link_up(struct sovia_link *link)
 	link_say_first(link);
 	link_look_again(link);
 	/* The connection that wanted it may have left before it was up. */
-	if (link->prov->local && link->lane.asking &&
+	if (link->prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
@@ -570,7 +570,7 @@ static void link_try(struct sovia_link *link)
 		return;
 	}
 	/* To itself, an address asks from one end only. */
-	if (!link->lane.vi && !link->pair.answering)
+	if (!link->lane.vi && !link->pair.passive)
 		link_connect(link);
 	sovia_link_set_timer(link, left);
 }

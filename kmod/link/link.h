@@ -174,7 +174,7 @@ struct sovia_reply {
  *	called under it.
  * @id: of this end of the link, random
  * @peer_id: of the other end, 0 while it is not known
- * @asking: we have asked for @vi, not the peer
+ * @active: we have asked for @vi, not the peer
  * @vi: the VI, NULL before and after
  * @open: messages may be queued: it has been up, and the link is not DOWN
  * @up: messages may be posted to @vi
@@ -206,7 +206,7 @@ struct sovia_lane {
 	spinlock_t		lock;	/* see above */
 	u64			id;
 	u64			peer_id;
-	bool			asking;
+	bool			active;
 	struct sovia_vi		*vi;
 	bool			open;
 	bool			up;
@@ -365,7 +365,7 @@ void sovia_link_unlist(struct sovia_link *link);
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
 void sovia_lane_reset(struct sovia_lane *lane);
-void sovia_lane_prepare(struct sovia_lane *lane, bool asking, u64 peer_id);
+void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id);
 void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr);
 void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
 void sovia_lane_fail(struct sovia_lane *lane, int err);

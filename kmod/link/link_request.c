@@ -25,7 +25,7 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
 		/* An attempt of the peer that it has not finished is not ours. */
-		if (link->lane.vi && link->lane.asking && sovia_link_own_attempt_counts(link))
+		if (link->lane.vi && link->lane.active && sovia_link_own_attempt_counts(link))
 			return -EAGAIN;
 		sovia_link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
@@ -57,7 +57,7 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 		sovia_link_drop_vi(link);
 		return 0;
 	case SOVIA_LINK_RECOVERING:
-		if (link->lane.vi && link->lane.asking && sovia_link_own_attempt_counts(link))
+		if (link->lane.vi && link->lane.active && sovia_link_own_attempt_counts(link))
 			return -EAGAIN;
 		sovia_link_drop_vi(link);
 		break;

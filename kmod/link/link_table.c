@@ -29,7 +29,7 @@ static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
 	       ipv6_addr_equal(&a->remote, &b->remote) &&
-	       a->scope == b->scope && a->answering == b->answering && a->lane == b->lane;
+	       a->scope == b->scope && a->passive == b->passive && a->lane == b->lane;
 }
 
 static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)

@@ -358,7 +358,8 @@ static void tell_window(struct sock *sk)
 	u32 news = READ_ONCE(ss->conn.rcv_wnd_end) - READ_ONCE(ss->conn.rcv_wnd_sent);
 
 	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, READ_ONCE(ss->conn.wnd_update_min) * 2, 1) && !READ_ONCE(ss->rx.fin)) {
+	    news >= max_t(u32, READ_ONCE(ss->conn.wnd_update_min) * 2, 1) &&
+	    !READ_ONCE(ss->rx.fin)) {
 		grow_window(sk);
 		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
 	}

@@ -151,7 +151,7 @@ static void listen_rejects(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, listen_ask(id), 0);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, listen_request);
 		/* From an address to itself. */
-		KUNIT_EXPECT_EQ(test, listen_request->pair.answering, 1);
+		KUNIT_EXPECT_EQ(test, listen_request->pair.passive, 1);
 		if (late)
 			KUNIT_EXPECT_EQ(test, id->event_handler(id, &gone), 0);
 		id->route.addr.src_addr.ss_family = AF_UNSPEC;

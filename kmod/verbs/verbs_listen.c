@@ -87,7 +87,7 @@ static int verbs_pair(struct sovia_pair *pair, const struct rdma_cm_id *id)
 		return -EAFNOSUPPORT;
 	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
 		pair->scope = addr->dev_addr.bound_dev_if;
-	pair->answering = ipv6_addr_equal(&pair->local, &pair->remote);
+	pair->passive = ipv6_addr_equal(&pair->local, &pair->remote);
 	return 0;
 }
 

@@ -693,9 +693,9 @@ static void forget_after(u32 next)
 	peer.una = next;
 }
 
-static void make_vi(bool asking, u64 peer_id)
+static void make_vi(bool active, u64 peer_id)
 {
-	sovia_lane_prepare(lane, asking, peer_id);
+	sovia_lane_prepare(lane, active, peer_id);
 	peer.vi = true;
 	peer.down = 0;
 	peer.starved = 0;
@@ -719,7 +719,7 @@ static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 
 	/* Numbers of a link that is to be are those that it begins with. */
 	if (!peer_id && rx_next)
 		return false;
-	if (!loop && (peer_id ? peer_id != lane->id : lane->asking || open))
+	if (!loop && (peer_id ? peer_id != lane->id : lane->active || open))
 		return false;
 	if (!loop && lane->peer_id && id != lane->peer_id)
 		return false;

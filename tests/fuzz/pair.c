@@ -396,13 +396,13 @@ static void drop(struct node *node)
 	node->established = node->failing = false;
 }
 
-static void make(struct node *node, bool asking, u64 peer_id, unsigned int number)
+static void make(struct node *node, bool active, u64 peer_id, unsigned int number)
 {
 	/* Parameters of later are nothing to a link that has been up. */
 	*fuzz_window() = node->link.lane.open ? 1 + vis % 20 : node->own_window;
 	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
 	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
-	sovia_lane_prepare(&node->link.lane, asking, peer_id);
+	sovia_lane_prepare(&node->link.lane, active, peer_id);
 	MUST(node->link.lane.credit.own_window == node->own_window);
 	node->number = number;
 	sovia_lane_hello(&node->link.lane, &node->peer->hello);
