@@ -121,7 +121,7 @@ struct sovia_vi_attr {
  * @max_frags: page fragments that a message may have beside its linear part;
  *	set by the provider before @established
  * @imm: messages can have 32 bits beside them; set as @max_frags
- * @first: the peer has to wait until it has heard from this side: the client
+ * @sends_first: the peer has to wait until it has heard from this side: the client
  *	sends something as soon as the VI is established; set as @max_frags
  *
  * Embedded in the provider's own struct.  Created and destroyed by the
@@ -136,7 +136,7 @@ struct sovia_vi {
 	struct sovia_vi_attr		attr;
 	unsigned int			max_frags;
 	bool				imm;
-	bool				first;
+	bool				sends_first;
 };
 
 /**

@@ -466,7 +466,7 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	WRITE_ONCE(fv->real, vi);
 	fv->vi.max_frags = vi->max_frags;
 	fv->vi.imm = vi->imm;
-	fv->vi.first = vi->first;
+	fv->vi.sends_first = vi->sends_first;
 	WARN_ONCE(test_and_set_bit(SEEN_ESTABLISHED, &fv->seen) ||
 		  test_bit(SEEN_CLOSED, &fv->seen),
 		  "%s: established twice, or too late", vi->prov->name);

@@ -44,8 +44,8 @@
 #define SOVIA_LINK_REFUSALS	6
 
 /* The first message of a lane is repeated after so long, then after twice as long. */
-#define SOVIA_LINK_INSIST_MIN	(HZ / 10)
-#define SOVIA_LINK_INSIST_MAX	(16 * SOVIA_LINK_INSIST_MIN)
+#define SOVIA_LINK_RTR_MIN	(HZ / 10)
+#define SOVIA_LINK_RTR_MAX	(16 * SOVIA_LINK_RTR_MIN)
 
 /* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
 #define SOVIA_LINK_DOUBT_MAX	20
@@ -403,7 +403,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 /* When the timer looks at the lane next. */
 static void link_look_again(struct sovia_link *link)
 {
-	unsigned long wait = link->insist ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
+	unsigned long wait = link->rtr_retry ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
 	long left = link->doubt_end - jiffies;
 
 	if (link->doubted)
@@ -413,12 +413,12 @@ static void link_look_again(struct sovia_link *link)
 }
 
 /* The peer waits until it has heard from us. */
-static void link_say_first(struct sovia_link *link)
+static void link_send_rtr(struct sovia_link *link)
 {
 	struct sovia_lane *lane = &link->lane;
 
-	link->insist = lane->vi && lane->vi->first ? SOVIA_LINK_INSIST_MIN : 0;
-	if (!link->insist)
+	link->rtr_retry = lane->vi && lane->vi->sends_first ? SOVIA_LINK_RTR_MIN : 0;
+	if (!link->rtr_retry)
 		return;
 	spin_lock_bh(&lane->lock);
 	link->seen_una = lane->credit.tx_una;
@@ -434,7 +434,7 @@ static void link_up(struct sovia_link *link)
 	/* Those of a link that comes back were never told that it was gone. */
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
-	sovia_recovery_stands(link);
+	sovia_recovery_established(link);
 	link->waiting = false;
 	link->doubted = false;
 	if (again) {
@@ -445,7 +445,7 @@ static void link_up(struct sovia_link *link)
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
 		link_for_each(link, &conns, conn_up, 0);
 	}
-	link_say_first(link);
+	link_send_rtr(link);
 	link_look_again(link);
 	/* The connection that wanted it may have left before it was up. */
 	if (link->prov->local && link->lane.active &&
@@ -613,14 +613,14 @@ static void link_idle(struct sovia_link *link)
  * siw does not notice what arrives between its answer to a request and the end of
  * its own set-up, until more arrives.
  */
-static void link_insist(struct sovia_link *link, u32 una)
+static void link_retry_rtr(struct sovia_link *link, u32 una)
 {
 	bool heard = una != link->seen_una;
 
 	if (!heard)
 		sovia_lane_probe(&link->lane);
 	link->waiting = true;
-	link->insist = heard || link->insist >= SOVIA_LINK_INSIST_MAX ? 0 : 2 * link->insist;
+	link->rtr_retry = heard || link->rtr_retry >= SOVIA_LINK_RTR_MAX ? 0 : 2 * link->rtr_retry;
 }
 
 static void link_no_answer(struct sovia_link *link)
@@ -689,8 +689,8 @@ static void link_look(struct sovia_link *link)
 	spin_unlock_bh(&lane->lock);
 	if (link_is_silent(link, una))
 		link_no_answer(link);
-	else if (link->insist)
-		link_insist(link, una);
+	else if (link->rtr_retry)
+		link_retry_rtr(link, una);
 	else if (READ_ONCE(probe_interval))
 		link_check_progress(link, flight, una);
 	link_look_again(link);

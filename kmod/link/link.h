@@ -234,7 +234,7 @@ struct sovia_lane {
 /**
  * struct sovia_recovery - how a link comes back: link_recover.c
  * @since: when the lane was lost, jiffies
- * @stood: when the last one was established, jiffies
+ * @up_since: when the last one was established, jiffies
  * @tx: the lane's first unacknowledged number then
  * @rx: number of the message expected then
  * @tries: attempts of ours since @since
@@ -244,7 +244,7 @@ struct sovia_lane {
  */
 struct sovia_recovery {
 	unsigned long	since;
-	unsigned long	stood;
+	unsigned long	up_since;
 	u32		tx;
 	u32		rx;
 	unsigned int	tries;
@@ -270,7 +270,7 @@ struct sovia_recovery {
  * @recovery: of the lane
  * @seen_una: the lane's first unacknowledged number when the timer looked last
  * @waiting: the timer has looked, so something may have been on its way since
- * @insist: jiffies until the first message of the lane is repeated, or 0
+ * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
  * @doubted: a peer asks for a link that is UP: does its lane still answer
  * @doubt_end: when it should have, jiffies
  * @doubt_una: the lane's first unacknowledged number when that began
@@ -293,7 +293,7 @@ struct sovia_link {
 	struct sovia_recovery		recovery;
 	u32				seen_una;
 	bool				waiting;
-	unsigned long			insist;
+	unsigned long			rtr_retry;
 	bool				doubted;
 	unsigned long			doubt_end;
 	u32				doubt_una;
@@ -375,7 +375,7 @@ int sovia_lane_choose(u16 lport, u16 rport);
 
 /* link_recover.c */
 bool sovia_recovery_wanted(const struct sovia_link *link);
-void sovia_recovery_stands(struct sovia_link *link);
+void sovia_recovery_established(struct sovia_link *link);
 void sovia_recovery_begin(struct sovia_link *link);
 unsigned long sovia_recovery_left(const struct sovia_link *link);
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);

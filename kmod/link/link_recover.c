@@ -40,12 +40,12 @@ bool sovia_recovery_wanted(const struct sovia_link *link)
 }
 
 /**
- * sovia_recovery_stands() - the link has a lane
+ * sovia_recovery_established() - the link has a lane
  * @link: has come UP
  *
  * Context: connection thread.
  */
-void sovia_recovery_stands(struct sovia_link *link)
+void sovia_recovery_established(struct sovia_link *link)
 {
 	struct sovia_recovery *r = &link->recovery;
 
@@ -53,7 +53,7 @@ void sovia_recovery_stands(struct sovia_link *link)
 	r->tx = link->lane.credit.tx_una;
 	r->rx = link->lane.credit.rx_next;
 	spin_unlock_bh(&link->lane.lock);
-	r->stood = jiffies;
+	r->up_since = jiffies;
 	r->refused = 0;
 }
 
@@ -73,7 +73,7 @@ void sovia_recovery_begin(struct sovia_link *link)
 	spin_lock_bh(&link->lane.lock);
 	progress = r->tx != link->lane.credit.tx_una || r->rx != link->lane.credit.rx_next;
 	spin_unlock_bh(&link->lane.lock);
-	if (r->tries && !progress && time_before(jiffies, r->stood + recovery_limit()))
+	if (r->tries && !progress && time_before(jiffies, r->up_since + recovery_limit()))
 		return;
 	r->since = jiffies;
 	r->tries = 0;

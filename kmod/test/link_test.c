@@ -116,7 +116,7 @@ static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
 		return ERR_PTR(-ENOMEM);
 	tv->vi = (struct sovia_vi) {
 		.prov = &test_provider, .client = client, .context = context,
-		.pair = *pair, .attr = *attr, .max_frags = 1, .first = test_first,
+		.pair = *pair, .attr = *attr, .max_frags = 1, .sends_first = test_first,
 	};
 	test_vis++;
 	return &tv->vi;
@@ -562,9 +562,9 @@ static void link_test_insisting(struct kunit *test, bool answered)
 		link->lane.credit.tx_una = link->lane.credit.tx_next;
 		spin_unlock_bh(&link->lane.lock);
 	}
-	while (READ_ONCE(link->insist) && tries--)
+	while (READ_ONCE(link->rtr_retry) && tries--)
 		msleep(20);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(link->insist), 0UL);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(link->rtr_retry), 0UL);
 	KUNIT_EXPECT_EQ(test, link_test_probes(link), answered ? 1 : LINK_INSISTS);
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
 	sock_release(sock);
@@ -572,7 +572,7 @@ static void link_test_insisting(struct kunit *test, bool answered)
 }
 
 /* Who has to be heard first says so until there is an answer, but not for ever. */
-static void link_insists(struct kunit *test)
+static void link_rtr_retries(struct kunit *test)
 {
 	test_connect_err = 0;
 	test_post_err = 0;
@@ -774,7 +774,7 @@ static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_timer_races),
-	KUNIT_CASE(link_insists),
+	KUNIT_CASE(link_rtr_retries),
 	KUNIT_CASE(link_doubts),
 	KUNIT_CASE(link_down_is_unlisted),
 	KUNIT_CASE(link_idle_listens),

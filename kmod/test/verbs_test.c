@@ -10,12 +10,12 @@ static void vi_dies_once(struct kunit *test)
 	struct told told;
 	struct verbs_vi *v = told_vi(test, &told);
 
-	KUNIT_EXPECT_TRUE(test, verbs_alive(v));
+	KUNIT_EXPECT_TRUE(test, verbs_vi_usable(v));
 	verbs_vi_die(v, -ENODEV);
 	told_expect(test, &told, -ENODEV);
 	verbs_vi_die(v, -EPROTO);
 	told_expect(test, &told, -ENODEV);
-	KUNIT_EXPECT_FALSE(test, verbs_alive(v));
+	KUNIT_EXPECT_FALSE(test, verbs_vi_usable(v));
 	/* Nor is it opened after that. */
 	verbs_vi_opened(v);
 	KUNIT_EXPECT_EQ(test, told.opened, 0);

@@ -61,7 +61,7 @@ static int verbs_vi_end_open(struct verbs_vi *v)
 	} else if (v->error) {
 		WRITE_ONCE(v->state, VERBS_DEAD);
 		ret = v->error;
-	} else if (!list_empty(&v->early)) {
+	} else if (!list_empty(&v->early_rx)) {
 		ret = 1;
 	} else {
 		/* Pairs with the acquire in verbs_rx_done(): receives go up directly. */
@@ -292,7 +292,7 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	v->qp = v->id->qp;
 	/* iWARP has no immediate data, and see verbs_established(). */
 	v->vi.imm = !verbs_iwarp(v);
-	v->vi.first = verbs_iwarp(v) && !v->passive;
+	v->vi.sends_first = verbs_iwarp(v) && !v->passive;
 	v->max_inline = min(attr.cap.max_inline_data, max_inline);
 	return 0;
 }
@@ -394,7 +394,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	v->hello = *hello;
 	v->state = VERBS_CONNECTING;
 	spin_lock_init(&v->lock);
-	INIT_LIST_HEAD(&v->early);
+	INIT_LIST_HEAD(&v->early_rx);
 	INIT_LIST_HEAD(&v->rx_unposted);
 	INIT_WORK(&v->resolve_work, verbs_resolve_work);
 	INIT_WORK(&v->connect_work, verbs_connect_work);

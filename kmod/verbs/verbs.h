@@ -90,7 +90,7 @@ struct verbs_tx {
  * @cqe: completion
  * @wr: what is posted
  * @v: its VI
- * @entry: in verbs_vi::early or verbs_vi::rx_unposted
+ * @entry: in verbs_vi::early_rx or verbs_vi::rx_unposted
  * @skb: the sk_buff that the next message will be handed up in; NULL when it
  *	has been taken and no other could be had
  * @head: the first VERBS_HEAD bytes of a message
@@ -150,14 +150,14 @@ enum verbs_state {
  * @peer_hello_len: bytes of @peer_hello
  * @passive: the peer asked for the VI
  * @started: the peer was asked or answered, so the queue pair needs draining
- * @granted: rdma_cm calls the connection established, but see verbs_established().
+ * @cm_established: rdma_cm calls the connection established, but see verbs_established().
  *	Protected by the handler mutex.
  *
- * @lock: protects @state, @error, @early and @rx_unposted; receives are posted
+ * @lock: protects @state, @error, @early_rx and @rx_unposted; receives are posted
  *	under it, so that nothing is posted once @state is VERBS_DEAD
  * @state: enum verbs_state
  * @error: errno to close with after VERBS_OPENING, or 0
- * @early: receives that completed before VERBS_OPEN, in order
+ * @early_rx: receives that completed before VERBS_OPEN, in order
  * @rx_unposted: receives that wait for memory
  *
  * @source: port that the peer is asked from
@@ -202,12 +202,12 @@ struct verbs_vi {
 	unsigned int		peer_hello_len;
 	bool			passive;
 	bool			started;
-	bool			granted;
+	bool			cm_established;
 
 	spinlock_t		lock;	/* see above */
 	enum verbs_state	state;
 	int			error;
-	struct list_head	early;
+	struct list_head	early_rx;
 	struct list_head	rx_unposted;
 
 	u16			source;
@@ -261,7 +261,7 @@ static inline unsigned int verbs_rx_depth(const struct verbs_vi *v)
 }
 
 /* Is the VI's end not known yet?  Without the lock: a hint. */
-static inline bool verbs_alive(const struct verbs_vi *v)
+static inline bool verbs_vi_usable(const struct verbs_vi *v)
 {
 	return READ_ONCE(v->state) != VERBS_DEAD;
 }

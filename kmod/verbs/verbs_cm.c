@@ -206,14 +206,14 @@ static void verbs_start_connect(struct verbs_vi *v)
 	queue_work(system_dfl_wq, &v->connect_work);
 }
 
-static bool verbs_has_heard(struct verbs_vi *v)
+static bool verbs_comm_est(struct verbs_vi *v)
 {
-	bool heard;
+	bool est;
 
 	spin_lock_bh(&v->lock);
-	heard = !list_empty(&v->early);
+	est = !list_empty(&v->early_rx);
 	spin_unlock_bh(&v->lock);
-	return heard;
+	return est;
 }
 
 /*
@@ -222,8 +222,8 @@ static bool verbs_has_heard(struct verbs_vi *v)
  */
 static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *conn)
 {
-	v->granted = true;
-	if (v->passive && verbs_iwarp(v) && !verbs_has_heard(v))
+	v->cm_established = true;
+	if (v->passive && verbs_iwarp(v) && !verbs_comm_est(v))
 		return;
 	if (!v->passive) {
 		v->peer_hello_len = min_t(unsigned int, conn->private_data_len,
@@ -246,7 +246,7 @@ void verbs_heard_work(struct work_struct *work)
 	/* This comes back as an event, except with iWARP. */
 	rdma_notify(v->id, IB_EVENT_COMM_EST);
 	rdma_lock_handler(v->id);
-	if (v->granted)
+	if (v->cm_established)
 		verbs_vi_opened(v);
 	rdma_unlock_handler(v->id);
 }
@@ -309,7 +309,7 @@ int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct verbs_vi *v = id->context;
 
-	if (verbs_alive(v))
+	if (verbs_vi_usable(v))
 		verbs_vi_event(v, event);
 	return 0;
 }
@@ -358,7 +358,7 @@ void verbs_connect_work(struct work_struct *work)
 	int err = 0;
 
 	rdma_lock_handler(v->id);
-	if (!verbs_alive(v))
+	if (!verbs_vi_usable(v))
 		goto unlock;
 	err = verbs_vi_create_qp(v);
 	if (err)

@@ -16,7 +16,7 @@
  * that those that wait for company are not missed.
  *
  * Messages that come before the client knows that the VI is open wait in
- * verbs_vi::early.
+ * verbs_vi::early_rx.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -185,7 +185,7 @@ static void verbs_rx_starve(struct verbs_rx *rx)
 	struct verbs_vi *v = rx->v;
 
 	/* Before refill_work can find it: the count must not fall below zero. */
-	if (verbs_alive(v))
+	if (verbs_vi_usable(v))
 		v->vi.client->rx_unposted(&v->vi, 1);
 	spin_lock_bh(&v->lock);
 	list_add_tail(&rx->entry, &v->rx_unposted);
@@ -247,7 +247,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 		verbs_rx_post(rx);
 		/* Upcalls expect bottom halves to be off. */
 		local_bh_disable();
-		if (verbs_alive(v))
+		if (verbs_vi_usable(v))
 			v->vi.client->rx_unposted(&v->vi, -1);
 		local_bh_enable();
 	}
@@ -350,7 +350,7 @@ static bool verbs_rx_keep(struct verbs_rx *rx)
 	spin_lock_bh(&v->lock);
 	state = v->state;
 	if (state == VERBS_CONNECTING || state == VERBS_OPENING)
-		list_add_tail(&rx->entry, &v->early);
+		list_add_tail(&rx->entry, &v->early_rx);
 	spin_unlock_bh(&v->lock);
 
 	if (state == VERBS_CONNECTING && v->passive)
@@ -396,7 +396,7 @@ void verbs_rx_replay(struct verbs_vi *v)
 
 	/* Upcalls expect bottom halves to be off. */
 	local_bh_disable();
-	while ((rx = verbs_rx_next(v, &v->early)))
+	while ((rx = verbs_rx_next(v, &v->early_rx)))
 		verbs_rx_deliver(rx);
 	local_bh_enable();
 }
