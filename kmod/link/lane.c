@@ -127,7 +127,7 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 }
 
 /* The parameters of now are those of the lane as long as the link lives. */
-static void lane_set_limits(struct sovia_lane *lane)
+static void lane_set_params(struct sovia_lane *lane)
 {
 	lane->payload = SOVIA_PAYLOAD_MIN;
 	lane->max_frags = 1;
@@ -159,7 +159,7 @@ void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
 	if (lane->open)
 		sovia_credit_restart(&lane->credit);
 	else
-		lane_set_limits(lane);
+		lane_set_params(lane);
 	spin_unlock_bh(&lane->lock);
 }
 

@@ -22,7 +22,7 @@ MODULE_PARM_DESC(recovery_timeout, "seconds that connections outlive a lane (0: 
 
 /* ---- the clock ------------------------------------------------------- */
 
-static unsigned long recovery_limit(void)
+static unsigned long recovery_timeout_jiffies(void)
 {
 	return READ_ONCE(recovery_timeout) * (unsigned long)HZ;
 }
@@ -36,7 +36,7 @@ static unsigned long recovery_limit(void)
  */
 bool sovia_recovery_wanted(const struct sovia_link *link)
 {
-	return recovery_limit() && !link->prov->local;
+	return recovery_timeout_jiffies() && !link->prov->local;
 }
 
 /**
@@ -73,7 +73,7 @@ void sovia_recovery_begin(struct sovia_link *link)
 	spin_lock_bh(&link->lane.lock);
 	progress = r->tx != link->lane.credit.tx_una || r->rx != link->lane.credit.rx_next;
 	spin_unlock_bh(&link->lane.lock);
-	if (r->tries && !progress && time_before(jiffies, r->up_since + recovery_limit()))
+	if (r->tries && !progress && time_before(jiffies, r->up_since + recovery_timeout_jiffies()))
 		return;
 	r->since = jiffies;
 	r->tries = 0;
@@ -90,7 +90,7 @@ unsigned long sovia_recovery_left(const struct sovia_link *link)
 {
 	unsigned long gone = jiffies - link->recovery.since;
 
-	return gone < recovery_limit() ? recovery_limit() - gone : 0;
+	return gone < recovery_timeout_jiffies() ? recovery_timeout_jiffies() - gone : 0;
 }
 
 /**

@@ -276,12 +276,12 @@ static int __init sovia_init(void)
 	sovia_objects_init();
 	sovia_fault_init();
 	sovia_link_register_client(&sovia_sock_client);
-	err = sovia_limits_init();
+	err = sovia_mem_init();
 	if (err)
 		goto undo_proto;
 	err = sovia_verbs_init();
 	if (err)
-		goto undo_limits;
+		goto undo_mem;
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
@@ -302,8 +302,8 @@ undo_net:
 	sovia_net_unregister();
 undo_verbs:
 	sovia_verbs_exit();
-undo_limits:
-	sovia_limits_exit();
+undo_mem:
+	sovia_mem_exit();
 undo_proto:
 	sovia_debugfs_exit();
 	proto_unregister(&sovia_prot);
@@ -320,7 +320,7 @@ static void __exit sovia_exit(void)
 	sovia_debugfs_exit();
 	/* Sockets are freed after a grace period. */
 	rcu_barrier();
-	sovia_limits_exit();
+	sovia_mem_exit();
 	proto_unregister(&sovia_prot);
 	sovia_objects_exit();
 }

@@ -213,12 +213,12 @@ static int limits_show(struct seq_file *seq, void *v)
 DEFINE_SHOW_ATTRIBUTE(limits);
 
 /**
- * sovia_limits_init() - choose the limits that nobody has chosen, begin to count
+ * sovia_mem_init() - choose the limits that nobody has chosen, begin to count
  *
  * Context: module init.
  * Return: 0 or -ENOMEM.
  */
-int sovia_limits_init(void)
+int sovia_mem_init(void)
 {
 	if (!mem[0])
 		mem[0] = totalram_pages() / 16;
@@ -229,11 +229,11 @@ int sovia_limits_init(void)
 }
 
 /**
- * sovia_limits_exit() - stop counting
+ * sovia_mem_exit() - stop counting
  *
  * Context: module exit; no socket is left, nor a file of debugfs.
  */
-void sovia_limits_exit(void)
+void sovia_mem_exit(void)
 {
 	percpu_counter_destroy(&mem_used);
 }

@@ -5,8 +5,8 @@
 
 #include "sock.h"
 
-int sovia_limits_init(void);
-void sovia_limits_exit(void);
+int sovia_mem_init(void);
+void sovia_mem_exit(void);
 bool sovia_mem_ample(void);
 bool sovia_mem_short(void);
 bool sovia_mem_none(void);

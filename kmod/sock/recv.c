@@ -478,7 +478,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		if (skb && !stops_here(sink, sk, pos)) {
 			if (!skip) {
 				avail = min_t(size_t, avail, len - copied);
-				ret = sink->give(sink, sk, skb, off, avail);
+				ret = sink->recv_actor(sink, sk, skb, off, avail);
 				if (ret <= 0)
 					return copied ? copied : ret;
 				avail = ret;
@@ -591,7 +591,7 @@ static int recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flag
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	struct msg_sink ms = {
-		.sink = { .give = give_to_msg },
+		.sink = { .recv_actor = give_to_msg },
 		.msg = msg,
 		.drop = flags & MSG_TRUNC,
 	};

@@ -17,13 +17,13 @@ struct sovia_rx_cb {
 
 /**
  * struct sovia_sink - where received data goes
- * @give: take @len bytes at @off of @skb; socket lock held.  Returns how many were
+ * @recv_actor: take @len bytes at @off of @skb; socket lock held.  Returns how many were
  *	taken, 0 or a negative errno if none can be.
  * @stops: it does not go beyond the urgent mark, inline or not
  */
 struct sovia_sink {
-	int (*give)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
-		    u32 off, u32 len);
+	int (*recv_actor)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,
+			  u32 off, u32 len);
 	bool stops;
 };
 

@@ -13,7 +13,7 @@
 #include "send.h"
 #include "splice.h"
 
-/* struct sovia_sink::give of splice(). */
+/* struct sovia_sink::recv_actor of splice(). */
 struct pipe_sink {
 	struct sovia_sink	sink;
 	struct pipe_inode_info	*pipe;
@@ -44,7 +44,7 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 {
 	struct pipe_sink ps = {
 		/* As TCP's: who has an urgent byte before him reads it, or past it. */
-		.sink = { .give = give_to_pipe, .stops = true },
+		.sink = { .recv_actor = give_to_pipe, .stops = true },
 		.pipe = pipe,
 		.flags = flags,
 	};

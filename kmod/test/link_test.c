@@ -548,7 +548,7 @@ static int link_test_probes(struct sovia_link *link)
 	return probes;
 }
 
-static void link_test_insisting(struct kunit *test, bool answered)
+static void link_test_rtr(struct kunit *test, bool answered)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
 	struct socket *sock = test_socket(test);
@@ -578,8 +578,8 @@ static void link_rtr_retries(struct kunit *test)
 	test_post_err = 0;
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
 	test_first = true;
-	link_test_insisting(test, false);
-	link_test_insisting(test, true);
+	link_test_rtr(test, false);
+	link_test_rtr(test, true);
 	test_first = false;
 }
 
