@@ -67,7 +67,7 @@ struct sovia_vi_request {
  *	in struct sovia_vi_request).  Process context; at most once, never after
  *	@closed.
  * @closed: the VI is dead or could not be set up; @err is a negative errno:
- *	-ECONNREFUSED nobody serves at the peer, -EHOSTUNREACH / -ENETUNREACH /
+ *	-ECONNREFUSED no service at the peer, -EHOSTUNREACH / -ENETUNREACH /
  *	-ENODEV no way there, -ETIMEDOUT the peer does not answer, -ECONNRESET
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
  *	because both sides tried at once (the peer's own attempt counts), or to be
@@ -84,7 +84,7 @@ struct sovia_vi_request {
  *	taken.
  * @sent: what became of a posted message: once for each that post_send has
  *	answered SOVIA_POSTED for, at the latest from destroy.  @done: its local
- *	completion came; otherwise the VI died first, and nobody knows whether it
+ *	completion came; otherwise the VI died first, and it is unknown whether it
  *	has arrived.  The provider drops its reference to @skb afterwards.  Bottom
  *	halves are off.
  * @rx_unposted: the count of receive descriptors that could not be posted again
@@ -195,8 +195,8 @@ struct sovia_post {
  *	the caller tries again after a while); or another negative errno: the VI is
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves off); upcalls never happen from inside it.
- * @fail: have the VI die as it does when its device gives up, for whoever wants to
- *	see that; closed follows.  Connection thread.  NULL: nothing can happen to it.
+ * @fail: have the VI die as it does when its device gives up, for tests; closed
+ *	follows.  Connection thread.  NULL: nothing can happen to it.
  * @disconnect: tell the peer and stop; closed may be called.  Process context.
  * @destroy: free the VI.  Sleeps until nothing is in flight; of the upcalls only
  *	sent may still come, and none after it returns.  Every sk_buff reference is

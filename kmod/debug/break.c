@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* debugfs' file "break": lanes die when somebody wants to see what comes of it. */
+/* debugfs' file "break": kills lanes on request, to watch links recover. */
 #include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <net/ipv6.h>
@@ -54,7 +54,7 @@ static const struct file_operations break_ops = {
 };
 
 /**
- * sovia_break_init() - let people break lanes: debugfs' file "break"
+ * sovia_break_init() - make debugfs' file "break"
  *
  * Context: module init, when namespaces are served.
  */

@@ -49,10 +49,10 @@
  * @FAULT_DROP: a message is lost, and the VI dies of @error
  * @FAULT_CLOSE: a message is sent, and the VI dies of @error
  * @FAULT_SENT: sent comes @delay ms late
- * @FAULT_LOSE: a message that arrives is lost, and nobody notices
+ * @FAULT_LOSE: a message that arrives is lost, without an error
  * @FAULT_TWICE: a message arrives twice
  * @FAULT_SWAP: a message arrives after the next one, or @delay ms late
- * @FAULT_SHORT: a message arrives without one of its packets, and nobody notices
+ * @FAULT_SHORT: a message arrives without one of its packets, without an error
  * @FAULT_STARVE: there is no memory for a descriptor for @delay ms
  * @FAULT_KINDS: how many there are
  */
@@ -77,7 +77,7 @@ enum fault_kind {
 /**
  * struct fault - one kind, as its folder shows it
  * @name: of the folder
- * @error: a positive errno, or 0 if it has none; as it is when nobody changes it
+ * @error: a positive errno, or 0 if it has none; the default
  * @delay: in ms, or 0 if it has none; likewise
  * @probability: in percent
  * @interval: happens to every so many-th only
@@ -138,7 +138,7 @@ static bool fault_fires(enum fault_kind kind)
 		return false;
 	if (get_random_u32_below(100) >= probability)
 		return false;
-	/* Somebody else may have had the last one meanwhile. */
+	/* Another processor may have taken the last one. */
 	if (atomic_read(&fault->times) > 0 && atomic_dec_if_positive(&fault->times) < 0)
 		return false;
 	atomic_inc(&fault->fired);
@@ -612,7 +612,7 @@ static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 
 	WARN_ONCE(atomic_dec_return(&fv->posted) < 0, "%s: sent without a message, or twice",
 		  vi->prov->name);
-	/* For whom it is cut, nobody knows what has arrived. */
+	/* After the cut it is unknown what has arrived. */
 	done = done && !READ_ONCE(fv->cut);
 	spin_lock_bh(&fv->up_lock);
 	check_upcall(fv);

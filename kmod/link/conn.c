@@ -102,7 +102,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	spin_lock_bh(&lane->lock);
 	over = !lane->open;
 	room = over || conn_has_room(conn, small);
-	/* With nothing in flight nobody would call: there is always room then. */
+	/* With nothing in flight no completion would come: there is always room then. */
 	conn->tx_wanted = !room;
 	if (room && !over) {
 		SOVIA_TX_CB(skb)->conn = conn;

@@ -29,7 +29,7 @@ int sovia_connd_start(void)
 	struct kthread_worker *worker;
 	int err = 0;
 
-	/* Pairs with the release below: whoever sees it sees it whole. */
+	/* Pairs with the release below: a reader that sees the thread sees all of it. */
 	if (smp_load_acquire(&connd))
 		return 0;
 	mutex_lock(&connd_mutex);

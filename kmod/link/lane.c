@@ -132,7 +132,7 @@ static void lane_set_params(struct sovia_lane *lane)
 	lane->payload = SOVIA_PAYLOAD_MIN;
 	lane->max_frags = 1;
 	lane->compact = false;
-	/* Nothing waits posted for what never leaves the host: as much as there can be. */
+	/* Loopback posts no receive buffers, so allow the maximum payload. */
 	lane->own_payload = sovia_lane_is_local(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
 	sovia_credit_init(&lane->credit, READ_ONCE(window), READ_ONCE(ack_threshold));
 }

@@ -23,13 +23,13 @@ static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 }
 
 /*
- * A message or a part of one is missing, or came twice, or comes too soon: the lane is
- * not reliable, as a device may be that does not repeat what was lost in the right
- * way.  Another one may be, and begins with what was due.
+ * A message is missing, incomplete, duplicated or out of order: this VI is not reliable,
+ * as with a device that retransmits wrongly.  Replace the lane; the next one starts with
+ * the message expected.
  */
 static void lane_disorder(struct sovia_lane *lane, const char *what, int err)
 {
-	pr_warn_ratelimited("link to %pI6c: %s where number %u was due (%d), lane lost\n",
+	pr_warn_ratelimited("link to %pI6c: %s, expected sequence number %u (%d), lane lost\n",
 			    &lane->link->pair.remote, what, lane->credit.rx_next, err);
 	sovia_lane_die(lane, -EILSEQ);
 }
@@ -94,13 +94,13 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 		err = msg->seq == lane->credit.rx_next ? 0 : -EPROTO;
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_sequence);
-		lane_disorder(lane, "another message", err);
+		lane_disorder(lane, "unexpected sequence number", err);
 		return err;
 	}
 	err = sovia_credit_acked(&lane->credit, msg->ack);
 	if (err) {
 		sovia_stat_inc(lane->link->snet, bad_ack);
-		lane_violation(lane, "acknowledgment of what was never sent", err);
+		lane_violation(lane, "acknowledgment of messages never sent", err);
 		return err;
 	}
 	if (msg->flags & SOVIA_F_ACKREQ)

@@ -151,7 +151,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 		lane_posted(lane, conn, &msg, ret);
 	else if (!msg.compact)
 		__skb_pull(skb, sizeof(struct sovia_hdr));
-	/* The VI is dying: closed says of what, and what it is here concerns no socket. */
+	/* The VI is going down; ->closed() reports the cause, callers only need ECONNRESET. */
 	return ret < 0 && ret != -EAGAIN ? -ECONNRESET : ret;
 }
 

@@ -15,7 +15,7 @@
  * A link that loses its lane sets up another one and goes on with it: link_recover.c.
  *
  * DOWN is final: the link leaves the table first, then the VI goes, then its
- * connections are told.  Whoever wants the peer again makes a new link.
+ * connections are told.  The next connection to the peer makes a new link.
  *
  * When both sides try at once, the attempt of the lower address counts: the
  * lower side rejects the other's request (-EAGAIN), the higher side drops its
@@ -86,8 +86,8 @@ const char *sovia_link_state_name(enum sovia_link_state state)
 }
 
 /*
- * The gate.  Returns whether the state was changed.  If so, @conns gets those who are to
- * be told, for link_for_each(): whoever attaches later has seen the state.
+ * The gate.  Returns true if the state was changed.  On success the attached connections
+ * move to @conns for notification by link_for_each(); later ones have seen the state.
  */
 static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 		       struct list_head *conns)
@@ -294,7 +294,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 
 /*
  * Call @fn for each of @conns, which link_enter() took off the link.  They may leave
- * the link meanwhile, and new ones may come: a cursor would be lost, so put them back
+ * the link in between, and new ones may come: a cursor would be lost, so put them back
  * one by one, if they are still there.
  */
 static void link_for_each(struct sovia_link *link, struct list_head *conns,
@@ -569,7 +569,7 @@ static void link_try(struct sovia_link *link)
 		sovia_link_down(link, -ETIMEDOUT);
 		return;
 	}
-	/* To itself, an address asks from one end only. */
+	/* For a self-connection only the active end initiates. */
 	if (!link->lane.vi && !link->pair.passive)
 		link_connect(link);
 	sovia_link_set_timer(link, left);
@@ -625,7 +625,7 @@ static void link_retry_rtr(struct sovia_link *link, u32 una)
 
 static void link_no_answer(struct sovia_link *link)
 {
-	pr_notice_ratelimited("link to %pI6c: no answer\n", &link->pair.remote);
+	pr_notice_ratelimited("link to %pI6c: peer timed out\n", &link->pair.remote);
 	sovia_lane_fail(&link->lane, -ETIMEDOUT);
 }
 

@@ -85,7 +85,7 @@ struct sovia_conn_key {
  * @inflight: messages in @txq or posted and not completed; atomic because those
  *	of a connection before may still be under way on another lane
  * @rcv_wnd_end: stream offset up to which we let the peer send.  Written under the
- *	receive queue's lock, read by whoever sends a message.
+ *	receive queue's lock, read by senders of messages.
  * @rcv_wnd_sent: the @rcv_wnd_end that went with the last message.  A hint for others.
  * @wnd_update_min: so much of a difference between the two deserves a header.  As @rcv_wnd_end.
  * @outq: payload bytes given to us and not yet acknowledged
@@ -360,7 +360,7 @@ void sovia_link_unlist(struct sovia_link *link);
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
 #define SOVIA_LINK_EV_KILL	3	/* the namespace goes, or it has to make room */
 #define SOVIA_LINK_EV_TIMER	4	/* time to try again, to probe, to end it */
-#define SOVIA_LINK_EV_BREAK	5	/* somebody wants to see the lane die */
+#define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 
 /* lane.c */
 void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);

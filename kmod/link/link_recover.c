@@ -96,7 +96,7 @@ unsigned long sovia_recovery_left(const struct sovia_link *link)
 /**
  * sovia_recovery_wait() - how long to wait before the next attempt
  * @link: RECOVERING
- * @first: ours counts if both try at once, so that nobody is to wait for
+ * @first: ours counts if both try at once, so there is no need to wait for the peer's
  *
  * Context: connection thread.
  * Return: jiffies.
@@ -150,7 +150,7 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
  * @lane: the lane they were posted to
  * @arrived: the messages
  *
- * Nobody has told their connections: the completions were lost with the VI.
+ * Their connections have not been told: the completions were lost with the VI.
  *
  * Context: process; no lane lock.
  */

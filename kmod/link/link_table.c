@@ -11,7 +11,7 @@
 
 /* What a link to another node costs with the default parameters: its receives. */
 #define SOVIA_LINK_COST		(1200 << 10)
-/* Without a number they may have this part of the memory, but so many at least and at most. */
+/* Default: 1/8 of the memory, clamped to [MIN, MAX]. */
 #define SOVIA_LINKS_PART	8
 #define SOVIA_LINKS_MIN		16U
 #define SOVIA_LINKS_MAX		4096U
@@ -57,7 +57,7 @@ static bool link_unused(const struct sovia_link *link)
 	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
 }
 
-/* Nobody finds it any more.  The table's reference is the caller's to give back. */
+/* Take it out of the table.  The caller puts the table's reference. */
 static void link_unhash(struct sovia_link *link)
 {
 	lockdep_assert_held(&link->snet->link_lock);
@@ -66,7 +66,7 @@ static void link_unhash(struct sovia_link *link)
 }
 
 /*
- * May there be another one?  If there are too many, one that nobody uses goes, and does
+ * May there be another one?  If there are too many, an unused one goes, and does
  * not come back: what its peer says from here on would keep it otherwise.
  */
 static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
@@ -159,7 +159,7 @@ struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_
 }
 
 /**
- * sovia_link_unlist() - nobody finds a link any more
+ * sovia_link_unlist() - take a link out of the table
  * @link: in the table or not; the caller holds a reference
  *
  * Context: any.

@@ -5,7 +5,7 @@
  * Two VIs share a wire.  A message sent is cloned onto the queue of the other
  * end and delivered from softirq (irq_poll), where the sender's completion is
  * reported as well: the same order of events as with a real device.  One whose
- * completion nobody waits for changes hands instead.  A VI whose two addresses are
+ * completion has no waiter changes hands instead.  A VI whose two addresses are
  * the same is its own peer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -90,7 +90,7 @@ static void wire_put(struct loop_wire *wire)
 	kref_put(&wire->kref, wire_free);
 }
 
-/* What goes beside a message lies in two fields that nobody else uses here. */
+/* Immediate data travels in two fields of the sk_buff that are unused here. */
 static void set_imm(struct sk_buff *skb, const struct sovia_post *how)
 {
 	skb->queue_mapping = how->has_imm;
@@ -368,7 +368,7 @@ static void loop_destroy(struct sovia_vi *vi)
 {
 	struct loop_vi *lv = to_loop(vi);
 
-	/* Nobody finds us on the wire any more, so the queues only shrink. */
+	/* Unlinked from the wire, so the queues only shrink. */
 	irq_poll_disable(&lv->poll);
 	wire_put(lv->wire);
 	loop_free(lv);

@@ -7,7 +7,7 @@
  * what TCP's does and adapts besides:
  *
  * - Spinning stops when another task wants the CPU; on a busy machine it would
- *   only put off whoever is to send the answer.
+ *   only delay the task that is to send the answer.
  * - A spin in vain has the waits that follow go without, 1, then 3, 7 and so on to
  *   63; one that pays off starts over.  So who waits long spins for hardly any of
  *   it, and who waits little again finds out.

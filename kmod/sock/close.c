@@ -102,7 +102,7 @@ void sovia_done(struct sock *sk, int err)
 {
 	if (sk->sk_state == TCP_CLOSE)
 		return;
-	/* First why, then that: whoever sees CLOSE without the lock sees the error. */
+	/* Set sk_err before sk_state: lockless readers of TCP_CLOSE must see the error. */
 	if (err)
 		WRITE_ONCE(sk->sk_err, err);
 	if (sovia_state_event(sk, SOVIA_EV_ABORT))
@@ -187,7 +187,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 	return 0;
 }
 
-/* Say no more: not even that, to a peer that has closed and has all of our data. */
+/* Send FIN, unless the peer has closed and acknowledged everything. */
 static void end_sending(struct sock *sk, bool gone)
 {
 	if (sovia_sk(sk)->end.peer_gone && !sovia_outq(sk) && sovia_step(sk, SOVIA_EV_LEAVE))

@@ -223,7 +223,7 @@ static bool replace_link(struct sock *sk)
 	return !use_link(sk, &pair, prov, GFP_ATOMIC | __GFP_NOWARN);
 }
 
-/* What a program that expects TCP makes sense of. */
+/* Map provider errors to the errnos TCP would return. */
 static int tcp_errno(const struct sock *sk, int err)
 {
 	if (sk->sk_state != TCP_SYN_SENT)
@@ -254,7 +254,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 {
 	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
 
-	/* It may have left that link for another one meanwhile. */
+	/* It may have left that link for another one. */
 	if (!link || READ_ONCE(link->state) != SOVIA_LINK_DOWN)
 		return;
 	/* A link that had been up may just have been stale. */

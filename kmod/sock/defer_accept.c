@@ -3,7 +3,7 @@
  * TCP_DEFER_ACCEPT: accept() waits for a child's first data.
  *
  * The child is connected and in its listener's queue from the start.  Until it
- * leaves that, what happens to it is told to whoever waits at the listener.
+ * leaves that, what happens to it is reported to the waiters at the listener.
  */
 #include "connect.h"
 #include "defer_accept.h"

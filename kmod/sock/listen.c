@@ -47,7 +47,7 @@ static void child_reset(struct sock *child)
 		sovia_forget_flow_labels(child);
 		np->pktoptions = NULL;
 	}
-	/* The clone is a listener, too, but listens to nobody. */
+	/* The clone is in state LISTEN, too, but is in no listener table. */
 	sovia_state_event(child, SOVIA_EV_ABORT);
 	sovia_sock_init(child);
 }
@@ -163,7 +163,7 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 }
 
 /**
- * sovia_children_pending() - admit the children that have come meanwhile
+ * sovia_children_pending() - admit the children that came while the listener was owned
  * @listener: was owned by a process, perhaps one that has closed it
  *
  * Context: the listener's spinlock held, bottom halves off.
@@ -286,8 +286,8 @@ static void accept_unqueue(struct sock *sk, struct sock *child)
 }
 
 /*
- * The first child that accept() may return, or NULL.  With TCP_DEFER_ACCEPT, one
- * that was reset before it had said anything is nobody's business.
+ * The first child that accept() may return, or NULL.  With TCP_DEFER_ACCEPT, a child
+ * that was reset before its first data is dropped.
  */
 static struct sock *first_ready(struct sock *sk)
 {

@@ -92,7 +92,7 @@ bool sovia_mem_ample(void)
  * sovia_mem_short() - is memory for messages running short
  *
  * Context: any.
- * Return: true if nobody should have more than the least.
+ * Return: true if buffers and windows should be the smallest.
  */
 bool sovia_mem_short(void)
 {
@@ -103,7 +103,7 @@ bool sovia_mem_short(void)
  * sovia_mem_none() - is there no memory for messages any more
  *
  * Context: any.
- * Return: true if nobody may have more than the least.
+ * Return: true if no connection may hold more than the smallest window.
  */
 bool sovia_mem_none(void)
 {
@@ -213,7 +213,7 @@ static int limits_show(struct seq_file *seq, void *v)
 DEFINE_SHOW_ATTRIBUTE(limits);
 
 /**
- * sovia_mem_init() - choose the limits that nobody has chosen, begin to count
+ * sovia_mem_init() - set the limits that were not given, start counting
  *
  * Context: module init.
  * Return: 0 or -ENOMEM.

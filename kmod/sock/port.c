@@ -76,7 +76,7 @@ static void port_bind(struct sovia_port_bucket *bucket, struct sock *sk, u16 por
 	}
 }
 
-/* Take @port if nobody stands against it. */
+/* Take @port if no bound socket conflicts. */
 static bool port_try(struct sock *sk, u16 port, bool exclusive)
 {
 	struct sovia_port_bucket *bucket = port_bucket(sovia_net(sock_net(sk)), port);
@@ -90,7 +90,7 @@ static bool port_try(struct sock *sk, u16 port, bool exclusive)
 	return ok;
 }
 
-/* Any port of the ephemeral range that nobody has. */
+/* Any free port of the ephemeral range. */
 static int port_any(struct sock *sk)
 {
 	struct net *net = sock_net(sk);
@@ -154,7 +154,7 @@ void sovia_put_port(struct sock *sk)
  * sovia_inherit_port() - bind a child to its listener's port
  * @child: with inet_num already set
  *
- * Context: softirq; nobody else knows @child.
+ * Context: softirq; @child has no other user yet.
  */
 void sovia_inherit_port(struct sock *child)
 {

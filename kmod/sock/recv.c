@@ -183,8 +183,8 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 }
 
 /*
- * May a small payload stay in the buffer it arrived in?  A single one does no harm;
- * but one that is lent is missed.
+ * May a small payload stay in the buffer it arrived in?  Fine for a lone sk_buff, unless
+ * it is a borrowed receive buffer.
  */
 static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 {
@@ -287,13 +287,13 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 		return false;
 	}
 	if (closed) {
-		/* Nobody will ever read it: say so, as TCP does. */
+		/* It will never be read: reset, as TCP does. */
 		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_ABORT);
 		return false;
 	}
 	if (push)
 		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
-	/* First, so that whoever wakes up for the data finds the end as well. */
+	/* First, so that a reader woken for the data finds the end as well. */
 	if (msg->flags & SOVIA_F_FIN)
 		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
@@ -373,7 +373,7 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 
 	SOVIA_RX_CB(skb)->off += len;
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	/* The bottom half may have added to it meanwhile. */
+	/* The bottom half may have added to it since. */
 	empty = SOVIA_RX_CB(skb)->off == skb->len;
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
@@ -506,7 +506,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		ret = wait_for_data(sk, &timeo, pos);
 		if (ret < 0)
 			return copied ? copied : ret;
-		/* Another reader may have been here meanwhile. */
+		/* Another reader may have been here since. */
 		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->rx.copied))
 			pos = ss->rx.copied;
 	} while (copied < len);

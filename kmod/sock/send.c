@@ -79,7 +79,7 @@ static bool has_room(const struct sock *sk, bool wake)
 /**
  * sovia_stream_memory_free() - struct proto::stream_memory_free
  * @sk: the socket
- * @wake: asked by somebody who would wake the writer: then only if it is worth it
+ * @wake: the caller would wake the writer: then only if it is worth it
  *
  * Context: any.
  * Return: true if the writer may go on.
@@ -127,7 +127,7 @@ void sovia_write_space(struct sock *sk)
 	struct socket_wq *wq;
 	struct socket *sock;
 
-	/* The socket may be orphaned meanwhile; struct socket goes with RCU. */
+	/* The socket may be orphaned concurrently; struct socket is freed by RCU. */
 	rcu_read_lock();
 	sock = READ_ONCE(sk->sk_socket);
 	wq = rcu_dereference(sk->sk_wq);
@@ -274,7 +274,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	}
 	if (data && skb->len > room && send_split(sk, skb, room)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), nomem);
-		/* Nobody else may have a reason to come back to it. */
+		/* Nothing else may come back to it. */
 		sk_reset_timer(sk, &ss->tx.cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
 		return false;
 	}
@@ -398,7 +398,7 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 	return len;
 }
 
-/* Pages that somebody lends us, with their references. */
+/* Spliced pages, with their references. */
 static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int len,
 			  int max_frags)
 {
@@ -493,7 +493,7 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 
 /*
  * The buffer has room, but there is no memory, or none for the program's control group:
- * somebody may give some back soon.  TCP does the same.
+ * some may be freed soon.  TCP does the same.
  */
 static int wait_for_others(struct sock *sk, long *timeo)
 {

@@ -95,7 +95,7 @@ void sovia_sock_init(struct sock *sk)
 	timer_setup(&ss->tx.cork_timer, sovia_cork_timeout, 0);
 	sk->sk_destruct = sock_destruct;
 	sk->sk_write_space = sovia_write_space;
-	/* The sender's control group pays; nobody is killed to make room for a message. */
+	/* Charge the sender's control group; no OOM kill to make room for a message. */
 	sk->sk_allocation = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	sock_set_flag(sk, SOCK_RCU_FREE);
 	sovia_reset_stream(sk);

@@ -56,12 +56,12 @@ static void on_fin(struct sock *sk, u32 gone)
 
 static void on_delivered(struct sock *sk, u32 unused)
 {
-	/* The message pins the memory, but the socket may have been destroyed meanwhile. */
+	/* The message pins the memory, but the socket may have been destroyed. */
 	if (!refcount_inc_not_zero(&sk->sk_refcnt))
 		return;
 	/* Where a RESET is due, that ends the connection, with an error. */
 	if (!sovia_sk(sk)->end.reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
-		/* Whoever lingers in close() looks at the state. */
+		/* A task that lingers in close() waits for the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
 			sk->sk_state_change(sk);
 		else if (sk->sk_state == TCP_FIN_WAIT2)
@@ -78,7 +78,7 @@ static void on_breach(struct sock *sk, u32 code)
 
 static void on_reset(struct sock *sk, u32 code)
 {
-	/* Nobody has reset it, its peer has closed and uses the ports again. */
+	/* Not a reset: the peer closed and reused the port pair. */
 	if (code == SOVIA_CODE_NONE && sovia_sk(sk)->end.peer_gone &&
 	    sovia_step(sk, SOVIA_EV_LEAVE))
 		return;

@@ -13,7 +13,7 @@
  *
  * verbs_vi_opened() and verbs_vi_die() are the gates: they alone call established
  * and closed, and decide under verbs_vi::lock who does.  A VI that fails while
- * it is being opened is closed by whoever opens it, so that closed never
+ * it is being opened is closed by the opener, so that closed never
  * overtakes established.
  *
  * Teardown: DEAD, so that no receive is posted and no upcall but sent begins; wait
@@ -178,7 +178,7 @@ static void verbs_deadline_work(struct work_struct *work)
 {
 	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi, deadline);
 
-	/* Opened meanwhile?  Only the set-up has deadlines. */
+	/* Has it opened since?  Only the set-up has deadlines. */
 	if (READ_ONCE(v->state) == VERBS_CONNECTING)
 		verbs_vi_die(v, -ETIMEDOUT);
 }
@@ -249,7 +249,7 @@ static int verbs_size_rx(struct verbs_vi *v, const struct ib_device *ibdev)
 
 	while (DIV_ROUND_UP(rest, PAGE_SIZE << order) > most)
 		if (++order > PAGE_ALLOC_COSTLY_ORDER) {
-			pr_warn_ratelimited("%s takes %d pieces: too few for messages of %u bytes\n",
+			pr_warn_ratelimited("%s: max_recv_sge %d too small for %u-byte messages\n",
 					    dev_name(&ibdev->dev), ibdev->attrs.max_recv_sge,
 					    v->vi.attr.msg_size);
 			return -EOPNOTSUPP;

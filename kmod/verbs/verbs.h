@@ -51,7 +51,7 @@ struct verbs_vi;
  * @entry: in verbs_dev::cqs
  * @cq: the queue
  * @napi: polls it, in softirq or for a program that spins (busy_poll.c): one at a
- *	time, whoever it is
+ *	time
  * @size: completions it can hold
  * @used: completions promised to VIs
  *

@@ -14,7 +14,7 @@
  * rdma_cm calls handlers of an identifier one at a time, under a mutex that
  * rdma_lock_handler() takes too.  It serialises all that happens to a VI before
  * it is open.  An identifier is destroyed with its VI or its request, never from
- * its own handler; so handlers return 0, except for a request that nobody owns.
+ * its own handler; so handlers return 0, except for a request without an owner.
  *
  * The queue pair is made by a work and not in the handler, because all handlers
  * of the system share one thread and some devices connect synchronously.
@@ -182,7 +182,7 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
 }
 
 /*
- * rdma_cm does not bear an identifier that is destroyed in the middle of this while it
+ * rdma_cm cannot cope with rdma_destroy_id() racing with route resolution while it
  * removes the device: it may look at the device's type when there is no device any more.
  * With a VI that is attached, removal waits until both are gone.
  */

@@ -100,7 +100,7 @@ static void verbs_cq_event(struct ib_cq *ibcq, void *context)
 static int verbs_cq_poll(struct napi_struct *napi, int budget)
 {
 	struct verbs_cq *cq = container_of(napi, struct verbs_cq, napi);
-	/* "Direct" is whoever calls: NAPI sees to it that it is only one. */
+	/* With IB_POLL_DIRECT the caller polls; NAPI ensures a single one. */
 	int done = ib_process_cq_direct(cq->cq, budget);
 
 	/* While a program spins there are no events; else look again for lost ones. */
@@ -133,7 +133,7 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 		kfree(cq);
 		return ERR_PTR(err);
 	}
-	/* It would be DIRECT, and whoever drains a queue pair poll it beside NAPI. */
+	/* ib_create_cq() set IB_POLL_DIRECT; ib_drain_qp() would poll concurrently with NAPI. */
 	cq->cq->poll_ctx = IB_POLL_SOFTIRQ;
 	netif_napi_add(dev->napi_dev, &cq->napi, verbs_cq_poll);
 	napi_enable(&cq->napi);
@@ -175,7 +175,7 @@ static void verbs_cqs_free(struct verbs_dev *dev)
 	list_for_each_entry_safe(cq, next, &dev->cqs, entry) {
 		napi_disable(&cq->napi);
 		ib_destroy_cq(cq->cq);
-		/* Waits for whoever may still have found it by its number. */
+		/* Waits for readers that may have found it by its number. */
 		netif_napi_del(&cq->napi);
 		kfree(cq);
 	}
@@ -335,7 +335,7 @@ static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 
 	if (verbs_dev_close_vis(dev))
 		while (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
-			pr_warn("%s: removal waits for links\n", dev_name(&ibdev->dev));
+			pr_warn("%s: device removal blocked by active links\n", dev_name(&ibdev->dev));
 	verbs_cqs_free(dev);
 	verbs_dev_free(dev);
 }

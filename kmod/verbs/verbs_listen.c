@@ -6,7 +6,7 @@
  * inside struct verbs_request and on to the VI when the request is accepted.
  *
  * Identifiers hold their network namespace, so a namespace that listens does not
- * die: it is the client that must stop listening when nobody needs it any more.
+ * die: the client must stop listening when it is not needed any more.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt

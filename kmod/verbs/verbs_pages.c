@@ -4,7 +4,7 @@
  *
  * What a large message arrived in goes to the program's receive queue with the
  * sk_buff, and comes back when that is freed: each CPU has a page_pool, from which
- * its bottom half takes single pages.  A page that somebody else still holds then
+ * its bottom half takes single pages.  A page that still has another owner then
  * (splice) leaves the pool.
  *
  * A kernel without page_pool allocates every time.
@@ -86,7 +86,7 @@ int verbs_pages_init(void)
  *
  * Pages still in use are freed when they come back.
  *
- * Context: process, may sleep; nobody allocates any more.
+ * Context: process, may sleep; nothing allocates any more.
  */
 void verbs_pages_exit(void)
 {
@@ -161,7 +161,7 @@ struct page *verbs_page_alloc(unsigned int order, gfp_t gfp)
 
 /**
  * verbs_page_free() - the opposite of verbs_page_alloc()
- * @page: nobody else has it
+ * @page: the caller has the only reference
  * @order: its size is PAGE_SIZE << @order
  *
  * Context: process or softirq.

@@ -339,8 +339,8 @@ static void verbs_rx_deliver(struct verbs_rx *rx)
 }
 
 /*
- * The client does not know the VI yet: keep the message.  False if it came to
- * know it meanwhile.
+ * The client has not had established() yet: keep the message.  Returns false if it has
+ * by now.
  */
 static bool verbs_rx_keep(struct verbs_rx *rx)
 {
@@ -371,7 +371,7 @@ static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 	rx->has_imm = wc->wc_flags & IB_WC_WITH_IMM;
 	rx->imm = rx->has_imm ? be32_to_cpu(wc->ex.imm_data) : 0;
 	if (unlikely(rx->len > v->vi.attr.msg_size)) {
-		pr_notice_ratelimited("link to %pI6c: message of %u bytes\n",
+		pr_notice_ratelimited("link to %pI6c: message too long (%u bytes)\n",
 				      &v->vi.pair.remote, rx->len);
 		verbs_vi_die(v, -EPROTO);
 		return;
@@ -386,7 +386,7 @@ static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
  * verbs_rx_replay - hand up what came before the VI was open
  * @v: VI in state VERBS_OPENING
  *
- * Messages that complete meanwhile line up behind.
+ * Messages that complete during the replay are appended.
  *
  * Context: process.
  */

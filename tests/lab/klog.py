@@ -71,7 +71,7 @@ REPORTS = {
 }
 
 HARMLESS = {
-    "the module's own words": "sovia: link to fd77::2: no answer, closing it",
+    "the module's own words": "sovia: link to fd77::2: peer timed out",
     "a checker's announcement": "DMA-API: preallocated 65536 debug entries",
     "lockdep's announcement": "... MAX_LOCKDEP_CHAINS:        131072",
     "a fault on demand": "FAULT_INJECTION: forcing a failure.",
