@@ -144,7 +144,7 @@ static void credit_wraps(struct kunit *test)
 }
 
 /*
- * Random traffic both ways: nobody is ever stuck when explicit ACKs go out at
+ * Random traffic both ways: neither side is ever stuck when explicit ACKs go out at
  * the threshold, and no more than 2w descriptors are ever needed.
  */
 static void credit_random(struct kunit *test)

@@ -69,7 +69,7 @@ static const struct hostile_case hostile_cases[] = {
 	{ .name = "data beyond the window", .msg = { .type = SOVIA_DATA, .len = 5 },
 	  .payload = 5, .no_window = true, .counter = SOVIA_STAT_bad_window,
 	  .harm = CONNECTION },
-	{ .name = "FIN for a port nobody has",
+	{ .name = "FIN for an unused port",
 	  .msg = { .type = SOVIA_FIN, .sport = 9, .dport = 9 },
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
 	{ .name = "compact data of a connection unknown", .compact = true, .payload = 5,
@@ -92,13 +92,13 @@ static const struct hostile_case hostile_cases[] = {
 	  .no_window = true, .counter = SOVIA_STAT_bad_window, .harm = CONNECTION },
 	{ .name = "compact data beyond the credit", .compact = true, .payload = 5,
 	  .no_credit = true, .counter = SOVIA_STAT_bad_sequence, .harm = LANE },
-	{ .name = "data for a port nobody has",
+	{ .name = "data for an unused port",
 	  .msg = { .type = SOVIA_DATA, .len = 5, .sport = 9, .dport = 9 }, .payload = 5,
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
-	{ .name = "ACCEPT for a port nobody has",
+	{ .name = "ACCEPT for an unused port",
 	  .msg = { .type = SOVIA_ACCEPT, .sport = 9, .dport = 9 },
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
-	{ .name = "RESET for a port nobody has",
+	{ .name = "RESET for an unused port",
 	  .msg = { .type = SOVIA_RESET, .sport = 9, .dport = 9 },
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
 	{ .name = "CONN with foreign addresses",
@@ -271,7 +271,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 	return skb;
 }
 
-/* What the program does meanwhile. */
+/* What the program does in between. */
 static void hostile_program(struct rnd_state *rnd, struct socket *sock)
 {
 	static const int flags[] = { 0, 0, MSG_PEEK, MSG_OOB, MSG_TRUNC, MSG_OOB | MSG_PEEK };

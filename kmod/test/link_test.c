@@ -428,7 +428,7 @@ static void link_all(struct kunit *test)
 #define LINK_TIMER_RACES	2000
 #define LINK_INSISTS		6
 
-/* Whoever comes when the link is up sends CONN at once, and is not told so again. */
+/* A connection that attaches when the link is up sends CONN at once, without an upcall. */
 static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_link *link = sovia_link_get(sovia_net(&init_net), pair, &test_provider,
@@ -489,7 +489,7 @@ static bool link_test_listed(const struct sovia_link *link)
 	return !hlist_unhashed(&link->net_node);
 }
 
-/* A link that nobody uses any more, with something unacknowledged on it. */
+/* An unused link, with something unacknowledged on it. */
 static struct sovia_link *link_test_left(struct kunit *test, __be32 remote, enum link_stage stage)
 {
 	struct sovia_link *link = link_test_get(remote);
@@ -697,7 +697,7 @@ static void link_idle_listens(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, snet->listening);
 }
 
-/* One link too many takes the place of one that nobody uses, and of no other. */
+/* One link too many takes the place of an unused one, and of no other. */
 static void link_room(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);

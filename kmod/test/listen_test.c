@@ -12,7 +12,7 @@
 /* The listener's lock under which a client takes its own, for lockdep. */
 #define LISTEN_TEST_LOCK	2
 
-/* What is due happens in softirq, at the latest when somebody gives way. */
+/* What is due happens in softirq, at the latest when the processor is given up. */
 #define LISTEN_TEST_SOON(condition)					\
 ({									\
 	int tries_ = 500;						\
@@ -126,7 +126,7 @@ static void listen_late_fin(struct kunit *test)
 	sock_release(listener);
 }
 
-/* Its RESET does not end the one that is being set up, whoever owns the socket. */
+/* Its RESET does not end the one that is being set up, whether the socket is owned or not. */
 static void listen_late_reset(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);

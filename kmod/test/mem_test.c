@@ -83,7 +83,7 @@ static void limits_short(struct kunit *test)
 	sock_release(b);
 }
 
-/* Who holds more than the least and gets more is reset, and nobody else. */
+/* Only a connection that holds more than the least and gets more is reset. */
 static void limits_none(struct kunit *test)
 {
 	unsigned long before = limits_no_room();

@@ -69,7 +69,7 @@ static const struct {
 	{ TCP_SYN_SENT, LINK_STALE, TCP_SYN_SENT },
 	/* TCP's shutdown() ends a connect(). */
 	{ TCP_SYN_SENT, CALL_SHUTDOWN, TCP_CLOSE },
-	/* Nobody speaks to a listener, and it is on no link. */
+	/* A listener has no peer, and is on no link. */
 	{ TCP_LISTEN, SAYS_RESET, TCP_LISTEN },
 	{ TCP_LISTEN, LINK_LOST, TCP_LISTEN },
 	{ TCP_LISTEN, LINK_STALE, TCP_LISTEN },

@@ -80,7 +80,7 @@ static void urgent_too_late(struct kunit *test)
 	sock_release(b);
 }
 
-/* A mark that is never reached keeps nobody from reading. */
+/* A mark that is never reached does not block readers. */
 static void urgent_never_comes(struct kunit *test)
 {
 	struct socket *a, *b;

@@ -97,7 +97,7 @@ static void cm_events(struct kunit *test)
 	}
 }
 
-/* An address that nobody answers for is looked for again, but not for ever. */
+/* Resolution of an address without an answer is retried, but not for ever. */
 static void cm_tries_again(struct kunit *test)
 {
 	struct told told;

@@ -49,7 +49,7 @@ static struct rdma_cm_id *listen_id(struct kunit *test, sa_family_t family)
 	return id;
 }
 
-/* Nobody listens on these addresses, and they do not outlive the test. */
+/* There is no listener on these addresses, and they do not outlive the test. */
 static void listen_forget(struct rdma_cm_id *id)
 {
 	id->route.addr.src_addr.ss_family = AF_UNSPEC;

@@ -191,7 +191,7 @@ static void wire_hello(struct kunit *test)
 		{ 32, SOVIA_PAYLOAD_MAX + 1, 0, -ERANGE, 0, 1, 0 },
 		{ 32, 16384, SOVIA_LANES_MAX, -ERANGE, 0, 1, 0 },
 		{ 32, 16384, 255, -ERANGE, 0, 1, 0 },
-		/* nobody, somebody of whom nothing can have come */
+		/* no peer id, or one that nothing can have come from */
 		{ 32, 16384, 0, -ERANGE, 0, 0, 1 },
 		{ 32, 16384, 0, -ERANGE, 1, 1, 0 },
 	};
