@@ -14,8 +14,8 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/roce.sh source-path=SCRIPTDIR
 . lib/roce.sh
-# shellcheck source=lib/failing.sh source-path=SCRIPTDIR
-. lib/failing.sh
+# shellcheck source=lib/failslab.sh source-path=SCRIPTDIR
+. lib/failslab.sh
 
 transfers() { sovia-run lib/hail "$1" "$2" 2; }
 

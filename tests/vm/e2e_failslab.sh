@@ -8,8 +8,8 @@
 # vm: --kernel debug --append kunit.enable=0 --timeout 2400
 set -u
 cd "$(dirname "$0")" || exit 1
-# shellcheck source=lib/failing.sh source-path=SCRIPTDIR
-. lib/failing.sh
+# shellcheck source=lib/failslab.sh source-path=SCRIPTDIR
+. lib/failslab.sh
 
 failures || exit 1
 while_scarce 100 ../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -x closing.messages "$@"

@@ -17,13 +17,13 @@ LIMITS=/sys/kernel/debug/sovia/limits
 LEFT=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) * $(getconf PAGESIZE) / 1024 / 1024 + 40))
 
 little_left() {
-	hog $LEFT "$WORK/hog" >"$WORK/hogged" 2>&1 &
-	eventually test -e "$WORK/hog" || { cat "$WORK/hogged"; return 1; }
+	eat_memory $LEFT "$WORK/eat_memory" >"$WORK/hogged" 2>&1 &
+	eventually test -e "$WORK/eat_memory" || { cat "$WORK/hogged"; return 1; }
 	grep MemAvailable /proc/meminfo
 }
 
-enough_again() { rm "$WORK/hog" && eventually hog_gone; }
-hog_gone() { ! pgrep -x hog >/dev/null; }
+enough_again() { rm "$WORK/eat_memory" && eventually hog_gone; }
+hog_gone() { ! pgrep -x eat_memory >/dev/null; }
 
 # Somebody else's connection, over which little is said, for as long as "$@" takes.
 beside() { # HOST COMMAND...
