@@ -72,7 +72,7 @@ check 'failures on demand'		failures
 for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
 	'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
 	# shellcheck disable=SC2086 # several words
-	check "without memory: $calls"	lib/failnth $calls
+	check "without memory: $calls"	lib/fail_nth $calls
 	echo "# ${output//$'\n'/, }"
 done
 check 'no page for a send'		no_pages
