@@ -17,7 +17,7 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/failslab.sh source-path=SCRIPTDIR
 . lib/failslab.sh
 
-transfers() { sovia-run lib/hail "$1" "$2" 2; }
+transfers() { sovia-run lib/transfer_errors "$1" "$2" 2; }
 
 # Each of them needs a link that was not there.
 strangers() {

@@ -21,20 +21,20 @@ prepare() {
 	echo +memory >$ROOT/cgroup.subtree_control && mkdir $GROUP
 }
 
-# What press says of the word $1.
-value() { sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" <<<"$pressed"; }
-press_some() { pressed=$(press 127.0.0.1 100); local status=$?; echo "$pressed"; return $status; }
+# What fill_buffers says of the word $1.
+value() { sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" <<<"$filled"; }
+fill_some() { filled=$(fill_buffers 127.0.0.1 100); local status=$?; echo "$filled"; return $status; }
 
 # A page that is merely begun counts whole for the one, and not for the other.
 sender_pays() {
-	press_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
+	fill_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
 }
 
 event() { awk -v name="$1" '$1 == name { print $2 }' $GROUP/memory.events; }
 
 limited() {
 	echo $MAX >$GROUP/memory.max
-	press_some || return
+	fill_some || return
 	cat $GROUP/memory.events
 	[ "$(event max)" -gt 0 ] && [ "$(event oom_kill)" = 0 ] && [ "$(value charged)" -le $MAX ] &&
 		equal "$(value whole)" 100 || return

@@ -36,7 +36,7 @@ fired() { # FAULT...
 	done
 }
 
-transfers() { sovia-run lib/hail "$HERE" "$THERE" "$1"; }
+transfers() { sovia-run lib/transfer_errors "$HERE" "$THERE" "$1"; }
 
 # Links are set up anew after this.
 fresh() {

@@ -15,9 +15,9 @@ cd "$(dirname "$0")" || exit 1
 CONNECTIONS=64
 FOR_MOST=320
 
-crowd_of() { sovia-run crowd "$1" 5004 "${2:-$CONNECTIONS}"; }
+crowd_of() { sovia-run many_conns "$1" 5004 "${2:-$CONNECTIONS}"; }
 
-crowd_there() { there "sovia-run crowd node-a 5004 $CONNECTIONS"; }
+crowd_there() { there "sovia-run many_conns node-a 5004 $CONNECTIONS"; }
 
 lanes_are() { # WANT COMMAND...
 	local want=$1 got

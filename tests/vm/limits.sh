@@ -15,11 +15,11 @@ LIMITS=/sys/kernel/debug/sovia/limits
 
 reload() { modprobe -r sovia && modprobe sovia "$@"; }
 
-# What press has said.
-held() { sed -n 's/^held \([0-9]*\) .*/\1/p' "$WORK/press"; }
-whole() { sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press"; }
+# What fill_buffers has said.
+held() { sed -n 's/^held \([0-9]*\) .*/\1/p' "$WORK/filled_by"; }
+whole() { sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/filled_by"; }
 
-pressed() { press "$@" >"$WORK/press" || return; cat "$WORK/press"; }
+fill() { fill_buffers "$@" >"$WORK/filled_by" || return; cat "$WORK/filled_by"; }
 
 some() { [ "$1" -gt 0 ]; }
 
@@ -40,15 +40,15 @@ default_limits() {
 held_at_most() { # CONNECTIONS
 	local most
 	most=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) + 10 * $1 + 400))
-	[ "$(held)" -le "$most" ] || { echo "at most $most"; cat "$WORK/press"; return 1; }
+	[ "$(held)" -le "$most" ] || { echo "at most $most"; cat "$WORK/filled_by"; return 1; }
 }
 
 # --- orphans: more than one may leave behind ---
 
 orphans() {
 	local now dropped
-	press node-b 30 "$WORK/filled" >"$WORK/press" 2>&1 &
-	eventually test -e "$WORK/filled" || { cat "$WORK/press"; return 1; }
+	fill_buffers node-b 30 "$WORK/filled" >"$WORK/filled_by" 2>&1 &
+	eventually test -e "$WORK/filled" || { cat "$WORK/filled_by"; return 1; }
 	echo 10 >/sys/module/sovia/parameters/max_orphans
 	# ends with 30 connections whose peers live and read nothing
 	dropped=$(sovia-stat --value no_room)
@@ -90,9 +90,9 @@ PARAMETERS=/sys/module/sovia/parameters
 filled() { # HOST COMMAND...
 	local host=$1 near status
 	shift
-	"${WITHIN[@]}" press "$host" 30 "$WORK/filled" >"$WORK/press" 2>&1 &
+	"${WITHIN[@]}" fill_buffers "$host" 30 "$WORK/filled" >"$WORK/filled_by" 2>&1 &
 	near=$!
-	eventually test -e "$WORK/filled" || { cat "$WORK/press"; return 1; }
+	eventually test -e "$WORK/filled" || { cat "$WORK/filled_by"; return 1; }
 	"$@"
 	status=$?
 	kill -KILL "$near"
@@ -137,18 +137,18 @@ limit 240
 check 'an address for the enemy' enemy_address
 check 'limits by the size of the memory' default_limits
 
-check '1000 connections that nobody reads' pressed 127.0.0.1 1000
+check '1000 connections that nobody reads' fill 127.0.0.1 1000
 check 'hold no more than they may' held_at_most 1000
 check 'then nothing is held' eventually nothing_held
 
 check 'a limit of 8 MiB' reload mem=1024,2048
 # One writer may have a sixteenth of the first limit, which is the most that it is by default.
 check 'and of a writer' sysctl -w net.ipv4.tcp_wmem='4096 16384 262144'
-check '100 connections that nobody reads' pressed node-b 100
+check '100 connections that nobody reads' fill node-b 100
 check 'hold no more than they may' held_at_most 100
 check 'and bring everything' some "$(whole)"
 check 'a peer that fills the windows of 200' hostile $ENEMY $VICTIM hoard 1 200
-check 'a transfer as ever' pressed node-b 1
+check 'a transfer as ever' fill node-b 1
 check 'nothing is held' eventually nothing_held
 
 check 'limits as before' reload

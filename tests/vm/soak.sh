@@ -58,12 +58,12 @@ load() { # SEED SECONDS
 	return $status
 }
 
-measure() { growth measure 120 >"$WORK/$1" && there growth measure 120 >"$WORK/$1-there"; }
+measure() { leakcheck measure 120 >"$WORK/$1" && there leakcheck measure 120 >"$WORK/$1-there"; }
 
 same() { # OLD NEW
-	growth compare "$WORK/$1" "$WORK/$2" | show node-a
+	leakcheck compare "$WORK/$1" "$WORK/$2" | show node-a
 	local status=$?
-	growth compare "$WORK/$1-there" "$WORK/$2-there" | show node-b && [ $status = 0 ]
+	leakcheck compare "$WORK/$1-there" "$WORK/$2-there" | show node-b && [ $status = 0 ]
 }
 
 lanes_died() {
@@ -79,12 +79,12 @@ no_complaints() {
 keep() {
 	press 127.0.0.1 100 "$WORK/kept" >"$WORK/press" 2>&1 &
 	eventually test -e "$WORK/kept" || { cat "$WORK/press"; return 1; }
-	growth measure 0 >"$WORK/keeping"
+	leakcheck measure 0 >"$WORK/keeping"
 	kill -KILL $!
 	wait $!
 	rm "$WORK/kept"
 }
-too_many() { growth compare "$WORK/before" "$WORK/keeping"; }
+too_many() { leakcheck compare "$WORK/before" "$WORK/keeping"; }
 
 echo "# seed $SEED, $DURATION s"
 limit 120

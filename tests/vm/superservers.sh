@@ -15,7 +15,7 @@ cd "$(dirname "$0")" || exit 1
 nc_() { timeout 30 sovia-run nc -N "$@"; }
 
 # ask HOST PORT CONNECTIONS WANT: WANT is "PROCESSES THREADS"
-ask() { equal "$(timeout 50 sovia-run serve ask "$1" "$2" "$3")" "$4"; }
+ask() { equal "$(timeout 50 sovia-run echo_servers ask "$1" "$2" "$3")" "$4"; }
 
 large() { # HOST PORT: the service is sha256sum
 	head -c 3000000 /dev/urandom >$WORK/data
@@ -26,9 +26,9 @@ large() { # HOST PORT: the service is sha256sum
 
 # By port: "nowait", the same with a stock program, "wait".
 inetutils() {
-	echo "7000 stream tcp6 nowait root $HERE/lib/serve serve stdin"
+	echo "7000 stream tcp6 nowait root $HERE/lib/echo_servers echo_servers stdin"
 	echo "7001 stream tcp6 nowait nobody /usr/bin/sha256sum sha256sum"
-	echo "7002 stream tcp wait root $HERE/lib/serve serve listener 0"
+	echo "7002 stream tcp wait root $HERE/lib/echo_servers echo_servers listener 0"
 	echo "7003 stream tcp nowait root $PROGRAMS/usr/sbin/tcpd /bin/cat"
 }
 
@@ -48,12 +48,12 @@ xinetd_conf() {
 	echo "{"
 	echo "	log_type = FILE $WORK/xinetd.services"
 	echo "}"
-	xinetd_service 7100 no "$HERE/lib/serve" stdin 'flags = IPv6'
+	xinetd_service 7100 no "$HERE/lib/echo_servers" stdin 'flags = IPv6'
 	xinetd_service 7101 no /usr/bin/sha256sum '-' 'flags = IPv6'
-	xinetd_service 7102 yes "$HERE/lib/serve" 'listener 0'
+	xinetd_service 7102 yes "$HERE/lib/echo_servers" 'listener 0'
 	xinetd_service 7103 no '' '' 'redirect = 127.0.0.1 7106'
 	xinetd_service 7104 no /bin/cat '' 'flags = IPv6' 'only_from = ::1'
-	xinetd_service 7105 no "$HERE/lib/serve" stdin 'instances = 2'
+	xinetd_service 7105 no "$HERE/lib/echo_servers" stdin 'instances = 2'
 	xinetd_service 7106 no /usr/bin/seq 300000
 }
 
@@ -122,16 +122,16 @@ superservers() {
 # --- socket activation ---
 
 activation() {
-	start accept systemd-socket-activate -a -l 127.0.0.1:7200 "$HERE/lib/serve" connection 3
+	start accept systemd-socket-activate -a -l 127.0.0.1:7200 "$HERE/lib/echo_servers" connection 3
 	check 'systemd-socket-activate listens'		listening 7200 accept
 	check 'Accept=yes'				ask 127.0.0.1 7200 3 '3 3'
 	start streams systemd-socket-activate -a --inetd -l 7203 sha256sum
 	check 'for standard streams, too'		listening 7203 streams
 	check 'Accept=yes, standard streams'		large ::1 7203
-	start listener systemd-socket-activate -l 7201 "$HERE/lib/serve" listener 3
+	start listener systemd-socket-activate -l 7201 "$HERE/lib/echo_servers" listener 3
 	check 'it listens for both families'		listening 7201 listener
 	check 'Accept=no, LISTEN_FDS'			ask ::1 7201 1 '1 1'
-	start mapped systemd-socket-activate -l 7202 "$HERE/lib/serve" listener 3
+	start mapped systemd-socket-activate -l 7202 "$HERE/lib/echo_servers" listener 3
 	check 'and again'				listening 7202 mapped
 	check 'Accept=no, from IPv4'			ask 127.0.0.1 7202 1 '1 1'
 }
@@ -139,7 +139,7 @@ activation() {
 # --- processes, threads, events ---
 
 pattern() { # KIND PORT CONNECTIONS WANT
-	start "$1" serve "$1" "$2"
+	start "$1" echo_servers "$1" "$2"
 	check "a $1 server starts"			listening "$2" "$1"
 	check "$1: $3 connections at once"		ask 127.0.0.1 "$2" "$3" "$4"
 	check "$1: and as many again"			ask 127.0.0.1 "$2" "$3" "$4"
