@@ -15,7 +15,7 @@ PATH=$(realpath ../../scripts/guest):$PATH
 SIZE=1000000
 
 # AF_SMC numbers its protocols as AF_SOVIA does.
-smc() { SOVIA_FAMILY=43 sov "$@"; }
+smc() { SOVIA_FAMILY=43 socktool "$@"; }
 
 sent_packets() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 
@@ -50,7 +50,7 @@ over_tcp() {
 }
 
 modprobe -a smc smc_diag
-there 'modprobe -a smc smc_diag; SOVIA_FAMILY=43 setsid sov echo 5004 /tmp/echo >/dev/null 2>&1 &'
+there 'modprobe -a smc smc_diag; SOVIA_FAMILY=43 setsid socktool echo 5004 /tmp/echo >/dev/null 2>&1 &'
 check 'a server'				eventually there test -e /tmp/echo
 check 'without an ID in common it is TCP'	modes TCP TCP
 check '... and so are the bytes'		over_tcp

@@ -21,7 +21,7 @@ RANDOM_SECONDS=${1:-0}
 # --- the others ---
 
 start_good() {
-	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	setsid socktool echo 5004 "$WORK/echo" >/dev/null 2>&1 &
 	eventually test -e "$WORK/echo" || return
 	touch "$WORK/go"
 	good node-b &
@@ -31,7 +31,7 @@ start_good() {
 # One transfer after the other, all that is sent comes back.
 good() { # HOST
 	while [ -e "$WORK/go" ]; do
-		if sov ask "$1" 5004 100000 >>"$WORK/complaints" 2>&1; then
+		if socktool ask "$1" 5004 100000 >>"$WORK/complaints" 2>&1; then
 			echo >>"$WORK/good.$1"
 		else
 			echo "to $1" >>"$WORK/complaints"
@@ -56,10 +56,10 @@ good_lanes() { ! dmesg | grep -E 'link to ::ffff:(10\.77\.0\.[12]|127\.0\.0\.1):
 
 stop_good() {
 	rm "$WORK/go" "$WORK/echo"
-	eventually no_sov
+	eventually no_socktool
 }
 
-no_sov() { ! pgrep -x sov >/dev/null; }
+no_socktool() { ! pgrep -x socktool >/dev/null; }
 
 # --- what is counted, and what is left ---
 

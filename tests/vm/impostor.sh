@@ -34,7 +34,7 @@ unharmed() {
 	local before v status pids=()
 	before=$(ends)
 	for v in 4 6; do
-		sov -$v flow node-b 500$v "$WORK/flow$v" >"$WORK/answer$v" 2>&1 &
+		socktool -$v flow node-b 500$v "$WORK/flow$v" >"$WORK/answer$v" 2>&1 &
 		pids+=($!)
 		eventually test -e "$WORK/flow$v" || { cat "$WORK/answer$v"; return 1; }
 	done
@@ -77,8 +77,8 @@ no_place_for_anyone() {
 # The first one who needs the module on node-b has no rights.
 first_of_all() {
 	load || return
-	there 'for v in 4 6; do setsid setpriv --reuid=nobody --regid=nogroup --clear-groups sov -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done'
-	eventually there '[ -e /tmp/echo4 -a -e /tmp/echo6 ]' && sov -4 ask node-b 5004 && sov -6 ask node-b 5006
+	there 'for v in 4 6; do setsid setpriv --reuid=nobody --regid=nogroup --clear-groups socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done'
+	eventually there '[ -e /tmp/echo4 -a -e /tmp/echo6 ]' && socktool -4 ask node-b 5004 && socktool -6 ask node-b 5006
 }
 
 # Its place is taken when the module would listen: it does as soon as it can, and no program has to help.
@@ -87,7 +87,7 @@ place_taken() {
 	there "setsid $IMPOSTOR listen 0.0.0.0 /tmp/place >/dev/null 2>&1 &"
 	eventually there '[ -e /tmp/place ]' && start_server || return
 	there rm /tmp/place
-	eventually sov -4 ask node-b 5004 && eventually sov -6 ask node-b 5006
+	eventually socktool -4 ask node-b 5004 && eventually socktool -6 ask node-b 5006
 }
 
 # Node-b loses its side, without a word to node-a.  (TCP, below siw, says it as soon as it can.)
@@ -99,24 +99,24 @@ state_is() { grep -q "^$1 .* verbs" /proc/net/sovia/link || { cat /proc/net/sovi
 
 begin() {
 	over && load probe_interval=0 || return
-	setsid sov echo 5014 "$WORK/echo" >/dev/null 2>&1 &
-	eventually test -e "$WORK/echo" && there sov ask node-a 5014 && reboot_there
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo" && there socktool ask node-a 5014 && reboot_there
 }
 
-peer_asks() { begin && there sov ask node-a 5014; }
+peer_asks() { begin && there socktool ask node-a 5014; }
 
 both_ask() {
 	local status
 	begin && start_server || return
-	there sov ask node-a 5014 >"$WORK/there" 2>&1 &
-	sov ask node-b 5004
+	there socktool ask node-a 5014 >"$WORK/there" 2>&1 &
+	socktool ask node-b 5004
 	status=$?
 	wait $! || { cat "$WORK/there"; return 1; }
 	return $status
 }
 
 over() { rm -f "$WORK/echo"; stop_server && eventually no_links && eventually remote no_links; }
-no_links() { ! pgrep -x sov >/dev/null; }
+no_links() { ! pgrep -x socktool >/dev/null; }
 
 limit 150
 check 'a server on node-b'				start_server

@@ -20,7 +20,7 @@ is_iwarp() { equal "$(</sys/class/infiniband/siw0/node_type)" '4: RNIC'; }
 by_verbs() {
 	local before
 	before=$(sovia-stat --value verbs_tx_bytes)
-	sov -4 ask node-b 5004 500000 && sov -6 ask node-b 5006 500000 || return
+	socktool -4 ask node-b 5004 500000 && socktool -6 ask node-b 5006 500000 || return
 	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge 1000000 ]
 }
 
@@ -30,7 +30,7 @@ compact() { echo "$(sovia-stat --value compact_tx) $(on-peer sovia-stat --value 
 without_imm() {
 	local before
 	before=$(compact)
-	sov ask node-b 5004 500000 && equal "$(compact)" "$before"
+	socktool ask node-b 5004 500000 && equal "$(compact)" "$before"
 }
 
 no_links() { [ -z "$(cat /proc/net/sovia/link)" ] && [ -z "$(on-peer cat /proc/net/sovia/link)" ]; }
@@ -45,8 +45,8 @@ asker_is_silent() {
 	local round status
 	for round in {1..4}; do
 		links_end || return
-		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
-		sov knock node-b 5004
+		there socktool ask node-a 5014 1000 >"$WORK/there" 2>&1 &
+		socktool knock node-b 5004
 		wait $!
 		status=$?
 		[ $status = 0 ] || { echo "round $round:"; cat "$WORK/there"; return 1; }
@@ -57,8 +57,8 @@ both_talk() {
 	local round
 	for round in {1..4}; do
 		links_end || return
-		there sov ask node-a 5014 1000 >"$WORK/there" 2>&1 &
-		sov ask node-b 5004 1000 || { echo "round $round, here"; return 1; }
+		there socktool ask node-a 5014 1000 >"$WORK/there" 2>&1 &
+		socktool ask node-b 5004 1000 || { echo "round $round, here"; return 1; }
 		wait $! || { echo "round $round, there:"; cat "$WORK/there"; return 1; }
 	done
 }
@@ -76,11 +76,11 @@ ports_taken() {
 	EOF
 	holder=$!
 	eventually test -e "$WORK/bound" && modprobe sovia || return
-	answer=$(sov connect node-b 5004)
+	answer=$(socktool connect node-b 5004)
 	kill $holder
 	equal "$answer" ok
 }
-no_echo() { ! pgrep -f 'sov echo' >/dev/null; }
+no_echo() { ! pgrep -f 'socktool echo' >/dev/null; }
 
 # A link that ends is to be gone, not mended.
 no_recovery() {
@@ -92,7 +92,7 @@ limit 180
 check 'it is iWARP'				is_iwarp
 check 'links are not mended'			no_recovery
 check 'a server on node-b'			start_server
-setsid sov echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
 check 'and here'				eventually test -e "$WORK/echo"
 check 'bytes go over verbs'			by_verbs
 check 'no message is without a header'		without_imm

@@ -32,11 +32,11 @@ load() { # HERE THERE
 	modprobe -r sovia && modprobe sovia "lanes=$1" || return
 	there "modprobe -r sovia && modprobe sovia lanes=$2" || return
 	start_server || return
-	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	setsid socktool echo 5004 "$WORK/echo" >/dev/null 2>&1 &
 	eventually test -e "$WORK/echo"
 }
 
-no_echo() { ! pgrep -f "sov echo" >/dev/null; }
+no_echo() { ! pgrep -f "socktool echo" >/dev/null; }
 
 stop_servers() {
 	rm -f "$WORK/echo"

@@ -29,7 +29,7 @@ hog_gone() { ! pgrep -x eat_memory >/dev/null; }
 beside() { # HOST COMMAND...
 	local host=$1 watcher status
 	shift
-	sov watch "$host" 5004 "$WORK/watch" 0.2 >"$WORK/watched" 2>&1 &
+	socktool watch "$host" 5004 "$WORK/watch" 0.2 >"$WORK/watched" 2>&1 &
 	watcher=$!
 	eventually test -e "$WORK/watch" || { cat "$WORK/watched"; return 1; }
 	"$@"
@@ -48,19 +48,19 @@ flood() { # HOST COUNT
 }
 
 echo_server() {
-	setsid sov echo 5004 "$WORK/echo" >/dev/null 2>&1 &
+	setsid socktool echo 5004 "$WORK/echo" >/dev/null 2>&1 &
 	eventually test -e "$WORK/echo"
 }
-no_echo_server() { rm "$WORK/echo" && eventually no_sov; }
-no_sov() { ! pgrep -x sov >/dev/null; }
+no_echo_server() { rm "$WORK/echo" && eventually no_socktool; }
+no_socktool() { ! pgrep -x socktool >/dev/null; }
 
 measure() { growth measure 60 >"$WORK/$1"; }
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
 
 limit 200
 check 'an echo server' echo_server
-check 'a connection within the host' sov ask 127.0.0.1 5004
-check 'one over the wire' sov ask node-b 5004
+check 'a connection within the host' socktool ask 127.0.0.1 5004
+check 'one over the wire' socktool ask node-b 5004
 check 'it ends' no_echo_server
 check 'what there is' measure before
 check 'the server again' echo_server
@@ -69,7 +69,7 @@ check 'a flood within the host, and another connection goes on' beside node-b fl
 check 'a flood over the wire, and another connection goes on' beside 127.0.0.1 flood node-b 200
 check 'nothing has run out of memory' no_oom
 check 'memory again' enough_again
-check 'a connection as before' sov ask node-b 5004
+check 'a connection as before' socktool ask node-b 5004
 check 'the server ends' no_echo_server
 check 'what there is afterwards' measure after
 check 'everything has been given back' growth compare "$WORK/before" "$WORK/after"

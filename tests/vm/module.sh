@@ -45,9 +45,9 @@ refused_while() {
 # What has been used a moment ago leaves nothing that unloading would have to wait long for.
 unload_after_traffic() {
 	modprobe sovia
-	sov echo 5000 "$WORK/echo" &
+	socktool echo 5000 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
-	sov ask 127.0.0.1 5000 300000 || return
+	socktool ask 127.0.0.1 5000 300000 || return
 	rm "$WORK/echo"
 	wait $!
 	eventually unload
@@ -57,7 +57,7 @@ unload_after_traffic() {
 unload_after_kill() {
 	local pid
 	modprobe sovia
-	sov hold-pair "$WORK/held" &
+	socktool hold-pair "$WORK/held" &
 	pid=$!
 	eventually test -e "$WORK/held" || return
 	{ kill -KILL $pid; wait $pid; } 2>/dev/null
@@ -95,7 +95,7 @@ family_free() { # NUMBER
 	unload
 	modprobe sovia family="$1" || return
 	equal "$(cat /sys/module/sovia/parameters/family)" "$1" || return
-	sov open || return
+	socktool open || return
 	unload
 }
 
@@ -112,7 +112,7 @@ number_given_back() {
 	number=$(cat /sys/module/sovia/parameters/family)
 	unload || return
 	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
-	SOVIA_FAMILY=$number sov open
+	SOVIA_FAMILY=$number socktool open
 	local status=$?
 	rm /etc/modprobe.d/no-sovia.conf
 	[ $status != 0 ]
@@ -131,7 +131,7 @@ twenty_times() {
 unload_race() {
 	local round pids=()
 	for round in 1 2; do
-		(while [ ! -e "$WORK/enough" ]; do sov open 2>/dev/null; done) &
+		(while [ ! -e "$WORK/enough" ]; do socktool open 2>/dev/null; done) &
 		pids+=($!)
 	done
 	for round in {1..30}; do
@@ -140,7 +140,7 @@ unload_race() {
 	done
 	touch "$WORK/enough"
 	wait "${pids[@]}"
-	sov open || return
+	socktool open || return
 	eventually unload
 }
 
@@ -157,7 +157,7 @@ no_threads_left() {
 	unload
 	# the connection thread begins with the first listen() or connect()
 	modprobe sovia
-	sov hold-pair "$WORK/held" &
+	socktool hold-pair "$WORK/held" &
 	eventually test -e "$WORK/held" || return
 	rm "$WORK/held"
 	wait $!
@@ -165,14 +165,14 @@ no_threads_left() {
 	! pgrep -l sovia
 }
 
-check 'the module is loaded on demand' autoload sov open
-check '... for IPv6 sockets' autoload sov -6 open
-check '... for an ordinary user' autoload setpriv --reuid 65534 --clear-groups "$(command -v sov)" open
-check 'a socket keeps it' refused_while sov hold
-check 'a listener keeps it' refused_while sov hold-listener 5001
-check 'a connection keeps it' refused_while sov hold-pair
-check 'an IPv6 connection keeps it' refused_while sov -6 hold-pair
-check 'a socket on its way to another process keeps it' refused_while sov hold-message
+check 'the module is loaded on demand' autoload socktool open
+check '... for IPv6 sockets' autoload socktool -6 open
+check '... for an ordinary user' autoload setpriv --reuid 65534 --clear-groups "$(command -v socktool)" open
+check 'a socket keeps it' refused_while socktool hold
+check 'a listener keeps it' refused_while socktool hold-listener 5001
+check 'a connection keeps it' refused_while socktool hold-pair
+check 'an IPv6 connection keeps it' refused_while socktool -6 hold-pair
+check 'a socket on its way to another process keeps it' refused_while socktool hold-message
 check 'it unloads after traffic' unload_after_traffic
 check 'it unloads after a process was killed' unload_after_kill
 check 'it unloads under open /proc files' unload_under_proc

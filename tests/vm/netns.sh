@@ -55,13 +55,13 @@ ip netns add box
 ip link add out type veth peer name in netns box
 ip -n box link set lo up
 check "a namespace has its own ports and counters" separate
-ip netns exec box sov echo 7778 "$HELD" &
+ip netns exec box socktool echo 7778 "$HELD" &
 holder=$!
 check "a server in one" eventually test -e "$HELD"
-check "is not there in another" equal "$(sov connect 127.0.0.1 7778)" ECONNREFUSED
+check "is not there in another" equal "$(socktool connect 127.0.0.1 7778)" ECONNREFUSED
 check "which has the port for itself" python3 /tmp/talk.py 7778
 ip netns del box
-check "it goes on when its namespace has no name any more" nsenter -t $holder -n sov ask 127.0.0.1 7778
+check "it goes on when its namespace has no name any more" nsenter -t $holder -n socktool ask 127.0.0.1 7778
 check "which is still there" ip link show dev out
 rm "$HELD"
 wait

@@ -32,14 +32,14 @@ lonely_address() {
 address() { [ "$1" = 6 ] && echo "fd99::$2" || echo "10.99.0.$2"; }
 
 connects() { # FAMILY HOST PORT WANTED
-	equal "$(sov "-$1" connect "$2" "$3")" "$4"
+	equal "$(socktool "-$1" connect "$2" "$3")" "$4"
 }
 
 local_host() { [ "$1" = 6 ] && echo ::1 || echo 127.0.0.1; }
 
 # To the echo server on port 500$1 of this node, while a program looks.
 watched_connect() { # PROGRAM FAMILY PORT WANTED
-	equal "$(cgroup-bpf "$1" sov "-$2" connect "$(local_host "$2")" "$3")" "$4"
+	equal "$(cgroup-bpf "$1" socktool "-$2" connect "$(local_host "$2")" "$3")" "$4"
 }
 
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
@@ -47,10 +47,10 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 rule_by_user() { # FAMILY
 	local host
 	host=$(address "$1" 9)
-	equal "$(as_nobody sov "-$1" connect "$host" 5000)" "$(sov "-$1" connect "$host" 5000)" || return
+	equal "$(as_nobody socktool "-$1" connect "$host" 5000)" "$(socktool "-$1" connect "$host" 5000)" || return
 	ip "-$1" rule add pref 10 uidrange 65534-65534 to "$host" prohibit || return
-	equal "$(as_nobody sov "-$1" connect "$host" 5000)" EACCES || return
-	[ "$(sov "-$1" connect "$host" 5000)" != EACCES ]
+	equal "$(as_nobody socktool "-$1" connect "$host" 5000)" EACCES || return
+	[ "$(socktool "-$1" connect "$host" 5000)" != EACCES ]
 }
 
 policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: there, ESP is asked for
@@ -77,10 +77,10 @@ protected() { # FAMILY
 	# Python's name for EOPNOTSUPP
 	connects "$1" node-b "500$1" ENOTSUP || status=1
 	# The peer has no such policy.
-	equal "$(there "sov -$1 connect node-a 600$1")" ECONNREFUSED || status=1
+	equal "$(there "socktool -$1 connect node-a 600$1")" ECONNREFUSED || status=1
 	protect_here delete "$1" || return
 	connects "$1" node-b "500$1" ok || return
-	equal "$(there "sov -$1 connect node-a 600$1")" ok || return
+	equal "$(there "socktool -$1 connect node-a 600$1")" ok || return
 	return $status
 }
 
@@ -89,12 +89,12 @@ ipsec() { ip xfrm policy list >/dev/null 2>&1; }
 
 check 'a server on the peer' start_server
 for v in 4 6; do
-	sov -$v echo "600$v" "$WORK/echo$v" &
+	socktool -$v echo "600$v" "$WORK/echo$v" &
 	check "IPv$v: a server here" eventually test -e "$WORK/echo$v"
 done
 before=$(sockets)
 for v in 4 6; do
-	deny "IPv$v: cgroup/sock_create forbids a socket of the family" cgroup-bpf no-socket sov -$v open
+	deny "IPv$v: cgroup/sock_create forbids a socket of the family" cgroup-bpf no-socket socktool -$v open
 	check '... with EPERM' said EPERM
 	deny "IPv$v: ... and one that is opened by its protocol" cgroup-bpf no-socket "$BASH" -c "$(declare -f open_inet); open_inet $v"
 	check '... with EPERM' said EPERM

@@ -24,7 +24,7 @@ delete_device() { rdma link del "$DEVICE"; }
 device_anew() { delete_device && add_device; }
 
 works() {
-	sov -4 ask node-b 5004 && sov -6 ask node-b 5006
+	socktool -4 ask node-b 5004 && socktool -6 ask node-b 5006
 }
 
 works_again() {
@@ -40,9 +40,9 @@ works_again() {
 
 works_back() { # node-b connects to node-a
 	local status
-	sov -4 echo 5014 "$WORK/echo" &
+	socktool -4 echo 5014 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
-	there sov -4 ask node-a 5014
+	there socktool -4 ask node-a 5014
 	status=$?
 	rm "$WORK/echo"
 	wait
@@ -54,7 +54,7 @@ over_verbs() {
 	local before there_before size=500000
 	before=$(sovia-stat --value verbs_tx_bytes)
 	there_before=$(on-peer sovia-stat --value verbs_rx_bytes)
-	sov ask node-b 5004 $size || return
+	socktool ask node-b 5004 $size || return
 	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge $size ] || { sovia-stat; return 1; }
 	[ $(($(on-peer sovia-stat --value verbs_rx_bytes) - there_before)) -ge $size ] || { on-peer sovia-stat; return 1; }
 }
@@ -62,11 +62,11 @@ over_verbs() {
 # Local connections need no device and do not use it.
 local_by_loop() {
 	local before
-	sov echo 5015 "$WORK/echo" &
+	socktool echo 5015 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
 	# bytes, not messages: the lane to node-b is probed now and then
 	before=$(sovia-stat --value verbs_tx_bytes)
-	sov ask 127.0.0.1 5015 && sov ask node-a 5015
+	socktool ask 127.0.0.1 5015 && socktool ask node-a 5015
 	local status=$?
 	rm "$WORK/echo"
 	wait
@@ -92,9 +92,9 @@ give_up_after() {
 pump_until() {
 	local pump
 	there '[ ! -e /tmp/sink.pid ] || kill $(cat /tmp/sink.pid) 2>/dev/null
-		rm -f /tmp/sink; setsid sov sink 5007 /tmp/sink >/tmp/sink.log 2>&1 & echo $! >/tmp/sink.pid
+		rm -f /tmp/sink; setsid socktool sink 5007 /tmp/sink >/tmp/sink.log 2>&1 & echo $! >/tmp/sink.pid
 		for i in $(seq 100); do grep -q listening /tmp/sink.log && exit 0; sleep 0.1; done; exit 1' || return
-	sov pump node-b 5007 >"$WORK/pump" 2>&1 &
+	socktool pump node-b 5007 >"$WORK/pump" 2>&1 &
 	pump=$!
 	eventually grep -q pumping "$WORK/pump" || { cat "$WORK/pump"; return 1; }
 	sleep 2
@@ -119,7 +119,7 @@ wait_for_end() { # PID
 # Without a device a connect fails in the time that programs are used to.
 fails_without_device() {
 	local answer
-	answer=$(timeout 60 sov connect node-b 5004) || { echo "no answer in time"; return 1; }
+	answer=$(timeout 60 socktool connect node-b 5004) || { echo "no answer in time"; return 1; }
 	case $answer in
 	ENETUNREACH | EHOSTUNREACH | ETIMEDOUT | ENETDOWN) echo "$answer" ;;
 	*) echo "connect says $answer"; return 1 ;;
@@ -138,10 +138,10 @@ module_before_device() { # on which node
 listener_before_device() {
 	local status
 	delete_device || return
-	sov echo 5016 "$WORK/echo" &
+	socktool echo 5016 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
 	add_device || return
-	there 'for i in $(seq 50); do sov ask node-a 5016 && exit 0; sleep 0.2; done; exit 1'
+	there 'for i in $(seq 50); do socktool ask node-a 5016 && exit 0; sleep 0.2; done; exit 1'
 	status=$?
 	rm "$WORK/echo"
 	wait

@@ -45,7 +45,7 @@ request_lost() {
 	before=$(count link_fail)
 	ping -c 1 node-b >/dev/null && there "$CUT" || return
 	{ sleep 3; there "$MEND"; } &
-	answer=$(sov connect node-b 5004)
+	answer=$(socktool connect node-b 5004)
 	wait $!
 	equal "$answer" ok && equal "$(count link_fail)" "$before"
 }
@@ -62,7 +62,7 @@ survives() {
 }
 
 both_sides() {
-	sov break $LANES && there sov break $LANES
+	socktool break $LANES && there socktool break $LANES
 }
 
 # Those of the other side as well.  One that it breaks as soon as it stands there may
@@ -79,14 +79,14 @@ no_complaints() {
 short_ones() {
 	local i
 	for i in {1..20}; do
-		sov ask node-b 5004 3000 || { echo "connection $i"; return 1; }
+		socktool ask node-b 5004 3000 || { echo "connection $i"; return 1; }
 	done
 }
 short_connections() {
 	local askers status=0 pid
 	short_ones & askers=$!
 	short_ones & askers+=" $!"
-	sov break 30 || status=1
+	socktool break 30 || status=1
 	for pid in $askers; do
 		wait "$pid" || status=1
 	done
@@ -119,7 +119,7 @@ state_is_not() { ! state_is "$1"; }
 # Nobody has a socket, and the wire is cut.
 unloads_recovering() {
 	stop_server || return
-	sov connect node-b 5004
+	socktool connect node-b 5004
 	# it may have noticed by itself
 	deaf && { break_one; eventually state_is RECOVERING; } && modprobe -r sovia
 	local status=$?

@@ -34,9 +34,9 @@ random_calls() { # ARGUMENT...
 }
 
 fresh_connection() {
-	sov echo 5000 $WORK/echo &
+	socktool echo 5000 $WORK/echo &
 	eventually test -e $WORK/echo || return
-	sov ask 127.0.0.1 5000 300000 && sov -4 ask localhost 5000 1 || return
+	socktool ask 127.0.0.1 5000 300000 && socktool -4 ask localhost 5000 1 || return
 	rm $WORK/echo
 	wait $!
 }

@@ -14,12 +14,12 @@ there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
 
 # An echo server on node-b for the whole script: it lives through everything.
 start_server() {
-	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid sov -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
+	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
 		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
 }
 
 stop_server() {
-	there 'rm -f /tmp/echo4 /tmp/echo6; for i in $(seq 100); do pgrep -f "sov -[46] echo" >/dev/null || exit 0; sleep 0.1; done; exit 1'
+	there 'rm -f /tmp/echo4 /tmp/echo6; for i in $(seq 100); do pgrep -f "socktool -[46] echo" >/dev/null || exit 0; sleep 0.1; done; exit 1'
 }
 
 # Nothing arrives for a time, and no device tells of it: the cable between two
@@ -37,7 +37,7 @@ wire_cut() { # SECONDS
 # "$@" happens under a transfer both ways, all of which has to arrive, once and in order.
 transferring() {
 	local flow status
-	sov flow node-b 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
+	socktool flow node-b 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
 	flow=$!
 	eventually test -e "$WORK/flow" || { cat "$WORK/answer"; return 1; }
 	"$@"
@@ -57,7 +57,7 @@ watched() { # WANTED COMMAND... -- OPTION...
 		shift
 	done
 	shift
-	sov watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
+	socktool watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
 	watcher=$!
 	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
 	"${command[@]}" || return
