@@ -26,8 +26,8 @@ from kit.node import (CONTROL_PORT, LocalNode, RemoteNode, dial, kernel_stacks, 
 from kit.sock import Sock  # noqa: E402
 
 TOPICS = ("basics", "binding", "connecting", "accepting", "data", "flags", "closing", "resets",
-          "polling", "edges", "processes", "options", "options_all", "options_tcp", "urgent",
-          "messages", "moving", "sharing", "uring", "families", "many", "busy", "itself", "programs")
+          "polling", "epoll_et", "processes", "options", "options_all", "options_tcp", "urgent",
+          "ancillary", "splice", "fd_passing", "uring", "families", "many", "busy", "itself", "programs")
 FAMILY_OF = {"4": socket.AF_INET, "6": socket.AF_INET6}
 FAMILIES = {"4": [socket.AF_INET], "6": [socket.AF_INET6]}
 FAMILIES["both"] = FAMILIES["one"] = FAMILIES["4"] + FAMILIES["6"]
@@ -35,7 +35,7 @@ LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 # What differs most from kernel to kernel, and from family to family: what a quick run has, with the first row of each
 # table.
-QUICK = ("basics", "families", "binding", "connecting", "closing", "flags", "itself", "moving", "polling", "programs", "uring")
+QUICK = ("basics", "families", "binding", "connecting", "closing", "flags", "itself", "splice", "polling", "programs", "uring")
 
 # Cases that take a second and more over TCP or in a guest, since they wait for what must not happen, or do
 # much. A quick run leaves them out.
@@ -45,7 +45,7 @@ LONG = {
     "closing": "half_close_with_backpressure close_delivers close_delivers_slowly exit_delivers "
         "linger_waits linger_gives_up wakes_reader wakes_writer keepalive_after_close",
     "polling": "waits_for_data waits_for_room waits_for_end low_water_mark",
-    "moving": "sendfile_slow_reader sendfile_then_change sendfile_lends splice_to_full",
+    "splice": "sendfile_slow_reader sendfile_then_change sendfile_lends splice_to_full",
     "uring": "send_large accept poll poll_multishot",
 }
 

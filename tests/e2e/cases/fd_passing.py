@@ -494,7 +494,7 @@ def shutdown_meets_splice(t):
     near.shutdown(socket.SHUT_RD)
     eq(task.result(), 0)
     near, _ = t.pair()
-    with open("/dev/shm/" + f"sharing-{os.getpid()}", "wb+") as f:
+    with open("/dev/shm/" + f"fd_passing-{os.getpid()}", "wb+") as f:
         os.unlink(f.name)
         f.truncate(64 << 20)
         task = t.bg(os.sendfile, near.fileno(), f.fileno(), 0, 64 << 20)
