@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-#   make install-deps   packages and kernels that everything below needs
-#   make                the module for Debian's 6.1, and the tools
+#   make                the module for the running kernel, and the tools
+#   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
+#   make htmldocs       the documentation, in .build/htmldocs
+#   make clean          remove everything that was built here
+#
+# In virtual machines, with nothing of it on this one:
+#
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
 #   make check          the tests of every commit, within the hour; STAGES='lint build-*' for some of them
 #   make check-quick    a few of them, some minutes
 #   make check-all      all there are, some hours
+#   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools
+#   make install-deps   packages and kernels that the lab needs: the others see to it
 #   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
@@ -13,19 +20,29 @@
 #   make hostile        a peer that breaks every rule, for ten minutes; SECONDS=n for others
 #   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
 #   make lint           the checkers alone
-#   make clean          remove everything that was built here
 #
-# Kbuild describes the module; scripts/build-module makes it.
+# Kbuild describes the module; scripts/build-module makes it for the lab.
 
 KERNEL ?= stock
+KDIR ?= /lib/modules/$(shell uname -r)/build
+TOOLS = $(MAKE) -C userland O=$(CURDIR)/.build/userland
 
-all: module userland
+all:
+	@[ -e $(KDIR) ] || { echo 'no kernel headers in $(KDIR): apt-get install linux-headers-amd64, or KDIR=FOLDER'; exit 1; }
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	$(TOOLS)
 
-module:
+install: all
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
+	$(if $(DESTDIR),,depmod)
+	$(TOOLS) install
+
+htmldocs:
+	scripts/htmldocs
+
+lab:
 	scripts/build-module --kernel $(KERNEL)
-
-userland:
-	$(MAKE) -C userland O=$(CURDIR)/.build/userland
+	$(TOOLS)
 
 demo:
 	scripts/demo
@@ -51,7 +68,7 @@ bench-quick:
 differ: SEED ?= 1
 differ: RUNS ?= 100000
 
-differ: module userland
+differ: lab
 	$(MAKE) -C tests/differ O=$(CURDIR)/.build/differ
 	scripts/vm run --smp 2 --kernel $(KERNEL) --timeout 40000 --append kunit.enable=0 -- \
 		tests/vm/differ.sh both --seed $(SEED) --runs $(RUNS)
@@ -68,7 +85,7 @@ hostile:
 		--append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10" -- \
 		tests/vm/hostile.sh $(SECONDS)
 
-soak: module userland
+soak: lab
 	scripts/vm run --pair --kernel $(KERNEL) --timeout $$(($(SECONDS) + 2400)) --append kunit.enable=0 -- \
 		tests/vm/soak.sh $(SECONDS) $(SEED)
 
@@ -80,5 +97,6 @@ lint:
 
 clean:
 	$(RM) -r .build
+	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak differ
+.PHONY: all install htmldocs lab demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak differ
