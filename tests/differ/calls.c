@@ -838,7 +838,7 @@ bool call_is_possible(const struct op *op)
 	/* Or what is there to be read before the end. */
 	if (coarse && deaf && calls[op->code].receives)
 		return false;
-	/* TCP goes on by IPv4 then, to nowhere: see Documentation/compatibility.md. */
+	/* TCP goes on by IPv4 then, to nowhere: see Documentation/compatibility.rst. */
 	if (op->code == OP_CONNECT && worlds[REFERENCE].mapped >> slot->kin & 1 &&
 	    (op->a == A_ANY || op->a == A_OWN || op->a == A_FOREIGN))
 		return false;

@@ -109,7 +109,7 @@ def error_queue_empty(t):
 
 def zerocopy_on(t, s):
     if t.sovia:
-        # refused, not ignored: see Documentation/compatibility.md
+        # refused, not ignored: see Documentation/compatibility.rst
         fails("EOPNOTSUPP", s.setsockopt, SOL, SO_ZEROCOPY, 1)
         t.skip("AF_SOVIA has no MSG_ZEROCOPY")
     s.setsockopt(SOL, SO_ZEROCOPY, 1)

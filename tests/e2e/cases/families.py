@@ -229,7 +229,7 @@ def turned_to_v4(t):
     def turn(s):
         s.setsockopt(socket.IPPROTO_IPV6, IPV6_ADDRFORM, socket.AF_INET)
     if t.sovia:
-        # see Documentation/compatibility.md
+        # see Documentation/compatibility.rst
         fails("ENOPROTOOPT", turn, t.socket())
         t.skip("AF_SOVIA has no IPV6_ADDRFORM")
     fails("ENOTCONN", turn, t.socket())

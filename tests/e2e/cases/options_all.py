@@ -17,7 +17,7 @@ LEVELS = range(301)
 LENGTHS = (0, 1, 3, 4, 8, 16)
 VALUES = (bytes(16), b"\1" + bytes(15), b"\xff" * 16)
 
-# What answers differently: Documentation/compatibility.md has the reasons. Numbers that Python does not name are those of
+# What answers differently: Documentation/compatibility.rst has the reasons. Numbers that Python does not name are those of
 # the kernel's uapi headers.
 DIFFERENT = {
     SOL: {

@@ -281,7 +281,7 @@ def filter_capability(t):
     root(t)
     near, far = t.pair()
     sockets = [t.socket(), t.listener(t.here), near, t.pair(listen="here")[0]]
-    # 6.1 shows SOL_SOCKET to no family: Documentation/compatibility.md
+    # 6.1 shows SOL_SOCKET to no family: Documentation/compatibility.rst
     old = t.sovia and os.uname().release.startswith("6.1.")
 
     def without():

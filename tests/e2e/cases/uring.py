@@ -456,7 +456,7 @@ def send_zerocopy(t):
         if result == -errno.EINVAL:
             t.skip("this kernel has no SEND_ZC")
         if t.sovia:
-            # as SO_ZEROCOPY: see Documentation/compatibility.md
+            # as SO_ZEROCOPY: see Documentation/compatibility.rst
             eq((got, result), (name, -errno.EOPNOTSUPP))
             t.skip("AF_SOVIA sends by copy")
         eq((got, result, flags & (uring.F_MORE | uring.F_NOTIF)), (name, size, uring.F_MORE))
