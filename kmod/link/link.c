@@ -43,20 +43,8 @@
  */
 #define SOVIA_LINK_REFUSALS	6
 
-/* The first message of a lane is repeated after so long, then after twice as long. */
-#define SOVIA_LINK_RTR_MIN	(HZ / 10)
-#define SOVIA_LINK_RTR_MAX	(16 * SOVIA_LINK_RTR_MIN)
-
-/* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
-#define SOVIA_LINK_DOUBT_MAX	20
-
 /* How long a loop link without connections stays. */
 #define SOVIA_LINK_IDLE_WAIT	HZ
-
-#define SOVIA_LINK_PROBE	5
-static unsigned int probe_interval = SOVIA_LINK_PROBE;
-sovia_param(probe_interval, probe_interval, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
-MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
@@ -400,32 +388,6 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 					     &sovia_lane_vi_client, &link->lane));
 }
 
-/* When the timer looks at the lane next. */
-static void link_look_again(struct sovia_link *link)
-{
-	unsigned long wait = link->rtr_retry ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
-	long left = link->doubt_end - jiffies;
-
-	if (link->doubted)
-		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
-	if (wait && !link->prov->local)
-		sovia_link_set_timer(link, wait);
-}
-
-/* The peer waits until it has heard from us. */
-static void link_send_rtr(struct sovia_link *link)
-{
-	struct sovia_lane *lane = &link->lane;
-
-	link->rtr_retry = lane->vi && lane->vi->sends_first ? SOVIA_LINK_RTR_MIN : 0;
-	if (!link->rtr_retry)
-		return;
-	spin_lock_bh(&lane->lock);
-	link->seen_una = lane->credit.tx_una;
-	spin_unlock_bh(&lane->lock);
-	sovia_lane_probe(lane);
-}
-
 static void link_up(struct sovia_link *link)
 {
 	bool again = link->state == SOVIA_LINK_RECOVERING;
@@ -445,8 +407,7 @@ static void link_up(struct sovia_link *link)
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
 		link_for_each(link, &conns, conn_up, 0);
 	}
-	link_send_rtr(link);
-	link_look_again(link);
+	sovia_link_probe_start(link);
 	/* The connection that wanted it may have left before it was up. */
 	if (link->prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
@@ -609,93 +570,6 @@ static void link_idle(struct sovia_link *link)
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
-/*
- * siw does not notice what arrives between its answer to a request and the end of
- * its own set-up, until more arrives.
- */
-static void link_retry_rtr(struct sovia_link *link, u32 una)
-{
-	bool heard = una != link->seen_una;
-
-	if (!heard)
-		sovia_lane_probe(&link->lane);
-	link->waiting = true;
-	link->rtr_retry = heard || link->rtr_retry >= SOVIA_LINK_RTR_MAX ? 0 : 2 * link->rtr_retry;
-}
-
-static void link_no_answer(struct sovia_link *link)
-{
-	pr_notice_ratelimited("link to %pI6c: peer timed out\n", &link->pair.remote);
-	sovia_lane_fail(&link->lane, -ETIMEDOUT);
-}
-
-/*
- * A lane without traffic is probed.  One on which nothing has been acknowledged
- * for an interval, though something waits for it, is dead, whatever its device
- * thinks.
- */
-static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
-{
-	if (flight && link->waiting && una == link->seen_una)
-		link_no_answer(link);
-	else if (!flight)
-		sovia_lane_probe(&link->lane);
-	link->waiting = true;
-	link->seen_una = una;
-}
-
-/**
- * sovia_link_doubt() - find out whether the lane of a link still answers
- * @link: UP
- *
- * The peer asks for a link that we have: it has lost its side, or it is not the peer.
- * The lane tells which.
- *
- * Context: connection thread; no link or lane lock.
- */
-void sovia_link_doubt(struct sovia_link *link)
-{
-	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
-	struct sovia_lane *lane = &link->lane;
-
-	if (link->doubted)
-		return;
-	spin_lock_bh(&lane->lock);
-	link->doubt_una = lane->credit.tx_una;
-	spin_unlock_bh(&lane->lock);
-	link->doubt_end = jiffies + min_t(unsigned int, wait, SOVIA_LINK_DOUBT_MAX) * HZ;
-	link->doubted = true;
-	sovia_lane_probe(lane);
-	link_look_again(link);
-}
-
-/* Has a lane in doubt had its time? */
-static bool link_is_silent(struct sovia_link *link, u32 una)
-{
-	if (una != link->doubt_una)
-		link->doubted = false;
-	return link->doubted && time_after_eq(jiffies, link->doubt_end);
-}
-
-static void link_look(struct sovia_link *link)
-{
-	struct sovia_lane *lane = &link->lane;
-	bool flight;
-	u32 una;
-
-	spin_lock_bh(&lane->lock);
-	flight = sovia_credit_flight(&lane->credit);
-	una = lane->credit.tx_una;
-	spin_unlock_bh(&lane->lock);
-	if (link_is_silent(link, una))
-		link_no_answer(link);
-	else if (link->rtr_retry)
-		link_retry_rtr(link, una);
-	else if (READ_ONCE(probe_interval))
-		link_check_progress(link, flight, una);
-	link_look_again(link);
-}
-
 /* Time to try again, to probe, or to see whether the link is idle. */
 static void link_timer(struct sovia_link *link)
 {
@@ -712,7 +586,7 @@ static void link_timer(struct sovia_link *link)
 		if (link->prov->local)
 			link_idle(link);
 		else
-			link_look(link);
+			sovia_link_probe(link);
 		break;
 	case SOVIA_LINK_RECOVERING:
 		link_try(link);

@@ -335,7 +335,8 @@ static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 
 	if (verbs_dev_close_vis(dev))
 		while (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
-			pr_warn("%s: device removal blocked by active links\n", dev_name(&ibdev->dev));
+			pr_warn("%s: device removal blocked by active links\n",
+				dev_name(&ibdev->dev));
 	verbs_cqs_free(dev);
 	verbs_dev_free(dev);
 }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Is the peer still there?  An idle lane is probed, one without progress is given up, one in
+ * doubt has a deadline, and the first message of a lane is retried (MPA's RTR).
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include "link_state.h"
+#include "param.h"
+
+/* The first message of a lane is repeated after so long, then after twice as long. */
+#define SOVIA_LINK_RTR_MIN	(HZ / 10)
+#define SOVIA_LINK_RTR_MAX	(16 * SOVIA_LINK_RTR_MIN)
+
+/* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
+#define SOVIA_LINK_DOUBT_MAX	20
+
+#define SOVIA_LINK_PROBE	5
+static unsigned int probe_interval = SOVIA_LINK_PROBE;
+sovia_param(probe_interval, probe_interval, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
+MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
+
+/* When the timer looks at the lane next. */
+static void link_look_again(struct sovia_link *link)
+{
+	unsigned long wait = link->rtr_retry ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
+	long left = link->doubt_end - jiffies;
+
+	if (link->doubted)
+		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
+	if (wait && !link->prov->local)
+		sovia_link_set_timer(link, wait);
+}
+
+/* The peer waits until it has heard from us. */
+static void link_send_rtr(struct sovia_link *link)
+{
+	struct sovia_lane *lane = &link->lane;
+
+	link->rtr_retry = lane->vi && lane->vi->sends_first ? SOVIA_LINK_RTR_MIN : 0;
+	if (!link->rtr_retry)
+		return;
+	spin_lock_bh(&lane->lock);
+	link->seen_una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	sovia_lane_probe(lane);
+}
+
+/*
+ * siw does not notice what arrives between its answer to a request and the end of
+ * its own set-up, until more arrives.
+ */
+static void link_retry_rtr(struct sovia_link *link, u32 una)
+{
+	bool heard = una != link->seen_una;
+
+	if (!heard)
+		sovia_lane_probe(&link->lane);
+	link->waiting = true;
+	link->rtr_retry = heard || link->rtr_retry >= SOVIA_LINK_RTR_MAX ? 0 : 2 * link->rtr_retry;
+}
+
+static void link_no_answer(struct sovia_link *link)
+{
+	pr_notice_ratelimited("link to %pI6c: peer timed out\n", &link->pair.remote);
+	sovia_lane_fail(&link->lane, -ETIMEDOUT);
+}
+
+/*
+ * A lane without traffic is probed.  One on which nothing has been acknowledged
+ * for an interval, though something waits for it, is dead, whatever its device
+ * thinks.
+ */
+static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
+{
+	if (flight && link->waiting && una == link->seen_una)
+		link_no_answer(link);
+	else if (!flight)
+		sovia_lane_probe(&link->lane);
+	link->waiting = true;
+	link->seen_una = una;
+}
+
+/**
+ * sovia_link_doubt() - find out whether the lane of a link still answers
+ * @link: UP
+ *
+ * The peer asks for a link that we have: it has lost its side, or it is not the peer.
+ * The lane tells which.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_doubt(struct sovia_link *link)
+{
+	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
+	struct sovia_lane *lane = &link->lane;
+
+	if (link->doubted)
+		return;
+	spin_lock_bh(&lane->lock);
+	link->doubt_una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	link->doubt_end = jiffies + min_t(unsigned int, wait, SOVIA_LINK_DOUBT_MAX) * HZ;
+	link->doubted = true;
+	sovia_lane_probe(lane);
+	link_look_again(link);
+}
+
+/* Has a lane in doubt had its time? */
+static bool link_is_silent(struct sovia_link *link, u32 una)
+{
+	if (una != link->doubt_una)
+		link->doubted = false;
+	return link->doubted && time_after_eq(jiffies, link->doubt_end);
+}
+
+/**
+ * sovia_link_probe() - look at the lane of a link, and when to look next
+ * @link: UP, over a provider that is not local
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_probe(struct sovia_link *link)
+{
+	struct sovia_lane *lane = &link->lane;
+	bool flight;
+	u32 una;
+
+	spin_lock_bh(&lane->lock);
+	flight = sovia_credit_flight(&lane->credit);
+	una = lane->credit.tx_una;
+	spin_unlock_bh(&lane->lock);
+	if (link_is_silent(link, una))
+		link_no_answer(link);
+	else if (link->rtr_retry)
+		link_retry_rtr(link, una);
+	else if (READ_ONCE(probe_interval))
+		link_check_progress(link, flight, una);
+	link_look_again(link);
+}
+
+/**
+ * sovia_link_probe_start() - a link has a lane: watch it
+ * @link: UP
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_probe_start(struct sovia_link *link)
+{
+	link_send_rtr(link);
+	link_look_again(link);
+}
