@@ -17,7 +17,7 @@
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
-#   make hostile        a peer that breaks every rule, for ten minutes; SECONDS=n for others
+#   make rogue-peer        a peer that breaks every rule, for ten minutes; SECONDS=n for others
 #   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
 #   make lint           the checkers alone
 #
@@ -73,17 +73,17 @@ differ: lab
 	scripts/vm run --smp 2 --kernel $(KERNEL) --timeout 40000 --append kunit.enable=0 -- \
 		tests/vm/differ.sh both --seed $(SEED) --runs $(RUNS)
 
-hostile: SECONDS ?= 600
+rogue-peer: SECONDS ?= 600
 soak: SECONDS ?= 3600
 soak: SEED ?= 1
 
-hostile:
+rogue-peer:
 	scripts/build-module --kernel debug
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland
-	$(MAKE) -C tests/hostile O=$(CURDIR)/.build/hostile
+	$(MAKE) -C tests/rogue_peer O=$(CURDIR)/.build/rogue_peer
 	scripts/vm run --wire --smp 2 --kernel debug --leaks --timeout $$(($(SECONDS) + 2400)) \
 		--append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10" -- \
-		tests/vm/hostile.sh $(SECONDS)
+		tests/vm/rogue_peer.sh $(SECONDS)
 
 soak: lab
 	scripts/vm run --pair --kernel $(KERNEL) --timeout $$(($(SECONDS) + 2400)) --append kunit.enable=0 -- \
@@ -99,4 +99,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all install htmldocs lab demo check check-quick check-all fuzz bench bench-quick install-deps lint clean hostile soak differ
+.PHONY: all install htmldocs lab demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

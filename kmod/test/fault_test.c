@@ -216,6 +216,6 @@ static struct kunit_case fault_test_cases[] = {
 };
 
 struct kunit_suite sovia_fault_suite = {
-	.name = "sovia-faulty-provider",
+	.name = "sovia-fault",
 	.test_cases = fault_test_cases,
 };

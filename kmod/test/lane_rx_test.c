@@ -412,6 +412,6 @@ static struct kunit_case hostile_test_cases[] = {
 };
 
 struct kunit_suite sovia_hostile_suite = {
-	.name = "sovia-hostile-peer",
+	.name = "sovia-lane-rx",
 	.test_cases = hostile_test_cases,
 };

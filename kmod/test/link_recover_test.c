@@ -145,6 +145,6 @@ static struct kunit_case recover_test_cases[] = {
 };
 
 struct kunit_suite sovia_recover_suite = {
-	.name = "sovia-recover",
+	.name = "sovia-link-recover",
 	.test_cases = recover_test_cases,
 };

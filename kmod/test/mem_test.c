@@ -163,7 +163,7 @@ static struct kunit_case limits_test_cases[] = {
 };
 
 struct kunit_suite sovia_limits_suite = {
-	.name = "sovia-limits",
+	.name = "sovia-mem",
 	.init = limits_begin,
 	.exit = limits_restore,
 	.test_cases = limits_test_cases,

@@ -173,6 +173,6 @@ static struct kunit_case window_test_cases[] = {
 };
 
 struct kunit_suite sovia_window_suite = {
-	.name = "sovia-window",
+	.name = "sovia-recv",
 	.test_cases = window_test_cases,
 };

@@ -419,6 +419,6 @@ static struct kunit_case events_test_cases[] = {
 };
 
 struct kunit_suite sovia_events_suite = {
-	.name = "sovia-events",
+	.name = "sovia-upcall",
 	.test_cases = events_test_cases,
 };

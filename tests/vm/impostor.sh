@@ -13,7 +13,7 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-IMPOSTOR=$HERE/../../.build/hostile/impostor
+IMPOSTOR=$HERE/../../.build/rogue_peer/impostor
 # A port that the module itself never asks from.
 RESERVED=600
 

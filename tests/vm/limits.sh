@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
-# shellcheck source=lib/enemy.sh source-path=SCRIPTDIR
-. lib/enemy.sh
+# shellcheck source=lib/rogue_peer.sh source-path=SCRIPTDIR
+. lib/rogue_peer.sh
 
 LIMITS=/sys/kernel/debug/sovia/limits
 
@@ -80,7 +80,7 @@ slow_thread() {
 }
 
 # A backlog is not what stops it.
-clogged() { echo 8192 >/proc/sys/net/core/somaxconn && hostile $ENEMY $VICTIM untaken 1 6000; }
+clogged() { echo 8192 >/proc/sys/net/core/somaxconn && rogue_peer $ROGUE $VICTIM untaken 1 6000; }
 
 # --- what is held ends with what it was held for ---
 
@@ -134,7 +134,7 @@ in_a_namespace() {
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
 
 limit 240
-check 'an address for the enemy' enemy_address
+check 'an address for the rogue peer' rogue_address
 check 'limits by the size of the memory' default_limits
 
 check '1000 connections that nobody reads' fill 127.0.0.1 1000
@@ -147,7 +147,7 @@ check 'and of a writer' sysctl -w net.ipv4.tcp_wmem='4096 16384 262144'
 check '100 connections that nobody reads' fill node-b 100
 check 'hold no more than they may' held_at_most 100
 check 'and bring everything' some "$(whole)"
-check 'a peer that fills the windows of 200' hostile $ENEMY $VICTIM hoard 1 200
+check 'a peer that fills the windows of 200' rogue_peer $ROGUE $VICTIM hoard 1 200
 check 'a transfer as ever' fill node-b 1
 check 'nothing is held' eventually nothing_held
 
@@ -165,12 +165,12 @@ check 'connections of a namespace that ends' in_a_namespace
 check 'hold nothing' eventually nothing_held
 check 'nor leave orphans' eventually no_orphans
 
-check 'a crowd of 300 that asks for links' slow_thread hostile $ENEMY $VICTIM crowd 1 300
+check 'a crowd of 300 that asks for links' slow_thread rogue_peer $ROGUE $VICTIM crowd 1 300
 
 check 'at most 10 links' reload max_links=10 probe_interval=0
-check 'a peer gets no more, unless for others that it does not use' hostile $ENEMY $VICTIM links 1 10
+check 'a peer gets no more, unless for others that it does not use' rogue_peer $ROGUE $VICTIM links 1 10
 check 'which is counted' test "$(sovia-stat --value no_link)" -gt 0
-check 'a peer that acknowledges nothing' hostile $ENEMY $VICTIM unacknowledged 1 12000
+check 'a peer that acknowledges nothing' rogue_peer $ROGUE $VICTIM unacknowledged 1 12000
 check 'a peer that connects 6000 times, and takes no answer' clogged
 check 'nothing has run out of memory' no_oom
 check 'the module can go' modprobe -r sovia

@@ -24,7 +24,7 @@ unsigned int victim_links(const char *state);
 bool no_links(void);
 void fill_window(struct conn *c);
 
-/* The groups that are not hostile.c's. */
+/* The groups that are not rogue_peer.c's. */
 void hellos(void);
 void resumes(void);
 void answering(void);

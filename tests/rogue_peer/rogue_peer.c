@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * hostile: a peer that breaks every rule of the protocol, over real verbs.
+ * rogue_peer: a peer that breaks every rule of the protocol, over real verbs.
  *
- *	hostile OWN VICTIM GROUP [SEED [MESSAGES]]
+ *	rogue_peer OWN VICTIM GROUP [SEED [MESSAGES]]
  *
  * OWN and VICTIM are IPv4 addresses of the same host, on two devices, with the
  * module behind VICTIM alone: nobody else has a link from OWN.  The groups are
@@ -941,7 +941,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || argc > 6 || inet_pton(AF_INET, argv[1], &own_addr) != 1 ||
 	    inet_pton(AF_INET, argv[2], &victim_addr) != 1) {
-		fprintf(stderr, "usage: hostile OWN VICTIM GROUP [SEED [MESSAGES]]\n");
+		fprintf(stderr, "usage: rogue_peer OWN VICTIM GROUP [SEED [MESSAGES]]\n");
 		return 2;
 	}
 	peer_addresses(argv[1], argv[2]);

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A peer made of raw verbs breaks every rule (tests/hostile), while connections of others go on: what it says ends what
+# A peer made of raw verbs breaks every rule (tests/rogue_peer), while connections of others go on: what it says ends what
 # the protocol says it ends, and no more, and nothing of it stays.
 #
-#     hostile.sh [SECONDS]      so long at random, with another seed each time
+#     rogue_peer.sh [SECONDS]      so long at random, with another seed each time
 #
 # A busy machine must not look like a silent peer, so there is more patience than usual.
 #
@@ -13,8 +13,8 @@ set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
-# shellcheck source=lib/enemy.sh source-path=SCRIPTDIR
-. lib/enemy.sh
+# shellcheck source=lib/rogue_peer.sh source-path=SCRIPTDIR
+. lib/rogue_peer.sh
 
 RANDOM_SECONDS=${1:-0}
 
@@ -76,14 +76,14 @@ counted() {
 begin_anew() { modprobe -r sovia && modprobe sovia; }
 
 no_sockets() { eventually is_empty /proc/net/sovia/sock; }
-no_enemy_links() { eventually no_enemy; }
-no_enemy() { ! grep $ENEMY /proc/net/sovia/link; }
+no_rogue_links() { eventually no_rogue; }
+no_rogue() { ! grep $ROGUE /proc/net/sovia/link; }
 is_empty() { ! grep . "$1"; }
 
 at_random() {
 	local seed=2 end=$((SECONDS + RANDOM_SECONDS))
 	while [ $SECONDS -lt $end ]; do
-		timeout 300 hostile $ENEMY $VICTIM random $seed 1000 || { echo "seed $seed"; return 1; }
+		timeout 300 rogue_peer $ROGUE $VICTIM random $seed 1000 || { echo "seed $seed"; return 1; }
 		seed=$((seed + 1))
 	done
 	echo "seeds 2 to $((seed - 1))" >&3
@@ -92,31 +92,31 @@ at_random() {
 exec 3>&1
 cat /proc/net/sovia/stat >"$WORK/before"
 limit 300
-check 'an address for the enemy' enemy_address
+check 'an address for the rogue peer' rogue_address
 check 'others have connections' start_good
-check 'hellos that make no sense' hostile $ENEMY $VICTIM hellos
-check 'hellos for links that are there' hostile $ENEMY $VICTIM resumes
-check 'types with odd fields' hostile $ENEMY $VICTIM fields 1 40
-check 'compact DATA that cannot be' hostile $ENEMY $VICTIM compact
-check 'offences on connections' hostile $ENEMY $VICTIM connections
-check 'verbs that nobody uses, and answers that nobody takes' hostile $ENEMY $VICTIM verbs
-check 'a connection manager that is abused' hostile $ENEMY $VICTIM manager
-check 'a server that answers wrongly' hostile $ENEMY $VICTIM server
-check 'at random' hostile $ENEMY $VICTIM random 1 500
+check 'hellos that make no sense' rogue_peer $ROGUE $VICTIM hellos
+check 'hellos for links that are there' rogue_peer $ROGUE $VICTIM resumes
+check 'types with odd fields' rogue_peer $ROGUE $VICTIM fields 1 40
+check 'compact DATA that cannot be' rogue_peer $ROGUE $VICTIM compact
+check 'offences on connections' rogue_peer $ROGUE $VICTIM connections
+check 'verbs that nobody uses, and answers that nobody takes' rogue_peer $ROGUE $VICTIM verbs
+check 'a connection manager that is abused' rogue_peer $ROGUE $VICTIM manager
+check 'a server that answers wrongly' rogue_peer $ROGUE $VICTIM server
+check 'at random' rogue_peer $ROGUE $VICTIM random 1 500
 if [ "$RANDOM_SECONDS" -gt 0 ]; then
 	limit $((RANDOM_SECONDS + 300))
-	check "every type with every odd field" hostile $ENEMY $VICTIM fields 1 1000000
+	check "every type with every odd field" rogue_peer $ROGUE $VICTIM fields 1 1000000
 	check "at random for $RANDOM_SECONDS s" at_random
 	limit 300
 fi
 check 'the others notice nothing' good_go_on
 check 'nor do their lanes' good_lanes
 check 'every kind of offence was counted' counted
-check 'the enemy has no links' no_enemy_links
+check 'the rogue peer has no links' no_rogue_links
 check 'the others end' stop_good
 check 'no socket is left' no_sockets
 check 'the module begins anew' begin_anew
-check 'answers that make no sense' hostile $ENEMY $VICTIM answering
+check 'answers that make no sense' rogue_peer $ROGUE $VICTIM answering
 check 'no socket is left' no_sockets
 check 'the module can go' modprobe -r sovia
 finish
