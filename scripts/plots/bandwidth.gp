@@ -6,6 +6,7 @@ set logscale x 2
 set xlabel "message size, bytes"
 set ylabel ylabel
 set xrange [xmin / 1.2 : xmax * 1.2]
-set yrange [0:*]
+set logscale y
+set yrange [*:*]
 plot for [i=1:columns] base.".dat" using 1:(column(column_of(i))):(column(column_of(i)+1)):(column(column_of(i)+2)) \
 	with yerrorlines linetype type_of(i) title columnheader(column_of(i))

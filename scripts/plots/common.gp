@@ -30,11 +30,12 @@ set xtics ("1" 1, "4" 4, "16" 16, "64" 64, "256" 256, "1K" 1024, "4K" 4096, "16K
 type_of(i) = int(word(styles, i))
 column_of(i) = 3 * i - 1
 
-# Okabe and Ito's colours, which can be told apart with any eyes; points differ as well.
+# Okabe and Ito's colours and two of Tol's, which can be told apart with any eyes; points
+# differ as well.
 set linetype 1 linecolor rgb "#d55e00" pointtype 7 linewidth 2
 set linetype 2 linecolor rgb "#0072b2" pointtype 5 linewidth 2
 set linetype 3 linecolor rgb "#009e73" pointtype 9 linewidth 2
-set linetype 4 linecolor rgb "#009e73" pointtype 8 linewidth 2 dashtype 2
+set linetype 4 linecolor rgb "#332288" pointtype 8 linewidth 2 dashtype 2
 set linetype 5 linecolor rgb "#56b4e9" pointtype 10 linewidth 2 dashtype 4
 set linetype 6 linecolor rgb "#e69f00" pointtype 13 linewidth 2
 set linetype 7 linecolor rgb "#cc79a7" pointtype 11 linewidth 2
@@ -42,3 +43,4 @@ set linetype 8 linecolor rgb "#000000" pointtype 4 linewidth 2
 set linetype 9 linecolor rgb "#999999" pointtype 6 linewidth 2 dashtype 2
 set linetype 10 linecolor rgb "#f0e442" pointtype 12 linewidth 2
 set linetype 11 linecolor rgb "#dddddd" pointtype 3 linewidth 2
+set linetype 12 linecolor rgb "#882255" pointtype 1 linewidth 2 dashtype 3

@@ -7,7 +7,8 @@ load "common.gp"
 set xtics autofreq
 set xlabel xname
 set ylabel ylabel
-set yrange [0:*]
+set logscale y
+set yrange [*:*]
 set offsets 0.3, 0.3, 0, 0
 set key outside right top
 plot for [i=1:columns] base.".dat" using 0:(column(column_of(i))):(column(column_of(i)+1)):(column(column_of(i)+2)):xticlabel(1) \

@@ -7,8 +7,9 @@ set xtics autofreq
 set multiplot layout 1,2 title heading font ",10"
 unset title
 set xlabel "offered, 1/s"
-set xrange [0 : xmax * 1.05]
-set yrange [0:*]
+set logscale xy
+set xrange [xmin / 1.05 : xmax * 1.05]
+set yrange [*:*]
 
 set ylabel "answered, 1/s"
 plot for [i=1:columns] base."-throughput.dat" using 1:(column(column_of(i))):(column(column_of(i)+1)):(column(column_of(i)+2)) \
@@ -16,7 +17,6 @@ plot for [i=1:columns] base."-throughput.dat" using 1:(column(column_of(i))):(co
 	x with lines linecolor rgb "#999999" dashtype 3 title "all"
 
 set ylabel "response, µs"
-set logscale y
 set yrange [*:*]
 set format y "%.0f"
 unset key
