@@ -82,8 +82,8 @@ struct sovia_vi_request {
  *	detached unused pages from it), false if it has been copied and the
  *	provider may post it again.  Payloads above SOVIA_COPYBREAK are always
  *	taken.
- * @sent: what became of a posted message: once for each that post_send has
- *	answered SOVIA_POSTED for, at the latest from destroy.  @done: its local
+ * @send_done: what became of a posted message: once for each that post_send has
+ *	answered SOVIA_POSTED for, at the latest from destroy.  @ok: its local
  *	completion came; otherwise the VI died first, and it is unknown whether it
  *	has arrived.  The provider drops its reference to @skb afterwards.  Bottom
  *	halves are off.
@@ -95,7 +95,7 @@ struct sovia_vi_client {
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
-	void (*sent)(struct sovia_vi *vi, struct sk_buff *skb, bool done);
+	void (*send_done)(struct sovia_vi *vi, struct sk_buff *skb, bool ok);
 	void (*rx_unposted)(struct sovia_vi *vi, int delta);
 };
 
@@ -141,7 +141,7 @@ struct sovia_vi {
 
 /**
  * enum sovia_posted - what has become of a message that was posted
- * @SOVIA_POSTED: the sent upcall comes when it has been sent
+ * @SOVIA_POSTED: the send_done upcall comes when it has been sent
  * @SOVIA_POSTED_UNSIGNALED: there will be no upcall for it
  * @SOVIA_POSTED_TAKEN: neither; and it is the provider's own, because nothing can
  *	happen to it any more but to arrive
@@ -156,7 +156,7 @@ enum sovia_posted {
 
 /**
  * struct sovia_post - how a message is to be sent
- * @unsignaled: the client can do without the sent upcall, and has the only reference
+ * @unsignaled: the client can do without the send_done upcall, and has the only reference
  * @has_imm: send @imm beside it; only if the VI's @imm says so
  * @imm: 32 bits in host order
  */
@@ -191,7 +191,7 @@ struct sovia_post {
  *	tried at once, -ECONNREFUSED, -EPROTO, -ESTALE).
  * @post_send: send @skb as @how says.  The provider takes its own reference on
  *	success and keeps it until the local completion.  Returns enum
- *	sovia_posted; -EAGAIN if there is no room now (a sent upcall will come, or
+ *	sovia_posted; -EAGAIN if there is no room now (a send_done upcall will come, or
  *	the caller tries again after a while); or another negative errno: the VI is
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves off); upcalls never happen from inside it.

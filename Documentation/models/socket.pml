@@ -298,7 +298,7 @@ proctype owner(bit i)
 end:	do
 	:: d_step { S(i, 0).deferred -> release(i, 0) }
 	:: d_step { S(i, 1).deferred -> release(i, 1) }
-	/* lane_sent(): a completion may take its time, so that it need not wait once more. */
+	/* lane_send_done(): a completion may take its time, so that it need not wait once more. */
 	:: d_step { S(i, 0).fin_posted -> S(i, 0).fin_posted = false; on_delivered(i, 0) }
 	:: d_step { S(i, 1).fin_posted -> S(i, 1).fin_posted = false; on_delivered(i, 1) }
 	od

@@ -25,7 +25,7 @@
 /**
  * enum fault_step - what is done later
  * @STEP_POST: the provider's post_send
- * @STEP_SENT: the client's sent; as all that follow
+ * @STEP_SENT: the client's send_done; as all that follow
  * @STEP_LOST: sent of a message that was never posted; comes with the end
  * @STEP_RECEIVE: receive
  * @STEP_UNPOSTED: rx_unposted, with -1
@@ -79,7 +79,7 @@ struct fault_item {
  * @cut: our doing: nothing goes through any more
  * @silent: it is being destroyed, nothing in @todo is done any more
  * @posting: the processor that is in the real post_send, or -1
- * @posted: real messages whose sent upcall is due
+ * @posted: real messages whose send_done upcall is due
  * @seen: SEEN_*
  * @work: does what is in @todo
  */
@@ -297,7 +297,7 @@ static void fault_free(struct fault_vi *fv)
 		local_bh_disable();
 		if (item->step == STEP_POST || item->step == STEP_SENT ||
 		    item->step == STEP_LOST)
-			fv->vi.client->sent(&fv->vi, item->skb, false);
+			fv->vi.client->send_done(&fv->vi, item->skb, false);
 		local_bh_enable();
 		item_free(item);
 	}
@@ -472,7 +472,7 @@ static bool fault_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *i
 	return taken;
 }
 
-static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
+static void fault_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 {
 	struct fault_vi *fv = vi->context;
 	struct fault_item *item = NULL;
@@ -490,7 +490,7 @@ static void fault_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 		item->done = done;
 		fault_queue(fv, item);
 	} else {
-		fv->vi.client->sent(&fv->vi, skb, done);
+		fv->vi.client->send_done(&fv->vi, skb, done);
 	}
 	spin_unlock_bh(&fv->up_lock);
 }
@@ -506,7 +506,7 @@ static const struct sovia_vi_client fault_client = {
 	.established	= fault_established,
 	.closed		= fault_closed,
 	.receive	= fault_receive,
-	.sent		= fault_sent,
+	.send_done	= fault_send_done,
 	.rx_unposted	= fault_rx_unposted,
 };
 
@@ -547,7 +547,7 @@ static void fault_do(struct fault_vi *fv, struct fault_item *item)
 	switch (item->step) {
 	case STEP_SENT:
 	case STEP_LOST:
-		fv->vi.client->sent(&fv->vi, item->skb, item->done && !READ_ONCE(fv->cut));
+		fv->vi.client->send_done(&fv->vi, item->skb, item->done && !READ_ONCE(fv->cut));
 		break;
 	case STEP_RECEIVE:
 		if (!READ_ONCE(fv->cut))

@@ -221,7 +221,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	return taken;
 }
 
-static void lane_sent(struct sovia_vi *vi, struct sk_buff *skb, bool done)
+static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
@@ -358,7 +358,7 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 	.established	= lane_established,
 	.closed		= lane_closed,
 	.receive	= lane_receive,
-	.sent		= lane_sent,
+	.send_done	= lane_send_done,
 	.rx_unposted	= lane_rx_unposted,
 };
 

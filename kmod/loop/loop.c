@@ -123,7 +123,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 	int done = 0;
 
 	while (done < budget && (skb = next_sent(lv))) {
-		lv->vi.client->sent(&lv->vi, skb, true);
+		lv->vi.client->send_done(&lv->vi, skb, true);
 		kfree_skb(skb);
 		done++;
 	}
@@ -181,7 +181,7 @@ static void loop_free(struct loop_vi *lv)
 	skb_queue_purge(&lv->rxq);
 	local_bh_disable();
 	while ((skb = next_sent(lv))) {
-		lv->vi.client->sent(&lv->vi, skb, false);
+		lv->vi.client->send_done(&lv->vi, skb, false);
 		kfree_skb(skb);
 	}
 	local_bh_enable();

@@ -88,7 +88,7 @@ static void test_prov_destroy(struct sovia_vi *vi)
 
 	while (tv->count) {
 		local_bh_disable();
-		vi->client->sent(vi, tv->msgs[--tv->count], false);
+		vi->client->send_done(vi, tv->msgs[--tv->count], false);
 		local_bh_enable();
 		kfree_skb(tv->msgs[tv->count]);
 	}

@@ -186,7 +186,7 @@ static void verbs_tx_reap(struct verbs_vi *v, const struct verbs_tx *last)
 		smp_store_release(&v->tx_tail, v->tx_tail + 1);
 		if (!skb)
 			continue;
-		v->vi.client->sent(&v->vi, skb, true);
+		v->vi.client->send_done(&v->vi, skb, true);
 		consume_skb(skb);
 	} while (tx != last);
 }
@@ -243,7 +243,7 @@ void verbs_tx_free(struct verbs_vi *v)
 			continue;
 		skb = verbs_tx_release(&v->tx[i]);
 		local_bh_disable();
-		v->vi.client->sent(&v->vi, skb, false);
+		v->vi.client->send_done(&v->vi, skb, false);
 		local_bh_enable();
 		kfree_skb(skb);
 	}

@@ -539,7 +539,7 @@ static void complete_one(bool done)
 	conn = SOVIA_TX_CB(skb)->conn;
 	if (conn)
 		end_of(conn)->posted--;
-	vi.client->sent(&vi, skb, done);
+	vi.client->send_done(&vi, skb, done);
 	kfree_skb(skb);
 }
 

@@ -245,7 +245,7 @@ static bool complete_one(struct node *node, bool done)
 	if (node->completed == node->posts)
 		return false;
 	skb = node->posted[node->completed++ % RING];
-	node->vi.client->sent(&node->vi, skb, done);
+	node->vi.client->send_done(&node->vi, skb, done);
 	kfree_skb(skb);
 	return true;
 }
