@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-#   make                the module for the running kernel, and the tools
+#   make                the module for the running kernel, and the tools; without its headers as make lab
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
 #   make htmldocs       the documentation, in .build/htmldocs
 #   make clean          remove everything that was built here
@@ -25,24 +25,28 @@
 
 KERNEL ?= stock
 KDIR ?= /lib/modules/$(shell uname -r)/build
-TOOLS = $(MAKE) -C userland O=$(CURDIR)/.build/userland
 
-all:
-	@[ -e $(KDIR) ] || { echo 'no kernel headers in $(KDIR): apt-get install linux-headers-amd64, or KDIR=FOLDER'; exit 1; }
+# A machine that only tests has no headers of its own kernel.
+all: $(if $(wildcard $(KDIR)),host,lab)
+
+host: userland
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
-	$(TOOLS)
 
-install: all
+install: host
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
 	$(if $(DESTDIR),,depmod)
-	$(TOOLS) install
+	$(MAKE) -C userland O=$(CURDIR)/.build/userland install
 
 htmldocs:
 	scripts/htmldocs
 
-lab:
+lab: module userland
+
+module:
 	scripts/build-module --kernel $(KERNEL)
-	$(TOOLS)
+
+userland:
+	$(MAKE) -C userland O=$(CURDIR)/.build/userland
 
 demo:
 	scripts/demo
@@ -99,4 +103,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all install htmldocs lab demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all host install htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
