@@ -42,7 +42,7 @@ beside() { # HOST COMMAND...
 
 # Unread data of so many; what came of it has been compared.
 flood() { # HOST COUNT
-	press "$@" >"$WORK/press" || return
+	fill_buffers "$@" >"$WORK/press" || return
 	cat "$WORK/press" $LIMITS
 	[ "$(sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/press")" -gt 0 ]
 }
@@ -54,7 +54,7 @@ echo_server() {
 no_echo_server() { rm "$WORK/echo" && eventually no_socktool; }
 no_socktool() { ! pgrep -x socktool >/dev/null; }
 
-measure() { growth measure 60 >"$WORK/$1"; }
+measure() { leakcheck measure 60 >"$WORK/$1"; }
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
 
 limit 200
@@ -72,5 +72,5 @@ check 'memory again' enough_again
 check 'a connection as before' socktool ask node-b 5004
 check 'the server ends' no_echo_server
 check 'what there is afterwards' measure after
-check 'everything has been given back' growth compare "$WORK/before" "$WORK/after"
+check 'everything has been given back' leakcheck compare "$WORK/before" "$WORK/after"
 finish

@@ -77,7 +77,7 @@ no_complaints() {
 
 # What the comparison is worth: it has to see connections that somebody keeps.
 keep() {
-	press 127.0.0.1 100 "$WORK/kept" >"$WORK/press" 2>&1 &
+	fill_buffers 127.0.0.1 100 "$WORK/kept" >"$WORK/press" 2>&1 &
 	eventually test -e "$WORK/kept" || { cat "$WORK/press"; return 1; }
 	leakcheck measure 0 >"$WORK/keeping"
 	kill -KILL $!
