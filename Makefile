@@ -17,7 +17,7 @@
 #   make bench          measurements
 #   make bench-quick    what things cost in instructions
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
-#   make rogue-peer        a peer that breaks every rule, for ten minutes; SECONDS=n for others
+#   make rogue-peer     a peer that breaks every rule, for ten minutes; SECONDS=n for others
 #   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
 #   make lint           the checkers alone
 #

@@ -20,16 +20,16 @@ static int __net_init net_begin(struct net *net)
 	snet->mib = alloc_percpu(struct sovia_mib);
 	if (!snet->mib)
 		return -ENOMEM;
-	err = sovia_demux_init(snet);
+	err = sovia_conn_table_init(snet);
 	if (err)
 		goto free_mib;
 	err = sovia_proc_net_init(net);
 	if (err)
-		goto free_demux;
+		goto free_conn_table;
 	return 0;
 
-free_demux:
-	sovia_demux_exit(snet);
+free_conn_table:
+	sovia_conn_table_exit(snet);
 free_mib:
 	free_percpu(snet->mib);
 	return err;
@@ -41,7 +41,7 @@ static void __net_exit net_end(struct net *net)
 
 	sovia_proc_net_exit(net);
 	sovia_link_net_exit(snet);
-	sovia_demux_exit(snet);
+	sovia_conn_table_exit(snet);
 	free_percpu(snet->mib);
 }
 

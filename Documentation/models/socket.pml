@@ -218,7 +218,7 @@ inline close(i, x)
 	fi
 }
 
-/* ---- upcall.c: what the bottom half leaves to whoever owns the socket ---- */
+/* ---- upcall.c: what the bottom half leaves to the owner of the socket ---- */
 
 inline on_accept(i, x)
 {

@@ -94,21 +94,21 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 }
 
 /**
- * sovia_demux_init() - make a namespace's table
+ * sovia_conn_table_init() - make a namespace's table
  * @snet: the namespace
  *
  * Return: 0 or a negative errno.
  */
-int sovia_demux_init(struct sovia_net *snet)
+int sovia_conn_table_init(struct sovia_net *snet)
 {
 	return rhashtable_init(&snet->conns, &conn_params);
 }
 
 /**
- * sovia_demux_exit() - free a namespace's table, which is empty
+ * sovia_conn_table_exit() - free a namespace's table, which is empty
  * @snet: the namespace
  */
-void sovia_demux_exit(struct sovia_net *snet)
+void sovia_conn_table_exit(struct sovia_net *snet)
 {
 	rhashtable_destroy(&snet->conns);
 }

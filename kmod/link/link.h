@@ -402,7 +402,7 @@ int sovia_conn_max_frags(const struct sovia_conn *conn);
 int sovia_conn_hash(struct sovia_conn *conn);
 void sovia_conn_unhash(struct sovia_conn *conn);
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);
-int sovia_demux_init(struct sovia_net *snet);
-void sovia_demux_exit(struct sovia_net *snet);
+int sovia_conn_table_init(struct sovia_net *snet);
+void sovia_conn_table_exit(struct sovia_net *snet);
 
 #endif /* _SOVIA_LINK_H */

@@ -82,13 +82,14 @@ static bool slot_differs(struct difference *d, int slot)
 /* What was filled before this call may be written to since then, earlier or later. */
 static bool edges_count;
 
-/* A call that blocked on this socket has returned, and taken what epoll might have seen, or not. */
-static bool taken_meanwhile(const struct world *w, int slot)
+/* A blocked accept() has taken the connection, before or after epoll looked at the listener. */
+static bool accepted_by_waiter(const struct world *w, int slot)
 {
 	int i;
 
 	for (i = 0; i < WORKERS; i++)
-		if (atomic_load(&w->tasks[i].state) == DONE && w->tasks[i].call.kin == w->slots[slot].kin)
+		if (atomic_load(&w->tasks[i].state) == DONE && w->tasks[i].call.op->code == OP_ACCEPT &&
+		    w->tasks[i].call.kin == w->slots[slot].kin)
 			return true;
 	return false;
 }
@@ -102,7 +103,7 @@ static bool edges_differ(struct difference *d)
 		return false;
 	for (i = 0; i < SLOTS; i++) {
 		if (!(odd & 1u << i) || worlds[REFERENCE].slots[i].fd < 0 ||
-		    taken_meanwhile(&worlds[REFERENCE], i))
+		    accepted_by_waiter(&worlds[REFERENCE], i))
 			continue;
 		strcpy(d->value[REFERENCE], worlds[REFERENCE].edges & 1u << i ? "woken" : "not woken");
 		strcpy(d->value[SUBJECT], worlds[SUBJECT].edges & 1u << i ? "woken" : "not woken");
