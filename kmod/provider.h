@@ -197,10 +197,11 @@ struct sovia_post {
  *	a spinlock with bottom halves off); upcalls never happen from inside it.
  * @fail: have the VI die as it does when its device gives up, for tests; closed
  *	follows.  Connection thread.  NULL: nothing can happen to it.
- * @disconnect: tell the peer and stop; closed may be called.  Process context.
+ * @disconnect: tell the peer and stop; no post_send follows.  closed may be called.
+ *	Process context.
  * @destroy: free the VI.  Sleeps until nothing is in flight; of the upcalls only
- *	sent may still come, and none after it returns.  Every sk_buff reference is
- *	dropped.
+ *	send_done may still come, and none after it returns.  Every sk_buff reference
+ *	is dropped.
  */
 struct sovia_provider {
 	const char *name;

@@ -77,6 +77,7 @@ struct fault_item {
  * @todo: what is late, by time
  * @posts: messages in @todo that go out
  * @cut: our doing: nothing goes through any more
+ * @disconnected: the link layer's: nothing is posted any more
  * @silent: it is being destroyed, nothing in @todo is done any more
  * @posting: the processor that is in the real post_send, or -1
  * @posted: real messages whose send_done upcall is due
@@ -91,6 +92,7 @@ struct fault_vi {
 	struct list_head	todo;
 	unsigned int		posts;
 	bool			cut;
+	bool			disconnected;
 	bool			silent;
 	int			posting;
 	atomic_t		posted;
@@ -269,6 +271,9 @@ static void fault_disconnect(struct sovia_vi *vi)
 {
 	struct fault_vi *fv = to_fault(vi);
 
+	spin_lock_bh(&fv->lock);
+	fv->disconnected = true;
+	spin_unlock_bh(&fv->lock);
 	fv->real->prov->disconnect(fv->real);
 }
 
@@ -525,7 +530,8 @@ static struct fault_item *fault_next(struct fault_vi *fv)
 			return NULL;
 		}
 		if (item->step == STEP_POST) {
-			ret = fv->cut ? -ENOTCONN : real_post(fv, item->skb, &item->how);
+			ret = fv->cut || fv->disconnected ? -ENOTCONN :
+				real_post(fv, item->skb, &item->how);
 			if (ret == -EAGAIN) {
 				fault_schedule(fv, jiffies + 1);
 				return NULL;
