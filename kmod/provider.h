@@ -84,9 +84,9 @@ struct sovia_vi_request {
  *	taken.
  * @send_done: what became of a posted message: once for each that post_send has
  *	answered SOVIA_POSTED for, at the latest from destroy.  @ok: its local
- *	completion came; otherwise the VI died first, and it is unknown whether it
- *	has arrived.  The provider drops its reference to @skb afterwards.  Bottom
- *	halves are off.
+ *	completion came, in the order of the posts; otherwise the VI died first, and
+ *	it is unknown whether it has arrived.  The provider drops its reference to
+ *	@skb afterwards.  Bottom halves are off.
  * @rx_unposted: the count of receive descriptors that could not be posted again
  *	for want of memory changed by @delta.
  */

@@ -4,6 +4,7 @@
 #define _SOVIA_FAULT_H
 
 #include "provider.h"
+#include "vi_check.h"
 
 #if IS_ENABLED(CONFIG_SOVIA_FAULT)
 
@@ -26,7 +27,7 @@ sovia_fault_connect(const struct sovia_provider *prov, struct net *net,
 		    const struct sovia_hello *hello,
 		    const struct sovia_vi_client *client, void *context)
 {
-	return prov->connect(net, pair, attr, hello, client, context);
+	return sovia_vi_check_connect(prov, net, pair, attr, hello, client, context);
 }
 
 static inline struct sovia_vi *
@@ -34,7 +35,7 @@ sovia_fault_accept(struct sovia_vi_request *req, const struct sovia_vi_attr *att
 		   const struct sovia_hello *hello,
 		   const struct sovia_vi_client *client, void *context)
 {
-	return req->prov->accept(req, attr, hello, client, context);
+	return sovia_vi_check_accept(req, attr, hello, client, context);
 }
 
 static inline void sovia_fault_init(void)

@@ -7,8 +7,7 @@
  * What is late waits in fault_vi::todo for a work.  Messages stay in order among
  * themselves, and so do completions.
  *
- * On the way, the provider's side of the contract in provider.h is checked: one
- * that breaks it gets a warning.
+ * Whether the provider behaves is checked below us: vi_check.c.
  */
 #include <linux/delay.h>
 #include <linux/errno.h>
@@ -16,6 +15,7 @@
 #include "compat/workqueue.h"
 #include "fault.h"
 #include "fault_kind.h"
+#include "vi_check.h"
 
 /* The smallest packet that a device may cut a message into. */
 #define FAULT_PACKET	256
@@ -60,12 +60,6 @@ struct fault_item {
 	bool			done;
 };
 
-/* What a provider has done: bits of fault_vi::seen. */
-#define SEEN_ESTABLISHED	0
-#define SEEN_OPEN		1	/* it has returned */
-#define SEEN_CLOSED		2
-#define SEEN_RECEIVING		3
-
 /**
  * struct fault_vi - a VI that can be faulty
  * @vi: what the link layer sees
@@ -79,9 +73,6 @@ struct fault_item {
  * @cut: our doing: nothing goes through any more
  * @disconnected: the link layer's: nothing is posted any more
  * @silent: it is being destroyed, nothing in @todo is done any more
- * @posting: the processor that is in the real post_send, or -1
- * @posted: real messages whose send_done upcall is due
- * @seen: SEEN_*
  * @work: does what is in @todo
  */
 struct fault_vi {
@@ -94,9 +85,6 @@ struct fault_vi {
 	bool			cut;
 	bool			disconnected;
 	bool			silent;
-	int			posting;
-	atomic_t		posted;
-	unsigned long		seen;
 	struct delayed_work	work;
 };
 
@@ -195,22 +183,12 @@ static void fault_cut(struct fault_vi *fv, int err)
 static int real_post(struct fault_vi *fv, struct sk_buff *skb, const struct sovia_post *asked)
 {
 	struct sovia_post how = *asked;
-	int ret;
 
 	lockdep_assert_held(&fv->lock);
 	/* What is to be late has to come. */
 	if (sovia_fault_wanted(FAULT_SENT))
 		how.unsignaled = false;
-	fv->posting = smp_processor_id();
-	/* It may be completed before the call returns. */
-	atomic_inc(&fv->posted);
-	ret = fv->real->prov->post_send(fv->real, skb, &how);
-	if (ret != SOVIA_POSTED)
-		atomic_dec(&fv->posted);
-	WARN_ONCE(ret > 0 && !how.unsignaled, "%s: a message came to nothing in silence",
-		  fv->real->prov->name);
-	fv->posting = -1;
-	return ret;
+	return fv->real->prov->post_send(fv->real, skb, &how);
 }
 
 /* Deferred sends must be signaled. */
@@ -339,9 +317,6 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	fv->vi.max_frags = vi->max_frags;
 	fv->vi.imm = vi->imm;
 	fv->vi.sends_first = vi->sends_first;
-	WARN_ONCE(test_and_set_bit(SEEN_ESTABLISHED, &fv->seen) ||
-		  test_bit(SEEN_CLOSED, &fv->seen),
-		  "%s: established twice, or too late", vi->prov->name);
 	if (sovia_fault_fires(FAULT_SETUP)) {
 		fault_cut(fv, sovia_fault_error(FAULT_SETUP));
 		return;
@@ -351,7 +326,6 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	if (sovia_fault_fires(FAULT_LATE))
 		msleep(sovia_fault_delay(FAULT_LATE));
 	fv->vi.client->established(&fv->vi, hello, hello_len);
-	set_bit(SEEN_OPEN, &fv->seen);
 }
 
 /* If we have cut it, the client hears a second time that it is over. */
@@ -359,14 +333,7 @@ static void fault_closed(struct sovia_vi *vi, int err)
 {
 	struct fault_vi *fv = vi->context;
 
-	WARN_ONCE(test_and_set_bit(SEEN_CLOSED, &fv->seen), "%s: closed twice", vi->prov->name);
 	fv->vi.client->closed(&fv->vi, err);
-}
-
-static void check_upcall(struct fault_vi *fv)
-{
-	WARN_ONCE(READ_ONCE(fv->posting) == smp_processor_id(),
-		  "%s: upcall from inside post_send", fv->real->prov->name);
 }
 
 static bool receive_up(struct fault_vi *fv, struct sk_buff *skb, const u32 *imm)
@@ -462,18 +429,11 @@ static bool fault_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *i
 	struct fault_vi *fv = vi->context;
 	bool taken;
 
-	WARN_ONCE(test_and_set_bit(SEEN_RECEIVING, &fv->seen),
-		  "%s: two messages at a time", vi->prov->name);
-	WARN_ONCE(!READ_ONCE(fv->cut) && !test_bit(SEEN_OPEN, &fv->seen),
-		  "%s: a message before established", vi->prov->name);
-	WARN_ONCE(imm && !vi->imm, "%s: immediate data", vi->prov->name);
 	if (sovia_fault_fires(FAULT_STARVE))
 		fault_starve(fv);
 	spin_lock_bh(&fv->up_lock);
-	check_upcall(fv);
 	taken = receive_faulty(fv, skb, imm);
 	spin_unlock_bh(&fv->up_lock);
-	clear_bit(SEEN_RECEIVING, &fv->seen);
 	return taken;
 }
 
@@ -482,12 +442,9 @@ static void fault_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	struct fault_vi *fv = vi->context;
 	struct fault_item *item = NULL;
 
-	WARN_ONCE(atomic_dec_return(&fv->posted) < 0, "%s: sent without a message, or twice",
-		  vi->prov->name);
 	/* After the cut it is unknown what has arrived. */
 	done = done && !READ_ONCE(fv->cut);
 	spin_lock_bh(&fv->up_lock);
-	check_upcall(fv);
 	if (done && (fault_waits(fv, STEP_SENT) || sovia_fault_fires(FAULT_SENT)))
 		item = item_alloc(STEP_SENT, FAULT_SENT);
 	if (item) {
@@ -607,7 +564,6 @@ static struct fault_vi *fault_alloc(const struct sovia_pair *pair,
 	spin_lock_init(&fv->lock);
 	INIT_LIST_HEAD(&fv->todo);
 	INIT_DELAYED_WORK(&fv->work, fault_work);
-	fv->posting = -1;
 	return fv;
 }
 
@@ -644,13 +600,14 @@ struct sovia_vi *sovia_fault_connect(const struct sovia_provider *prov, struct n
 	struct fault_vi *fv;
 
 	if (!sovia_fault_applies(prov))
-		return prov->connect(net, pair, attr, hello, client, context);
+		return sovia_vi_check_connect(prov, net, pair, attr, hello, client, context);
 	fv = fault_alloc(pair, attr, client, context);
 	if (!fv)
 		return ERR_PTR(-ENOMEM);
 	if (sovia_fault_fires(FAULT_CONNECT))
 		return fault_made(fv, ERR_PTR(sovia_fault_error(FAULT_CONNECT)));
-	return fault_made(fv, prov->connect(net, pair, attr, hello, &fault_client, fv));
+	return fault_made(fv, sovia_vi_check_connect(prov, net, pair, attr, hello,
+						     &fault_client, fv));
 }
 
 /**
@@ -674,10 +631,11 @@ struct sovia_vi *sovia_fault_accept(struct sovia_vi_request *req,
 	int err = -ENOMEM;
 
 	if (!sovia_fault_applies(prov))
-		return prov->accept(req, attr, hello, client, context);
+		return sovia_vi_check_accept(req, attr, hello, client, context);
 	fv = fault_alloc(&req->pair, attr, client, context);
 	if (fv && !sovia_fault_fires(FAULT_CONNECT))
-		return fault_made(fv, prov->accept(req, attr, hello, &fault_client, fv));
+		return fault_made(fv, sovia_vi_check_accept(req, attr, hello,
+							    &fault_client, fv));
 	if (fv) {
 		err = sovia_fault_error(FAULT_CONNECT);
 		fault_free(fv);

@@ -15,6 +15,9 @@ static struct kunit_suite *suites[] = {
 	&sovia_port_suite,
 	&sovia_window_suite,
 	&sovia_fault_suite,
+#if IS_ENABLED(CONFIG_PROVE_LOCKING)
+	&sovia_vi_check_suite,
+#endif
 	&sovia_events_suite,
 	&sovia_link_suite,
 	&sovia_urgent_suite,

@@ -14,6 +14,7 @@ extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_port_suite;
 extern struct kunit_suite sovia_window_suite;
 extern struct kunit_suite sovia_fault_suite;
+extern struct kunit_suite sovia_vi_check_suite;
 extern struct kunit_suite sovia_events_suite;
 extern struct kunit_suite sovia_link_suite;
 extern struct kunit_suite sovia_urgent_suite;
