@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Network namespaces: what each has, from its beginning to its end. */
-#include "link/link.h"
+#include "link/conn_table.h"
+#include "link/link_net.h"
 #include "net.h"
 
 static int __net_init net_begin(struct net *net)

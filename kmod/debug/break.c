@@ -3,6 +3,7 @@
 #include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <net/ipv6.h>
+#include "break.h"
 #include "debugfs.h"
 #include "link/link.h"
 

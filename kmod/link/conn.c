@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Connections on a lane: what the socket layer calls to send. */
+#include "conn.h"
 #include "lane.h"
+#include "lane_tx.h"
 
 /**
  * sovia_conn_init() - prepare a socket's part in the link layer

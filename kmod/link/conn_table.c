@@ -6,8 +6,8 @@
  * sockets are freed after a grace period (SOCK_RCU_FREE).
  */
 #include <linux/rhashtable.h>
+#include "conn_table.h"
 #include "debug/objcount.h"
-#include "link.h"
 
 static const struct rhashtable_params conn_params = {
 	.head_offset		= offsetof(struct sovia_conn, hash_node),

@@ -6,6 +6,7 @@
 #include <linux/jhash.h>
 #include <linux/random.h>
 #include "lane.h"
+#include "lane_tx.h"
 #include "param.h"
 
 /* The layer above, from module init on. */

@@ -12,7 +12,11 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include "conn_table.h"
 #include "lane.h"
+#include "lane_rx.h"
+#include "lane_tx.h"
+#include "link_recover.h"
 
 /* A peer that breaks the rules: that is the end of the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)

@@ -14,6 +14,7 @@
  */
 #include <linux/slab.h>
 #include "lane.h"
+#include "lane_tx.h"
 
 /* An idle lane acknowledges after this long. */
 #define SOVIA_ACK_DELAY		msecs_to_jiffies(10)

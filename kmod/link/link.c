@@ -31,7 +31,12 @@
 #include "debug/fault.h"
 #include "debug/objcount.h"
 #include "lane.h"
+#include "lane_rx.h"
+#include "link.h"
+#include "link_probe.h"
+#include "link_recover.h"
 #include "link_state.h"
+#include "link_table.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */

@@ -13,23 +13,15 @@
 #include <linux/kref.h>
 #include <linux/kthread.h>
 #include <linux/list.h>
-#include <linux/rhashtable-types.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <net/sock.h>
 #include "compat/timer.h"
+#include "conn.h"
 #include "credit.h"
 #include "net.h"
 #include "provider.h"
 #include "wire.h"
-
-struct sovia_link;
-
-/* Messages of one connection that may wait in the lane, not in the socket. */
-#define SOVIA_TXQ_MAX		4
-
-/* Control messages that a connection may have waiting: bits of conn->ctl. */
-#define SOVIA_CTL(type)		BIT(type)
 
 /**
  * enum sovia_link_state - life of a link
@@ -48,74 +40,6 @@ enum sovia_link_state {
 	SOVIA_LINK_RECOVERING,
 	SOVIA_LINK_DOWN,
 	SOVIA_LINK_STATES
-};
-
-/**
- * struct sovia_conn_key - finds a connection on its link
- * @link: the link
- * @lport: own port, host order
- * @rport: the peer's port, host order
- */
-struct sovia_conn_key {
-	struct sovia_link	*link;
-	u16			lport;
-	u16			rport;
-};
-
-/**
- * struct sovia_conn - a socket as its link sees it
- * @sk: the socket this is embedded in; its references are ours
- * @key: link and ports; the link reference is held until the socket dies
- * @gen: which connection of the socket this is: the bottom half says it in its upcalls,
- *	and what it has to say of an earlier one is dropped.  Written by
- *	sovia_leave_link(), together with the end of @key.
- * @hash_node: in sovia_net::conns while messages may find it
- * @hashed: it is there.  Protected by the socket lock.
- * @link_node: in sovia_link::conns.  Protected by link->lock.
- * @txq: messages handed to the lane that wait for credit
- * @ready_node: in sovia_lane::ready when @txq is not empty
- * @ctl_node: in sovia_lane::ctl when @ctl is not 0; holds a socket reference
- * @ctl: control messages to send, SOVIA_CTL() bits
- * @ref: what ACCEPT answers
- * @code: why RESET
- * @urgent: stream offset that URGENT speaks of
- * @conn_seq: lane number of the CONN we sent
- * @fin: the message with our FIN, until it is delivered
- * @tx_wanted: tell the client when @txq runs low
- * @inflight: messages in @txq or posted and not completed; atomic because those
- *	of a connection before may still be under way on another lane
- * @rcv_wnd_end: stream offset up to which we let the peer send.  Written under the
- *	receive queue's lock, read by senders of messages.
- * @rcv_wnd_sent: the @rcv_wnd_end that went with the last message.  A hint for others.
- * @wnd_update_min: so much of a difference between the two deserves a header.  As @rcv_wnd_end.
- * @outq: payload bytes given to us and not yet acknowledged
- * @acked: payload bytes acknowledged so far
- *
- * From @txq to @tx_wanted protected by lane->lock.
- */
-struct sovia_conn {
-	struct sock		*sk;
-	struct sovia_conn_key	key;
-	u32			gen;
-	struct rhash_head	hash_node;
-	bool			hashed;
-	struct list_head	link_node;
-	struct sk_buff_head	txq;
-	struct list_head	ready_node;
-	struct list_head	ctl_node;
-	unsigned long		ctl;
-	u32			ref;
-	u32			code;
-	u32			urgent;
-	u32			conn_seq;
-	struct sk_buff		*fin;
-	bool			tx_wanted;
-	atomic_t		inflight;
-	u32			rcv_wnd_end;
-	u32			rcv_wnd_sent;
-	u32			wnd_update_min;
-	atomic_t		outq;
-	atomic64_t		acked;
 };
 
 /**
@@ -326,34 +250,6 @@ struct sovia_client {
 	void (*down)(struct sovia_conn *conn, u32 gen, int err);
 };
 
-void sovia_link_register_client(const struct sovia_client *client);
-
-extern const struct sovia_vi_client sovia_lane_vi_client;
-
-/* link.c */
-struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				    const struct sovia_provider *prov, gfp_t gfp);
-void sovia_link_ref(struct sovia_link *link);
-void sovia_link_put(struct sovia_link *link);
-int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
-void sovia_link_detach(struct sovia_conn *conn);
-void sovia_link_event(struct sovia_link *link, unsigned int event);
-const char *sovia_link_state_name(enum sovia_link_state state);
-
-/* link_net.c */
-int sovia_link_listen(struct sovia_net *snet);
-void sovia_link_net_init(struct sovia_net *snet);
-void sovia_link_net_exit(struct sovia_net *snet);
-void sovia_link_sock_put(struct sovia_net *snet);
-
-/* link_table.c */
-extern unsigned int sovia_max_links;
-struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, gfp_t gfp);
-struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
-struct sovia_link *sovia_link_first(struct sovia_net *snet);
-void sovia_link_unlist(struct sovia_link *link);
-
 /* Events of a link, bits of sovia_link::events. */
 #define SOVIA_LINK_EV_START	0	/* a connection wants it */
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
@@ -362,47 +258,13 @@ void sovia_link_unlist(struct sovia_link *link);
 #define SOVIA_LINK_EV_TIMER	4	/* time to try again, to probe, to end it */
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 
-/* lane.c */
-void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
-void sovia_lane_reset(struct sovia_lane *lane);
-void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id);
-void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr);
-void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello);
-void sovia_lane_fail(struct sovia_lane *lane, int err);
-void sovia_lane_probe(struct sovia_lane *lane);
-bool sovia_lane_clogged(const struct sovia_lane *lane);
-int sovia_lane_choose(u16 lport, u16 rport);
-
-/* link_recover.c */
-bool sovia_recovery_wanted(const struct sovia_link *link);
-void sovia_recovery_established(struct sovia_link *link);
-void sovia_recovery_begin(struct sovia_link *link);
-unsigned long sovia_recovery_left(const struct sovia_link *link);
-unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
-
-/* break.c */
-void sovia_break_init(void);
-
-/* lane_tx.c */
-void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
-struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
-
-/* conn.c */
-void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
-bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
-void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
-void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
-void sovia_conn_purge(struct sovia_conn *conn);
-void sovia_conn_leave(struct sovia_conn *conn);
-u32 sovia_conn_payload(const struct sovia_conn *conn);
-int sovia_conn_flight_max(const struct sovia_conn *conn);
-int sovia_conn_max_frags(const struct sovia_conn *conn);
-
-/* conn_table.c */
-int sovia_conn_hash(struct sovia_conn *conn);
-void sovia_conn_unhash(struct sovia_conn *conn);
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);
-int sovia_conn_table_init(struct sovia_net *snet);
-void sovia_conn_table_exit(struct sovia_net *snet);
+struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
+				    const struct sovia_provider *prov, gfp_t gfp);
+void sovia_link_ref(struct sovia_link *link);
+void sovia_link_put(struct sovia_link *link);
+int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
+void sovia_link_detach(struct sovia_conn *conn);
+void sovia_link_event(struct sovia_link *link, unsigned int event);
+const char *sovia_link_state_name(enum sovia_link_state state);
 
 #endif /* _SOVIA_LINK_H */

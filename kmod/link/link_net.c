@@ -7,7 +7,10 @@
 
 #include "compat/workqueue.h"
 #include "connd.h"
+#include "link_net.h"
+#include "link_request.h"
 #include "link_state.h"
+#include "link_table.h"
 
 /* Where verbs could not listen for requests they try again, after twice as long each time. */
 #define SOVIA_LISTEN_RETRY_MIN	HZ

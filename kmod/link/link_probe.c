@@ -5,6 +5,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include "lane.h"
+#include "lane_tx.h"
+#include "link_probe.h"
 #include "link_state.h"
 #include "param.h"
 

@@ -10,6 +10,8 @@
  * lane->rtx_queue, in order, and so gets the numbers that it had.
  */
 #include "lane.h"
+#include "lane_rx.h"
+#include "link_recover.h"
 #include "param.h"
 
 /* Pauses between attempts grow from one to the other. */

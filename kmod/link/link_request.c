@@ -7,7 +7,12 @@
 
 #include <linux/slab.h>
 #include "connd.h"
+#include "lane.h"
+#include "link_probe.h"
+#include "link_recover.h"
+#include "link_request.h"
 #include "link_state.h"
+#include "link_table.h"
 
 /**
  * struct link_request - a peer's request on its way to the connection thread

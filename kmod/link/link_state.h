@@ -5,7 +5,6 @@
 
 #include "link.h"
 
-/* link.c */
 void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id);
 void sovia_link_down(struct sovia_link *link, int err);
 void sovia_link_drop_vi(struct sovia_link *link);
@@ -13,13 +12,5 @@ bool sovia_link_lose(struct sovia_link *link, int err);
 bool sovia_link_own_attempt_counts(const struct sovia_link *link);
 bool sovia_link_set_state(struct sovia_link *link, enum sovia_link_state state);
 void sovia_link_set_timer(struct sovia_link *link, unsigned long delay);
-
-/* link_probe.c */
-void sovia_link_doubt(struct sovia_link *link);
-void sovia_link_probe(struct sovia_link *link);
-void sovia_link_probe_start(struct sovia_link *link);
-
-/* link_request.c */
-void sovia_link_request(struct sovia_vi_request *req);
 
 #endif /* _SOVIA_LINK_STATE_H */

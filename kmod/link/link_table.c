@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <net/ipv6.h>
-#include "link.h"
+#include "link_table.h"
 
 /* What a link to another node costs with the default parameters: its receives. */
 #define SOVIA_LINK_COST		(1200 << 10)

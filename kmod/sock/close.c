@@ -21,6 +21,7 @@
  */
 #include <net/ip.h>
 #include "close.h"
+#include "link/conn_table.h"
 #include "listen.h"
 #include "mem.h"
 #include "port.h"

@@ -14,6 +14,8 @@
 #include <net/inet_common.h>
 #include "compat/splice.h"
 #include "defer.h"
+#include "link/lane_tx.h"
+#include "link/link_net.h"
 #include "mem.h"
 #include "send.h"
 #include "urgent.h"

@@ -4,6 +4,7 @@
 #include <net/transp_v6.h>
 #include "compat/proto.h"
 #include "debug/objcount.h"
+#include "link/link_net.h"
 #include "send.h"
 #include "upcall.h"
 #include "urgent.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of link_recover.c: going back to where the peer is; included by it. */
+#include "link/lane.h"
+#include "link/lane_tx.h"
+#include "link/link_recover.h"
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"

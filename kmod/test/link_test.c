@@ -7,6 +7,11 @@
  */
 #include <linux/delay.h>
 #include <net/ipv6.h>
+#include "link/lane_tx.h"
+#include "link/link_net.h"
+#include "link/link_request.h"
+#include "link/link_state.h"
+#include "link/link_table.h"
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"

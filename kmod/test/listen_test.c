@@ -4,6 +4,7 @@
  * here by the test itself.  Included by listen.c.
  */
 #include <linux/delay.h>
+#include "link/lane_tx.h"
 #include "sock/close.h"
 #include "sock/upcall.h"
 #include "sock_helper.h"

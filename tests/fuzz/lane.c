@@ -11,17 +11,17 @@
  * acknowledge, that the bytes of a connection leave in order, and that a number which
  * goes again is the message that it was.
  *
- * The input begins with the size and numbers of the lane and the peer's hello;
- * operations follow, see operations[].
+ * The input begins with the size and numbers of the lane and the peer's hello, then operations[].
  */
 #include "input.h"
 #include "../../kmod/link/lane.h"
+#include "../../kmod/link/lane_rx.h"
+#include "../../kmod/link/lane_tx.h"
 
 #define CONNS		3
 #define POSTED_MAX	4096
 #define PORT(i)		(1000 + (i))
-/* A power of two above the largest window. */
-#define SENT_MAX	64
+#define SENT_MAX	64		/* a power of two above the largest window */
 
 /* A connection, and what is known of it. */
 struct end {

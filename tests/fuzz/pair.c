@@ -11,16 +11,16 @@
  * end, when there are VIs and all has arrived that is on its way, nothing waits for
  * anything any more.
  *
- * The input begins with the sizes and numbers of both; operations follow, see
- * operations[].
+ * The input begins with the sizes and numbers of both, then operations[].
  */
 #include "input.h"
 #include "../../kmod/link/lane.h"
+#include "../../kmod/link/lane_rx.h"
+#include "../../kmod/link/lane_tx.h"
 
 #define CONNS		3
 #define RING		8192
-/* Whatever waits is done after so many rounds of everything. */
-#define ROUNDS_MAX	4096
+#define ROUNDS_MAX	4096		/* whatever waits is done after so many of everything */
 
 /* One end of a connection. */
 struct end {

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which connection has which ports. */
+#ifndef _SOVIA_CONN_TABLE_H
+#define _SOVIA_CONN_TABLE_H
+
+#include "link.h"
+
+int sovia_conn_hash(struct sovia_conn *conn);
+void sovia_conn_unhash(struct sovia_conn *conn);
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);
+int sovia_conn_table_init(struct sovia_net *snet);
+void sovia_conn_table_exit(struct sovia_net *snet);
+
+#endif /* _SOVIA_CONN_TABLE_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Another VI for a link that has lost its own. */
+#ifndef _SOVIA_LINK_RECOVER_H
+#define _SOVIA_LINK_RECOVER_H
+
+#include "link.h"
+
+bool sovia_recovery_wanted(const struct sovia_link *link);
+void sovia_recovery_established(struct sovia_link *link);
+void sovia_recovery_begin(struct sovia_link *link);
+unsigned long sovia_recovery_left(const struct sovia_link *link);
+unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
+int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);
+void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived);
+
+#endif /* _SOVIA_LINK_RECOVER_H */

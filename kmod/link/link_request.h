@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A peer asks for a link. */
+#ifndef _SOVIA_LINK_REQUEST_H
+#define _SOVIA_LINK_REQUEST_H
+
+#include "link.h"
+
+void sovia_link_request(struct sovia_vi_request *req);
+
+#endif /* _SOVIA_LINK_REQUEST_H */

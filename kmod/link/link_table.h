@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The table of links. */
+#ifndef _SOVIA_LINK_TABLE_H
+#define _SOVIA_LINK_TABLE_H
+
+#include "link.h"
+
+extern unsigned int sovia_max_links;
+struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
+				  const struct sovia_provider *prov, gfp_t gfp);
+struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
+struct sovia_link *sovia_link_first(struct sovia_net *snet);
+void sovia_link_unlist(struct sovia_link *link);
+
+#endif /* _SOVIA_LINK_TABLE_H */
