@@ -3,7 +3,9 @@
 """Unmodified FTP over AF_SOVIA, between the two guests of a pair; runs in node-a.
 
     ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA and TCP
-    ftp.py test     the smaller one over AF_SOVIA, in several modes; prints TAP
+    ftp.py test     the smaller one over AF_SOVIA, in several modes
+
+Both print TAP, the demonstration with what has been counted and a table.
 
 On node-b Debian's inetd starts Debian's FTP server (linux-ftpd), here Debian's
 tnftp talks to it; what differs between the two systems is sovia-run and nothing
@@ -20,6 +22,9 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path.insert(0, ROOT + "/tests/vm/lib")
+import tap      # noqa: E402
+
 SERVERS = os.path.join(ROOT, ".build", "servers")
 FOLDER = "/tmp/ftp"             # the user's home on node-b
 USER = "paper"
@@ -30,10 +35,6 @@ SIZES = (13374187, 168919040)   # KSOVIA, table 2
 OVERHEAD = 65536
 RESULT = re.compile(r"^(\d+) bytes (sent|received) in .*\(([\d.]+) ([KMG])iB/s\)")
 UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def say(text):
-    print(text, flush=True)
 
 
 # ---- the nodes -------------------------------------------------------------
@@ -84,24 +85,6 @@ def everywhere(command):
     """Output of a command that runs in both nodes at once."""
     running = [(node, node.start(command)) for node in NODES]
     return [node.result(process) for node, process in running]
-
-
-# ---- checks ----------------------------------------------------------------
-
-class Checks:
-    def __init__(self, tap):
-        self.tap = tap
-        self.count = self.failed = 0
-
-    def __call__(self, good, name, detail=""):
-        self.count += 1
-        self.failed += not good
-        if self.tap:
-            say(("" if good else "not ") + f"ok {self.count} - {name}")
-            if not good and detail:
-                say(f"# {detail}")
-        else:
-            say(f"  {'ok  ' if good else 'FAIL'}  {name}" + (f": {detail}" if detail else ""))
 
 
 # ---- files -----------------------------------------------------------------
@@ -208,9 +191,9 @@ def transfer(system, files, *options):
         if match and waiting and int(match[1]) == waiting[0].size:
             file = waiting.pop(0)
             rates[file.name] = float(match[3]) * UNIT[match[4]]
-            say(f"# {system.name}: {file.verb} {file.size:,} bytes, {rates[file.name] / 1e6:.1f} MB/s")
+            tap.note(f"{system.name}: {file.verb} {file.size:,} bytes, {rates[file.name] / 1e6:.1f} MB/s")
     if client.wait() or waiting:
-        say("".join("# tnftp: " + line for line in lines))
+        tap.note("".join("tnftp: " + line for line in lines))
     return rates
 
 
@@ -288,35 +271,34 @@ def prepare(sizes):
     return files
 
 
+def check_in_detail(good, name, detail=""):
+    tap.check(good, f"{name}: {detail}" if detail else name)
+
+
 def demo():
-    check = Checks(tap=False)
-    say("# making the files in both nodes, on tmpfs")
+    tap.note("making the files in both nodes, on tmpfs")
     files = prepare(SIZES)
     results = {}
     for system in (SOVIA, TCP):
-        say(f"# {system.name}: inetd and in.ftpd on node-b, tnftp on node-a")
-        results[system] = session(check, system, files, "-4")
-    say("")
-    say(f"{'file, bytes':>12}  {'direction':<20} {'AF_SOVIA':>9} {'TCP':>9}  sha256")
+        tap.note(f"{system.name}: inetd and in.ftpd on node-b, tnftp on node-a")
+        results[system] = session(check_in_detail, system, files, "-4")
+    print()
+    print(f"{'file, bytes':>12}  {'direction':<20} {'AF_SOVIA':>9} {'TCP':>9}  sha256")
     for file in files:
         direction = "node-a to node-b" if file.verb == "put" else "node-b to node-a"
         cells = [f"{results[system][0].get(file.name, 0) / 1e6:.1f}" for system in (SOVIA, TCP)]
         right = all(file.name in results[system][1] for system in (SOVIA, TCP))
-        say(f"{file.size:>12,}  {file.verb} {direction:<16} {cells[0]:>9} {cells[1]:>9}  {'ok' if right else 'DIFFERENT'}")
-    say("MB/s, as tnftp reports them.  TCP is ahead on this wire: below AF_SOVIA the emulated RDMA device makes\n"
-        "packets of 1 KiB, each with a CRC over all of it; TCP's are larger and summed up while they are copied.")
-    if check.failed:
-        say(f"{check.failed} of {check.count} checks failed")
-    return check.failed != 0
+        print(f"{file.size:>12,}  {file.verb} {direction:<16} {cells[0]:>9} {cells[1]:>9}  {'ok' if right else 'DIFFERENT'}")
+    print("MB/s, as tnftp reports them.  TCP is ahead on this wire: below AF_SOVIA the emulated RDMA device makes\n"
+          "packets of 1 KiB, each with a CRC over all of it; TCP's are larger and summed up while they are copied.")
+    return tap.finish()
 
 
 def test():
-    check = Checks(tap=True)
     files = prepare(SIZES[:1])
     for label, options in (("passive, IPv4: ", ("-4",)), ("passive, IPv6: ", ("-6",)), ("active, IPv4: ", ("-4", "-A"))):
-        session(check, SOVIA, files, *options, label=label)
-    say(f"1..{check.count}")
-    return check.failed != 0
+        session(tap.check, SOVIA, files, *options, label=label)
+    return tap.finish()
 
 
 def main():
@@ -333,5 +315,5 @@ if __name__ == "__main__":
     begin = time.monotonic()
     status = main()
     if sys.argv[1:] == ["demo"]:
-        say(f"# {time.monotonic() - begin:.0f} s in the guests")
+        tap.note(f"{time.monotonic() - begin:.0f} s in the guests")
     sys.exit(status)

@@ -29,6 +29,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../vm/lib"))
+import tap                      # noqa: E402
+
 PYTHON = "/usr/bin/python3"     # Debian's: the one that the tests belong to
 STALLED = 100       # seconds without a word from a test
 TOO_LONG = 900      # seconds for one run of a module
@@ -218,55 +221,37 @@ class Run:
         return [test for test, (outcome, _) in self.results.items() if outcome == "pass"]
 
 
-class Tap:
-    def __init__(self):
-        self.count = self.failed = 0
-
-    def say(self, good, text, detail=""):
-        self.count += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.count} - {text}")
-        if not good:
-            for line in detail.splitlines()[-40:]:
-                print(f"# {line}")
-        sys.stdout.flush()
-
-    def finish(self):
-        print(f"1..{self.count}")
-        return 1 if self.failed or not self.count else 0
-
-
-def compare(tap, module, tcp, sovia, expected, counter):
+def compare(module, tcp, sovia, expected, counter):
     """The verdict on one module."""
     passed = tcp.passed()
     different = {test: sovia.results.get(test, ("nothing", sovia.unsaid())) for test in passed}
     different = {test: result for test, result in different.items() if result[0] != "pass"}
     for name, run in (("TCP", tcp), ("AF_SOVIA", sovia)):
         sums = collections.Counter(outcome for outcome, _ in run.results.values())
-        print(f"# {module} over {name}: {', '.join(f'{n} {what}' for what, n in sums.items())} in {run.took:.0f} s")
-    tap.say(passed, f"{module}: {len(passed)} tests compared", "none passes over TCP\n" + tcp.unsaid())
+        tap.note(f"{module} over {name}: {', '.join(f'{n} {what}' for what, n in sums.items())} in {run.took:.0f} s")
+    tap.check(passed, f"{module}: {len(passed)} tests compared", "none passes over TCP\n" + tcp.unsaid())
     for test in sorted(different):
         if test in expected:
-            print(f"# expected: {test}: {expected[test]}")
+            tap.note(f"expected: {test}: {expected[test]}")
         else:
             outcome, text = different[test]
-            tap.say(False, f"{test}: passes over TCP, over AF_SOVIA: {outcome}", text)
+            tap.check(False, f"{test}: passes over TCP, over AF_SOVIA: {outcome}", text)
     for test in sorted(set(expected) - set(different)):
-        tap.say(False, f"{test}: is expected to be different and is not",
-                f"TCP: {tcp.results.get(test)}\nAF_SOVIA: {sovia.results.get(test)}")
+        tap.check(False, f"{test}: is expected to be different and is not",
+                  f"TCP: {tcp.results.get(test)}\nAF_SOVIA: {sovia.results.get(test)}")
     # A TCP socket made behind the shim's back would compare TCP with itself.
     if tcp.counted["ActiveOpens"]:
         connects, bypassing, sent = (sovia.counted[name] for name in ("conn_active", "ActiveOpens", counter))
-        tap.say(connects and not bypassing and (sent or module in CONNECTS_ONLY),
-                f"{module}: went over AF_SOVIA ({connects} connections, {sent} bytes)",
-                f"{bypassing} connections were TCP's, of {tcp.counted['ActiveOpens']} when run over TCP")
+        tap.check(connects and not bypassing and (sent or module in CONNECTS_ONLY),
+                  f"{module}: went over AF_SOVIA ({connects} connections, {sent} bytes)",
+                  f"{bypassing} connections were TCP's, of {tcp.counted['ActiveOpens']} when run over TCP")
 
 
 def slow_tests(runs):
     for name, run in runs.items():
         for test, seconds in run.seconds.items():
             if seconds > 4:
-                print(f"# {seconds:5.1f} s over {name}: {test}")
+                tap.note(f"{seconds:5.1f} s over {name}: {test}")
 
 
 def read_expected():
@@ -291,7 +276,6 @@ def main():
     # Some tests use up all descriptors, or look at each; select() takes 1024.
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     expected = {} if options.patterns else read_expected()
-    tap = Tap()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
     transports = {"TCP": [], "AF_SOVIA": ["sovia-run"]}
     place, changes, counter, left_out = Namespace, {}, "loop_tx_bytes", ()
@@ -306,12 +290,12 @@ def main():
         for module, pair in runs.items():
             results = {name: run.result() for name, run in pair.items()}
             listed = {test: why for test, why in expected.items() if test.startswith(f"test.{module}.")}
-            compare(tap, module, *results.values(), listed, counter)
+            compare(module, *results.values(), listed, counter)
             if options.slow:
                 slow_tests(results)
     for test in expected:
         if not any(test.startswith(f"test.{module}.") for module in MODULES):
-            tap.say(False, f"{test}: is listed, its module is not")
+            tap.check(False, f"{test}: is listed, its module is not")
     return tap.finish()
 
 

@@ -25,6 +25,8 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, ".build", "fuzz")
+sys.path.insert(0, ROOT + "/tests/vm/lib")
+import tap      # noqa: E402
 
 # Which part of all runs is whose, in percent, and the longest input.
 FUZZERS = {"wire": (60, 256), "state": (30, 48), "lane": (8, 512), "pair": (2, 512)}
@@ -32,29 +34,10 @@ FUZZERS = {"wire": (60, 256), "state": (30, 48), "lane": (8, 512), "pair": (2, 5
 STATUS = re.compile(r"^#(\d+)\s+(?:DONE|INITED|NEW|REDUCE|pulse|RELOAD)\s+cov: (\d+) ft: (\d+)", re.M)
 
 
-class Tap:
-    def __init__(self):
-        self.count = self.failed = 0
-
-    def result(self, passed, name):
-        self.count += 1
-        self.failed += not passed
-        print(f"{'ok' if passed else 'not ok'} {self.count} - {name}", flush=True)
-
-    def say(self, text):
-        for line in text.splitlines():
-            print(f"# {line}", flush=True)
-
-    def end(self):
-        print(f"1..{self.count}")
-        return 1 if self.failed or not self.count else 0
-
-
-def make(*arguments):
-    """None, or what the compiler said."""
+def builds(name, *arguments):
     done = subprocess.run(["make", "-j2", "-C", HERE, f"O={BUILD}", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    return done.stdout if done.returncode else None
+    return tap.check(not done.returncode, name, done.stdout)
 
 
 def corpus(name):
@@ -74,7 +57,7 @@ def start(name, arguments):
                             cwd=BUILD, text=True, errors="replace")
 
 
-def finish(tap, processes):
+def finish(processes):
     """Their outputs, and whether all ended well; what went wrong is shown."""
     outputs, passed = [], True
     for process in processes:
@@ -82,40 +65,39 @@ def finish(tap, processes):
         outputs.append(output)
         if process.returncode:
             passed = False
-            tap.say(f"status {process.returncode}\n" + output[-6000:])
+            tap.note(f"status {process.returncode}\n" + output[-6000:])
     return outputs, passed
 
 
-def replay(tap, name):
+def replay(name):
     """Each input of the corpus is read and run once; none at all is an error of ours."""
     files = sorted(glob.glob(os.path.join(corpus(name), "*")))
-    _, passed = finish(tap, [start(name, files)])
-    tap.result(bool(files) and passed, f"{name}: {len(files)} inputs of the corpus")
-    return bool(files) and passed
+    _, passed = finish([start(name, files)])
+    return tap.check(files and passed, f"{name}: {len(files)} inputs of the corpus")
 
 
-def fuzz(tap, name, runs, seed):
+def fuzz(name, runs, seed):
     begin = time.monotonic()
     jobs = os.cpu_count() or 1
     each = -(-runs // jobs)
-    outputs, passed = finish(tap, [
+    outputs, passed = finish([
         start(name, [f"-runs={each}", f"-seed={seed + i}", "-reload=1", found(name), corpus(name)]) for i in range(jobs)])
     # The last line of each says how far it came.
     last = [max(STATUS.findall(output), key=lambda m: int(m[0]), default=("0", "0", "0")) for output in outputs]
     done = sum(int(m[0]) for m in last)
     seconds = time.monotonic() - begin
-    tap.result(passed and done >= runs, f"{name}: {runs} runs")
-    tap.say(f"{name}: {done} runs in {seconds:.0f} s, {done / seconds:.0f} a second, "
-            f"edges {max(int(m[1]) for m in last)}, features {max(int(m[2]) for m in last)}")
+    tap.check(passed and done >= runs, f"{name}: {runs} runs")
+    tap.note(f"{name}: {done} runs in {seconds:.0f} s, {done / seconds:.0f} a second, "
+             f"edges {max(int(m[1]) for m in last)}, features {max(int(m[2]) for m in last)}")
     return done
 
 
-def minimize(tap, name):
+def minimize(name):
     """Edges count, not how often they were passed, or there would be hundreds of files."""
     fresh = corpus(name) + ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     os.makedirs(fresh)
-    _, passed = finish(tap, [start(name, ["-set_cover_merge=1", "-use_counters=0", fresh, corpus(name), found(name)])])
+    _, passed = finish([start(name, ["-set_cover_merge=1", "-use_counters=0", fresh, corpus(name), found(name)])])
     if passed:
         # Named inputs are there for what they once broke.
         for path in glob.glob(os.path.join(corpus(name), "*")):
@@ -124,16 +106,13 @@ def minimize(tap, name):
         shutil.rmtree(corpus(name), ignore_errors=True)
         os.rename(fresh, corpus(name))
     sizes = [os.path.getsize(path) for path in glob.glob(os.path.join(corpus(name), "*"))]
-    tap.result(passed, f"{name}: {len(sizes)} inputs, {sum(sizes)} bytes")
+    tap.check(passed, f"{name}: {len(sizes)} inputs, {sum(sizes)} bytes")
 
 
-def coverage(tap, names):
+def coverage(names):
     """Lines of kmod/ that some input has reached."""
     where = os.path.join(BUILD, "coverage")
-    errors = make("coverage")
-    if errors:
-        tap.say(errors)
-        tap.result(False, "builds with counters")
+    if not builds("the fuzzers build with counters", "coverage"):
         return
     profiles = []
     for name in names:
@@ -155,7 +134,7 @@ def coverage(tap, names):
         source = re.search(r"^SF:.*/(kmod/\S+)$", record, re.M)
         if source:
             lines, hit = (int(re.search(rf"^{key}:(\d+)$", record, re.M)[1]) for key in ("LF", "LH"))
-            tap.say(f"{source[1]}: {hit} of {lines} lines")
+            tap.note(f"{source[1]}: {hit} of {lines} lines")
 
 
 def main():
@@ -170,29 +149,24 @@ def main():
     if set(names) - set(FUZZERS):
         parser.error(f"no such fuzzer: {', '.join(sorted(set(names) - set(FUZZERS)))}")
 
-    tap = Tap()
-    errors = make()
-    if errors:
-        tap.say(errors)
-    tap.result(not errors, "the fuzzers build")
-    if errors:
-        return tap.end()
+    if not builds("the fuzzers build"):
+        return tap.finish()
     if options.minimize:
         for name in names:
-            minimize(tap, name)
-        return tap.end()
+            minimize(name)
+        return tap.finish()
 
-    tap.say(f"--seed {options.seed}")
+    tap.note(f"--seed {options.seed}")
     parts = sum(FUZZERS[name][0] for name in names)
     begin, done = time.monotonic(), 0
     for name in names:
-        if replay(tap, name):
-            done += fuzz(tap, name, options.runs * FUZZERS[name][0] // parts, options.seed)
+        if replay(name):
+            done += fuzz(name, options.runs * FUZZERS[name][0] // parts, options.seed)
     seconds = time.monotonic() - begin
-    tap.say(f"{done} runs in {seconds:.0f} s, {done / seconds:.0f} a second")
+    tap.note(f"{done} runs in {seconds:.0f} s, {done / seconds:.0f} a second")
     if options.coverage:
-        coverage(tap, names)
-    return tap.end()
+        coverage(names)
+    return tap.finish()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../scripts"))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+sys.path[:0] = [ROOT + "/scripts", ROOT + "/tests/vm/lib"]
+import tap                  # noqa: E402
 from labvm import klog      # noqa: E402
 
 STAMP = "[   12.345678] "
@@ -113,34 +115,25 @@ def race(first, second, caller="sock_sendmsg"):
     return log(RACE.format(first=first, second=second, caller=caller))
 
 
-CASES = []
-
-
-def case(name, passed):
-    CASES.append(passed)
-    print(f"{'ok' if passed else 'not ok'} {len(CASES)} - {name}")
-
-
 def main():
     for name, text in REPORTS.items():
-        case(f"found: {name}", klog.reports(log(text)) and klog.reports(log(text, CONSOLE)))
+        tap.check(klog.reports(log(text)) and klog.reports(log(text, CONSOLE)), f"found: {name}")
     for name, text in HARMLESS.items():
-        case(f"let by: {name}", not klog.reports(log(text)) and not klog.reports(log(text, CONSOLE)))
+        tap.check(not klog.reports(log(text)) and not klog.reports(log(text, CONSOLE)), f"let by: {name}")
 
-    case("found: KCSAN, ours", klog.reports(race("sovia_send [sovia]", "sovia_tx_ready [sovia]")))
-    case("found: KCSAN, called by us", klog.reports(race("skb_queue_tail", "skb_dequeue", "sovia_rx [sovia]")))
-    case("let by: KCSAN, not ours", not klog.reports(race("tcp_poll", "tcp_data_queue")))
-    case("found: KCSAN, ours behind another's",
-         klog.reports(race("tcp_poll", "tcp_data_queue") + race("sovia_poll [sovia]", "sovia_rx [sovia]")))
-    case("found: KCSAN, cut off", klog.reports("\n".join(race("tcp_poll", "tcp_ack").splitlines()[:5])))
-    case("found: single step", klog.reports(log(SINGLE_STEP.format(flags="00000106"))))
-    case("let by: single step of the emulator", not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))))
+    tap.check(klog.reports(race("sovia_send [sovia]", "sovia_tx_ready [sovia]")), "found: KCSAN, ours")
+    tap.check(klog.reports(race("skb_queue_tail", "skb_dequeue", "sovia_rx [sovia]")), "found: KCSAN, called by us")
+    tap.check(not klog.reports(race("tcp_poll", "tcp_data_queue")), "let by: KCSAN, not ours")
+    tap.check(klog.reports(race("tcp_poll", "tcp_data_queue") + race("sovia_poll [sovia]", "sovia_rx [sovia]")),
+              "found: KCSAN, ours behind another's")
+    tap.check(klog.reports("\n".join(race("tcp_poll", "tcp_ack").splitlines()[:5])), "found: KCSAN, cut off")
+    tap.check(klog.reports(log(SINGLE_STEP.format(flags="00000106"))), "found: single step")
+    tap.check(not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))), "let by: single step of the emulator")
 
     trace = log("BUG: KASAN: use-after-free in f\nRead of size 8\nCall Trace:\n dump_stack+0x1/0x2")
-    case("a report comes with what follows", len(klog.reports(trace)) == 4)
-    case("console and dmesg count once", len(klog.reports(trace, trace)) == 4)
-    print(f"1..{len(CASES)}")
-    return 0 if all(CASES) else 1
+    tap.check(len(klog.reports(trace)) == 4, "a report comes with what follows")
+    tap.check(len(klog.reports(trace, trace)) == 4, "console and dmesg count once")
+    return tap.finish()
 
 
 if __name__ == "__main__":

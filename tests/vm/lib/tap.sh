@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# TAP for shell scripts that run in a guest.
+# TAP for shell scripts, most of which run in a guest.
 #
 #     check 'what is true' COMMAND...       ok if COMMAND succeeds, its output on failure
 #     deny 'what is true' COMMAND...        ok if COMMAND fails
