@@ -15,11 +15,8 @@ loaded() { grep -q '^sovia ' /proc/modules; }
 opens() {
 	loaded && { rmmod sovia || return; }
 	setpriv --reuid "$3" --clear-groups python3 -c '
-import ctypes, os, socket, sys
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.socket(int(sys.argv[1]), socket.SOCK_STREAM, int(sys.argv[2])) < 0:
-    sys.exit(os.strerror(ctypes.get_errno()))
-' "$1" "$2" || return
+import socket, sys
+socket.socket(int(sys.argv[1]), socket.SOCK_STREAM, int(sys.argv[2]))' "$1" "$2" || return
 	loaded
 }
 

@@ -13,26 +13,6 @@ set -uo pipefail
 PATH=$(realpath "$(dirname "$0")")/lib:$PATH
 HELD=$(mktemp -u)
 
-# Opens an AF_SOVIA connection over loopback and says one word through it.
-talk() {
-	cat <<'PY'
-import ctypes, socket, sys
-libc = ctypes.CDLL(None, use_errno=True)
-family = int(open("/sys/module/sovia/parameters/family").read())
-def sovia():
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, 6,
-                         fileno=libc.socket(family, socket.SOCK_STREAM, 0))
-listener = sovia()
-listener.bind(("127.0.0.1", int(sys.argv[1])))
-listener.listen(1)
-near = sovia()
-near.connect(listener.getsockname())
-far, _ = listener.accept()
-near.sendall(b"word")
-assert far.recv(10) == b"word"
-PY
-}
-
 gone() {
 	local i
 	for ((i = 0; i < 100; i++)); do
@@ -44,9 +24,8 @@ gone() {
 
 # The same port in two namespaces at once, each seeing its own traffic only.
 separate() {
-	talk >/tmp/talk.py
-	ip netns exec box python3 /tmp/talk.py 7777 || return 1
-	python3 /tmp/talk.py 7777 || return 1
+	ip netns exec box socktool talk 7777 || return 1
+	socktool talk 7777 || return 1
 	ip netns exec box grep -qx 'conn_active 1' /proc/net/sovia/stat
 }
 
@@ -59,7 +38,7 @@ ip netns exec box socktool echo 7778 "$HELD" &
 holder=$!
 check "a server in one" eventually test -e "$HELD"
 check "is not there in another" equal "$(socktool connect 127.0.0.1 7778)" ECONNREFUSED
-check "which has the port for itself" python3 /tmp/talk.py 7778
+check "which has the port for itself" socktool talk 7778
 ip netns del box
 check "it goes on when its namespace has no name any more" nsenter -t $holder -n socktool ask 127.0.0.1 7778
 check "which is still there" ip link show dev out

@@ -6,29 +6,21 @@ import os
 import select
 import socket
 import struct
+import sys
 import termios
 import time
 
 from . import libc, pattern
 
-# As in uapi/linux/sovia.h: opening one of these loads the module.
-FAMILY_DEFAULT = 19
-FAMILY_PARAMETER = "/sys/module/sovia/parameters/family"
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../vm/lib"))
+from sovia import descriptor as sovia_descriptor, family as sovia_family    # noqa: E402
+
 SIOCOUTQ = termios.TIOCOUTQ
 SIOCOUTQNSD = 0x894b
 
 POLL_BITS = {"IN": select.POLLIN, "PRI": select.POLLPRI, "OUT": select.POLLOUT, "ERR": select.POLLERR,
              "HUP": select.POLLHUP, "RDHUP": select.POLLRDHUP}
 POLL_ALL = select.POLLIN | select.POLLPRI | select.POLLOUT | select.POLLRDHUP
-
-
-def sovia_family():
-    """The number the module registered on this node."""
-    try:
-        with open(FAMILY_PARAMETER, encoding="ascii") as f:
-            return int(f.read())
-    except FileNotFoundError:
-        return FAMILY_DEFAULT
 
 
 def poll_bits(names):
@@ -48,8 +40,7 @@ class Sock(socket.socket):
 
     def __init__(self, family=socket.AF_INET, flags=0, fileno=None):
         if fileno is None and self.transport == "sovia":
-            fileno = libc.socket(sovia_family(), socket.SOCK_STREAM | libc.SOCK_CLOEXEC | flags,
-                                 1 if family == socket.AF_INET6 else 0)
+            fileno = sovia_descriptor(family, flags)
         super().__init__(family, socket.SOCK_STREAM | (flags if fileno is None else 0), socket.IPPROTO_TCP, fileno)
         if flags & libc.SOCK_NONBLOCK:
             self.setblocking(False)
