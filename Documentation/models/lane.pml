@@ -4,8 +4,8 @@
  * of the code; what is atomic here is done under the lane's lock there.  README.rst
  * has the bounds and the results.
  *
- * A message takes a descriptor of its receiver when it is sent: no fabric is
- * faster, so what suffices here suffices.
+ * A message consumes a receive descriptor when it is sent: the worst case of any
+ * fabric, so a number that suffices here always suffices.
  */
 
 /* Each side's own w and t; messages that each side sends of either kind. */
@@ -21,7 +21,7 @@
 #ifndef DATAS
 #define DATAS	3
 #endif
-/* How often a side may fail to post, and to renew a descriptor. */
+/* How often a side may fail to post a message, and to repost a descriptor. */
 #ifndef FAILS
 #define FAILS	0
 #endif
@@ -29,7 +29,7 @@
 #define STARVES	0
 #endif
 
-/* Numbers are modulo 2^32 in the code.  They begin where they are about to wrap. */
+/* Sequence numbers are modulo 2^32 in the code.  They start shortly before the wrap. */
 #define MOD		16
 #define FIRST		14
 #define SUB(a, b)	(((a) - (b) + MOD) % MOD)
@@ -51,7 +51,7 @@ typedef side {
 	byte rx_unposted;
 	bool asked;
 
-	/* what waits in the lane, and the number of the first of each kind */
+	/* messages queued in the lane, and the number of the first of each kind */
 	byte ctl;
 	byte ctl_no;
 	byte data;
@@ -61,7 +61,7 @@ typedef side {
 	bool held_ask;
 	bool timer;
 
-	/* the receiver: descriptors, what the bottom half has in hand, what has come */
+	/* the receiver: descriptors, whether the bottom half runs, messages received */
 	byte posted;
 	bool busy;
 	byte ctl_got;
@@ -92,7 +92,7 @@ chan wire[2] = [2 * W0 + 2] of { mtype, byte, byte, byte, bool };
 
 /* ---- lane_tx.c ---- */
 
-/* sovia_credit_ack_sent(), and the message is on its way. */
+/* sovia_credit_ack_sent(), and put the message on the wire. */
 inline post(i, type, no, ask)
 {
 	assert(s[1 - i].posted > 0);
@@ -106,7 +106,7 @@ inline post(i, type, no, ask)
 	fi
 }
 
-/* lane_next(): the held one, control, data. */
+/* lane_next(): the held message, control, data. */
 inline take(i)
 {
 	if
@@ -151,7 +151,7 @@ inline send_ack(i)
 	fi
 }
 
-/* ---- what runs on each side ---- */
+/* ---- processes of each side ---- */
 
 /* sovia_conn_control() and sovia_conn_send(), which leaves the rest in the socket. */
 proctype program(bit i)
@@ -166,7 +166,7 @@ proctype program(bit i)
 	od
 }
 
-/* verbs_rx_renew(): a descriptor is posted again, or has no memory. */
+/* verbs_rx_renew(): repost a descriptor, or find no memory for it. */
 inline renew(i)
 {
 	if
@@ -204,7 +204,7 @@ inline account(i)
 	got_no = 0; seq = 0; got_ack = 0; got_ask = false; una = 0
 }
 
-/* The bottom half.  Of a large message the descriptor is renewed first. */
+/* The bottom half.  It renews the descriptor of a large message first. */
 proctype bottom_half(bit i)
 {
 	mtype type = NONE, got = NONE; byte no, got_no, seq, got_ack, una; bool ask, got_ask, large;
@@ -258,7 +258,7 @@ end:	do
 	od
 }
 
-/* verbs_rx_refill_work() and lane_rx_unposted(): memory is there again. */
+/* verbs_rx_refill_work() and lane_rx_unposted(): memory is available again. */
 proctype memory(bit i)
 {
 end:	do
@@ -303,10 +303,10 @@ active proctype watch()
 end:	do
 	/* At the end, everything has arrived. */
 	:: atomic { timeout -> assert(ALL_GOT(0) && ALL_GOT(1)); break }
-	/* When nothing goes on, nothing waits, and the whole window is there again. */
+	/* When the lane is idle, no message waits, and the full window is available. */
 	:: atomic { QUIET && !(SETTLED(0) && SETTLED(1)) -> assert(SETTLED(0) && SETTLED(1)) }
 #if !FAILS && !STARVES
-	/* Nobody who waits for credit waits for a timer. */
+	/* A sender that waits for credit does not depend on a timer. */
 	:: atomic { IDLE(0) && IDLE(1) && (STALLED(0) || STALLED(1)) -> assert(!STALLED(0) && !STALLED(1)) }
 #endif
 	od

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Recovery of links: what becomes of a link's numbers when its VI dies.
+ * Recovery of links: the sequence numbers of a link when its VI dies.
  * README.rst has the bounds and the results.
  *
- * A VI is an attempt v at setting one up.  What the connection manager carries
- * for it may be lost, or overtaken by what it carries for another one.  What is on the wire when a VI dies is
- * lost with it, but for what its receiver has taken before: a suffix.
+ * A VI is an attempt v at setting one up.  Its connection manager messages may be lost, or
+ * overtaken by those of another attempt.  Messages on the wire when a VI dies are lost,
+ * except those already received: a suffix is lost.
  *
  * Node 0 has the lower address.
  */
 
 #ifndef BOTH_WANT
-#define BOTH_WANT	0	/* the link, at the beginning: two requests may cross */
+#define BOTH_WANT	0	/* both nodes want the link at the start: requests may cross */
 #endif
 #ifndef DEATHS
 #define DEATHS	1	/* of VIs, at either end */
 #endif
 #ifndef LOSSES
-#define LOSSES	0	/* messages of the connection manager, or patience */
+#define LOSSES	0	/* of messages of the connection manager, or timeouts of an attempt */
 #endif
 #ifndef OVERTAKES
 #define OVERTAKES	0	/* of messages of the connection manager */
@@ -26,10 +26,10 @@
 #define REBOOTS	0
 #endif
 #ifndef LIMITS
-#define LIMITS	0	/* how often the time limit passes */
+#define LIMITS	0	/* how often recovery_timeout expires */
 #endif
 #ifndef MSGS
-#define MSGS	2	/* messages to be sent each way in the life of a link */
+#define MSGS	2	/* messages each way in the life of a link */
 #endif
 #ifndef WINDOW
 #define WINDOW	2
@@ -44,13 +44,13 @@ mtype = { REQUEST, ANSWER, AGAIN, UNKNOWN };
 typedef node {
 	mtype link = NONE;
 	byte id;		/* of our side of the link */
-	byte peer;		/* of the other one, 0: not known yet */
+	byte peer;		/* the peer's id, 0: not known yet */
 	byte vi;
 	bool asking;		/* the VI is an attempt of our own */
 	bool open;		/* the VI is established */
-	byte there;		/* what the peer's hello said of its rx_next */
+	byte there;		/* rx_next of the peer's hello */
 	bool wanted;		/* a program wants the link */
-	/* struct sovia_credit; what lies between these two is in unacked */
+	/* struct sovia_credit; messages between these two are in unacked */
 	byte tx_una;
 	byte tx_next;
 	byte rx_next;
@@ -58,7 +58,7 @@ typedef node {
 };
 node n[2];
 
-/* The hello that is on its way for an attempt. */
+/* The hello in flight for an attempt. */
 typedef hello {
 	byte id;
 	byte peer;
@@ -67,13 +67,13 @@ typedef hello {
 hello h[VIS];
 
 chan cm[2] = [VIS] of { mtype, byte };
-/* VI, whose message it is (for the checks), number or ACK, ack */
+/* VI, id of the sender (for the checks), number or ACK, ack */
 chan wire[2] = [WINDOW] of { byte, byte, byte, byte };
 #define ACK		255
 
 byte ids, vis;
 byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS;
-bool excuse;		/* somebody may well lose a link */
+bool excuse;		/* a node may now lose a link */
 
 /* ---- link.c ---- */
 
@@ -89,7 +89,7 @@ inline reset(i)
 	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0
 }
 
-/* Its sockets are told: only for a reason, or if nothing has come over it. */
+/* Its sockets get an error: only for a reason, or if nothing was received over it. */
 inline down(i)
 {
 	assert(excuse || !n[i].rx_next);
@@ -111,7 +111,7 @@ inline connect(i)
 	say(i, REQUEST, vis)
 }
 
-/* The answer says what has come; nothing comes over an older VI any more. */
+/* The reply says what has arrived; nothing arrives over an older VI any more. */
 inline accept(i, v)
 {
 	drop_vi(i);
@@ -128,7 +128,7 @@ inline reject(i, why, v)
 /* A lane with a new VI: sovia_lane_rewind(). */
 inline established(i)
 {
-	/* What the peer has is acknowledged; the rest is sent again, with its numbers. */
+	/* What the peer has is acknowledged; the rest is retransmitted with its old numbers. */
 	assert(n[i].tx_una <= n[i].there && n[i].there <= n[i].tx_next);
 	n[i].tx_una = n[i].there;
 	n[i].tx_next = n[i].there;	/* MUTANT nothing-again (death): n[i].there => n[i].tx_next */
@@ -148,9 +148,9 @@ inline fresh_request(i, v)
 {
 	if
 	:: n[i].link == CONNECTING && n[i].vi && i == 0 -> reject(i, AGAIN, v)
-	/* Of the very end that we have: its answer to ours has overtaken it. */
+	/* From the end that we are connected to: its reply to our request has overtaken it. */
 	:: LIVES(i) && h[v].id == n[i].peer -> reject(i, AGAIN, v)	/* MUTANT old-request-counts (overtaken): h[v].id == n[i].peer => false */
-	/* Its lane answers a PROBE, so that it stands.  (Silent ones are in doubt until they die.) */
+	/* Its lane answers a PROBE, so it stays up.  (One that does not is in doubt until it dies.) */
 	:: n[i].link == UP && ANSWERS(i) -> reject(i, AGAIN, v)	/* MUTANT lane-not-asked (twice): ANSWERS(i) => false */
 	:: else ->
 		/* The peer has lost its side, if there was one. */
@@ -158,7 +158,7 @@ inline fresh_request(i, v)
 		:: LIVES(i) -> down(i)	/* MUTANT numbers-kept (reboot): down(i) => n[i].link = RECOVERING */
 		:: else
 		fi;
-		/* An attempt of our own that gives way is for the same link. */
+		/* Our own attempt, which this one replaces, is for the same link. */
 		if
 		:: n[i].link == NONE -> ids++; n[i].id = ids
 		:: else
@@ -210,13 +210,13 @@ inline died(i)
 	fi
 }
 
-/* The other end does not have this VI any more, or nothing comes for it. */
+/* The other end no longer has this VI, or no message for it is pending. */
 #define NO_MORE(v)	(!cm[0]??[REQUEST, v] && !cm[0]??[ANSWER, v] && !cm[0]??[AGAIN, v] && \
 			 !cm[0]??[UNKNOWN, v] && !cm[1]??[REQUEST, v] && !cm[1]??[ANSWER, v] && \
 			 !cm[1]??[AGAIN, v] && !cm[1]??[UNKNOWN, v])
 #define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].open && !n[1].open) && \
 			 NO_MORE(eval(n[i].vi)))
-/* The higher address leaves it to the lower one for a while. */
+/* The higher address lets the lower one try first. */
 #define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
 
 /* The connection thread. */
@@ -253,7 +253,7 @@ end:	do
 		connect(i)
 	   }
 	:: atomic { ALONE(i) -> died(i) }
-	/* Out of patience, though the answer may still come. */
+	/* The attempt times out, though the reply may still arrive. */
 	:: atomic { losses && n[i].vi && !n[i].open -> losses--; died(i) }
 	:: atomic { limits && n[i].link == RECOVERING -> limits--; excuse = true; down(i) }
 	od
@@ -275,7 +275,7 @@ inline take(i)
 	fi;
 	if
 	:: no != ACK ->
-		/* Each once, in order, and of this link. */
+		/* Each message once, in order, and of this link. */
 		assert(no == n[i].rx_next);
 		assert(from == n[i].peer);
 		n[i].rx_next++
@@ -304,7 +304,7 @@ end:	do
 		fi;
 		v = 0; from = 0; no = 0; ack = 0
 	   }
-	/* The end of the set-up reaches the side that was asked. */
+	/* The established event reaches the passive side. */
 	:: atomic {
 		n[i].vi && !n[i].open && n[1 - i].vi == n[i].vi && n[1 - i].open ->
 		established(i)
@@ -312,7 +312,7 @@ end:	do
 	od
 }
 
-/* ---- what happens to them ---- */
+/* ---- failures ---- */
 
 proctype fate(bit i)
 {
@@ -347,5 +347,5 @@ active proctype watch()
 	timeout -> assert(SETTLED)
 }
 
-/* And there is an end. */
+/* It settles eventually. */
 ltl settles { <> [] SETTLED }

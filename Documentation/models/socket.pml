@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connections: kmod/sock/state.c, connect.c, listen.c, close.c, upcall.c, and what conn.c
- * and lane_tx.c do to the order of messages.  Names are those of the code.
+ * Connections: kmod/sock/state.c, connect.c, listen.c, close.c, upcall.c, and how conn.c
+ * and lane_tx.c order messages.  Names are those of the code.
  * README.rst has the bounds and the results.
  *
  * Node 0 connects, node 1 listens.  A pair of ports (key) is used by GENS
  * connections one after the other; sockets x of the two nodes belong together.
- * Messages say which connection they are of (gen), so that it can be checked;
- * nothing but the checks looks at it.
+ * Messages carry the connection that they belong to (gen); only the assertions use it.
  *
  * The lane keeps order and loses nothing (lane.pml).
  */
@@ -17,19 +16,19 @@
 #define GENS	2
 #endif
 #ifndef DATAS
-#define DATAS	2	/* messages that programs send, all in all */
+#define DATAS	2	/* messages that programs send, in total */
 #endif
 #ifndef ODDS
 #define ODDS	1	/* refusals, full backlogs, half closes, aborts */
 #endif
 #ifndef ROOM
-#define ROOM	1	/* messages that the lane takes */
+#define ROOM	1	/* messages that fit into the lane */
 #endif
 #define SOCKS	2	/* KEYS * GENS */
 
 mtype = { CLOSED, SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSING, CLOSE_WAIT, LAST_ACK };
 mtype = { CONN, ACCEPT, REFUSE, RETRY, DATA, FIN, RESET, NOTHING };
-/* Bits of ctl and of deferred, in the order in which they are looked at. */
+/* Bits of ctl and of deferred, in the order in which they are handled. */
 #define C_CONN		1
 #define C_ACCEPT	2
 #define C_RESET		4
@@ -45,20 +44,20 @@ mtype = { CONN, ACCEPT, REFUSE, RETRY, DATA, FIN, RESET, NOTHING };
 typedef sock {
 	mtype state = CLOSED;
 	bool used;
-	bool aborted;		/* the peer has been told RESET */
+	bool aborted;		/* a RESET was sent to the peer */
 	bool hashed;
 	bool orphan;		/* the program has closed it */
 	byte ctl;
 	byte deferred;
 	bool fin_is_gone;	/* argument of D_FIN */
-	byte ref;		/* number of the CONN: conn_seq, or what ACCEPT answers */
-	/* sending: DATA that waits, FIN that waits (flag of the last DATA, or alone) */
+	byte ref;		/* number of the CONN: conn_seq, or the CONN that ACCEPT answers */
+	/* sending: queued DATA, queued FIN (flag of the last DATA, or a message) */
 	byte sent;
 	byte waiting;
 	byte fin;
 	bool fin_gone;
 	bool fin_posted;
-	byte flying;		/* DATA that the peer has not taken */
+	byte flying;		/* DATA in flight */
 	/* receiving */
 	bool rx_open;
 	bool rx_fin;
@@ -76,15 +75,15 @@ node n[2];
 #define S(i, x)		n[i].s[x]
 #define KEY(x)		((x) / GENS)
 
-/* kind, key, number or code, flags, and of which connection it is */
+/* kind, key, number or code, flags, connection */
 chan wire[2] = [ROOM] of { mtype, byte, byte, byte, byte };
 chan loose[2] = [3] of { mtype, byte, byte, byte };
 chan ctlq[2] = [SOCKS] of { byte };
 
-byte conns;		/* numbers of CONNs */
+byte conns;		/* number of the last CONN */
 byte datas = DATAS;
 byte odds = ODDS;
-byte finished;		/* programs that connect and are done */
+byte finished;		/* client programs that are done */
 
 /* ---- conn.c, conn_table.c ---- */
 
@@ -94,7 +93,7 @@ inline control(i, x, bits)
 	S(i, x).aborted = S(i, x).aborted || bits == C_RESET;
 	if
 	:: bits == C_RESET && (S(i, x).ctl & C_CONN) ->	/* MUTANT reset-without-conn (reuse): S(i, x).ctl & C_CONN => false */
-		/* The peer has not heard of it. */
+		/* The peer does not know the connection yet. */
 		ctlq[i]??eval(x);
 		S(i, x).ctl = 0
 	:: else ->
@@ -131,7 +130,7 @@ inline lookup(i, key, x)
 
 /* ---- state.c, close.c ---- */
 
-/* sovia_destroy(): what nobody looks at any more makes no difference. */
+/* sovia_destroy(): clear unused fields, so that fewer states differ. */
 inline destroy(i, x)
 {
 	S(i, x).deferred = 0; S(i, x).fin_is_gone = false; S(i, x).sent = 0;
@@ -179,7 +178,7 @@ inline queue_fin(i, x, gone)
 	S(i, x).fin_gone = gone
 }
 
-/* All is acknowledged; the news of it may still be on its way. */
+/* All data has arrived; its acknowledgment may still be in flight. */
 #define NO_OUTQ(i, x)	(!S(i, x).waiting && !S(i, x).flying)
 
 inline end_sending(i, x, gone)
@@ -218,7 +217,7 @@ inline close(i, x)
 	fi
 }
 
-/* ---- upcall.c: what the bottom half leaves to the owner of the socket ---- */
+/* ---- upcall.c: deferred to the owner of the socket ---- */
 
 inline on_accept(i, x)
 {
@@ -236,7 +235,7 @@ inline on_refuse(i, x)
 	fi
 }
 
-/* REFUSE with BUSY or NO_MEMORY, and the timer. */
+/* REFUSE with BUSY or NO_MEMORY, and the retry timer. */
 inline on_retry(i, x)
 {
 	if
@@ -298,7 +297,7 @@ proctype owner(bit i)
 end:	do
 	:: d_step { S(i, 0).deferred -> release(i, 0) }
 	:: d_step { S(i, 1).deferred -> release(i, 1) }
-	/* lane_send_done(): a completion may take its time, so that it need not wait once more. */
+	/* lane_send_done(): a completion takes any time, so deferring it again adds nothing. */
 	:: d_step { S(i, 0).fin_posted -> S(i, 0).fin_posted = false; on_delivered(i, 0) }
 	:: d_step { S(i, 1).fin_posted -> S(i, 1).fin_posted = false; on_delivered(i, 1) }
 	od
@@ -349,7 +348,7 @@ inline send_stream(i, x)
 	flags = 0
 }
 
-/* sovia_lane_pump(): what belongs to no connection, control messages, streams. */
+/* sovia_lane_pump(): replies without a connection, control messages, streams. */
 proctype pump(bit i)
 {
 	byte x, key, no, flags;
@@ -381,7 +380,7 @@ inline data_message(i, x)
 		control(i, x, C_RESET);
 		defer(i, x, D_RESET)
 	:: S(i, x).rx_open && !S(i, x).rx_closed ->
-		/* Not for another connection, in order, and nothing after the end. */
+		/* Of this connection, in order, and nothing after the FIN. */
 		assert(gen == x);
 		assert(no == S(i, x).got);
 		assert(!S(i, x).rx_fin);
@@ -393,7 +392,7 @@ inline data_message(i, x)
 	fi
 }
 
-/* All that was sent has come before, unless nobody wanted it: then there is a RESET. */
+/* All data has arrived before, unless the receiver has closed: then there is a RESET. */
 inline fin_came(i, x, end)
 {
 	assert(gen == x);
@@ -425,9 +424,9 @@ inline dispatch(i)
 	:: x < SOCKS && kind == FIN -> fin_message(i, x)
 	:: x < SOCKS && kind == RESET ->
 		if
-		/* Before ACCEPT it speaks of an earlier connection. */
+		/* Before ACCEPT it belongs to an earlier connection. */
 		:: S(i, x).rx_open ->	/* MUTANT reset-before-accept (reuse): S(i, x).rx_open => true */
-			/* Ours, or nobody is interested, or it is reset anyway. */
+			/* Of this connection, or no program has the socket, or it is reset anyway. */
 			assert(gen == x || S(i, x).orphan || S(1 - i, x).aborted);
 			defer(i, x, D_RESET)
 		:: else
@@ -455,9 +454,9 @@ inline dispatch(i)
 }
 
 /*
- * answer_conn(): a child, if the predecessor has left its place.  Otherwise the
- * client has to try again, perhaps often; the times that make no difference are
- * waited for instead.
+ * answer_conn(): a child, if the predecessor has left its ports.  Otherwise the
+ * client has to retry, perhaps often; the model waits instead of modelling retries
+ * that make no difference.
  */
 inline answer_conn(i)
 {
@@ -570,11 +569,11 @@ init {
 
 #define DONE		(finished == KEYS && OVER(0) && OVER(1))
 
-/* Nothing hangs. */
+/* No deadlock. */
 active proctype watch()
 {
 	timeout -> assert(DONE)
 }
 
-/* Whatever the programs do, it ends, and nothing is left. */
+/* Whatever the programs do, all connections end. */
 ltl closes { <> [] DONE }
