@@ -5,20 +5,19 @@
  *	calls [--family N] [--seed N] [--operations N] [--processes N] [--threads N]
  *	      [--trace FILE] [--address ADDRESS]
  *
- * Each thread of each process makes a sequence of calls that its seed decides, on
+ * Each thread of each process makes a sequence of calls determined by its seed, on
  * descriptors that all threads of a process share and that processes pass to each
- * other: so they are closed, duplicated, connected and listened on under the calls
- * of others.  Another thread interrupts them with signals all the time, so that no
- * call waits for ever.
+ * other: so they are closed, duplicated, connected and listened on during calls of
+ * other threads.  Another thread interrupts them with signals all the time, so that
+ * no call blocks for ever.
  *
- * What the calls answer is not looked at: a call may fail, but the kernel may not.
- * The same seed makes the same calls; who comes first is up to the scheduler.  The
- * trace has a line a call, written before it is made.
+ * Results of the calls are ignored: a call may fail, but the kernel may not crash.
+ * The same seed makes the same calls; their order is up to the scheduler.  The
+ * trace has one line per call, written before the call.
  *
- * Exits with 0 if every process came to its end; says on its last line how many
- * calls were made and how many succeeded, and that sockets were opened, connected
- * and accepted, and bytes sent and received, for whoever wants to know whether it
- * did anything at all.
+ * Exits with 0 if every process ran to its end.  The last line has the number of calls
+ * made and successful, of sockets opened, connected and accepted, and of bytes sent
+ * and received, so that tests can check that the fuzzer did something.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +52,7 @@
 #include <unistd.h>
 
 #define SLOTS		24		/* descriptors of a process */
-#define PORTS		12		/* so few that they meet */
+#define PORTS		12		/* few, so that sockets collide and connect */
 #define FIRST_PORT	6000
 #define BUFFER		(256 << 10)
 #define THREADS_MAX	16
@@ -70,9 +69,9 @@ struct sums {
 struct thread {
 	uint64_t	random;
 	pthread_t	id;
-	atomic_int	tid;		/* to be pestered, if not 0 */
+	atomic_int	tid;		/* to be sent signals, if not 0 */
 	unsigned long	operations;
-	char		*buffer;	/* BUFFER bytes, and then memory that is none */
+	char		*buffer;	/* BUFFER bytes, followed by unmapped memory */
 	int		depth;		/* of fork */
 	unsigned int	number;
 };
@@ -92,7 +91,7 @@ static struct sums *sums;
 static int mailbox[2];			/* Unix sockets that pass descriptors around */
 static int a_file, a_pipe[2], an_epoll, trace = -1;
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 int main(int argc, char **argv);
 
@@ -115,7 +114,7 @@ static bool one_in(struct thread *t, unsigned int n)
 	return !pick(t, n);
 }
 
-/* Small ones, those around powers of two, and anything. */
+/* Small numbers, those around powers of two, and arbitrary ones. */
 static int number(struct thread *t)
 {
 	switch (pick(t, 4)) {
@@ -135,7 +134,7 @@ static size_t length(struct thread *t)
 	return one_in(t, 4) ? pick(t, BUFFER) : pick(t, one_in(t, 2) ? 16 : 6000);
 }
 
-/* Memory for @len bytes; now and then the last ones of it are not there, or none. */
+/* Memory for @len bytes; sometimes its end, or all of it, is unmapped. */
 static char *memory(struct thread *t, size_t len)
 {
 	if (one_in(t, 40))
@@ -154,7 +153,7 @@ static int slot(struct thread *t)
 	return atomic_load(&slots[pick(t, SLOTS)]);
 }
 
-/* Puts a new descriptor into a slot; what was there is closed. */
+/* Puts a new descriptor into a slot; the previous one is closed. */
 static long keep(struct thread *t, long fd)
 {
 	int old;
@@ -167,7 +166,7 @@ static long keep(struct thread *t, long fd)
 	return fd;
 }
 
-/* ---- accounts ---- */
+/* ---- statistics ---- */
 
 static long count(long ret)
 {
@@ -230,7 +229,7 @@ static socklen_t address(struct thread *t, struct sockaddr_storage *to, bool pro
 	return to->ss_family == AF_INET6 ? sizeof(*six) : sizeof(*four);
 }
 
-/* ---- calls: a function each ---- */
+/* ---- calls: one function each ---- */
 
 static long call_socket(struct thread *t)
 {
@@ -289,7 +288,7 @@ static long call_accept(struct thread *t)
 	return fd;
 }
 
-/* Two connected ones, or chance would take too long. */
+/* Opens two connected sockets, which random calls would seldom reach. */
 static long call_pair(struct thread *t)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -336,7 +335,7 @@ static int some_flags(struct thread *t)
 		return number(t);
 	for (i = pick(t, 3); i; i--)
 		flags |= PIECE(message_flags);
-	/* Waiting is for the patient. */
+	/* Mostly without blocking. */
 	return one_in(t, 3) ? flags : flags | MSG_DONTWAIT;
 }
 
@@ -385,7 +384,7 @@ static void vector(struct thread *t, struct iovec *iov, int n)
 	}
 }
 
-/* Control messages of all kinds, some of which are none. */
+/* Control messages of all kinds, some of them invalid. */
 static void control(struct thread *t, struct msghdr *msg, char *space, size_t size)
 {
 	struct cmsghdr *c;
@@ -444,7 +443,7 @@ static long call_sendmsg(struct thread *t)
 	return ret;
 }
 
-/* What came with SCM_RIGHTS must not stay open beside the slots. */
+/* Received descriptors (SCM_RIGHTS) must not stay open outside the slots. */
 static void take_rights(struct thread *t, struct msghdr *msg, bool keeping)
 {
 	struct cmsghdr *c;
@@ -494,7 +493,7 @@ static long call_mmsg(struct thread *t)
 	return recvmmsg(slot(t), msg, pick(t, 4), some_flags(t), one_in(t, 2) ? &patience : NULL);
 }
 
-/* Waits on what blocks, sometimes; that is what signals are for. */
+/* Blocks sometimes; signals interrupt it. */
 static long call_stdio(struct thread *t)
 {
 	struct iovec iov[6];
@@ -547,7 +546,7 @@ static long call_getsockopt(struct thread *t)
 	return getsockopt(slot(t), level, name, memory(t, 400), one_in(t, 50) ? (void *)memory(t, 4) : &len);
 }
 
-/* Those that ask, not those that change the guest's network. */
+/* ioctls that read, not those that change the guest's network. */
 static const unsigned long requests[] = {
 	FIONREAD, SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK, FIONBIO, FIOASYNC, FIOCLEX, FIONCLEX, FIOQSIZE,
 	SIOCGPGRP, FIOGETOWN, SIOCGSTAMP_OLD, SIOCGSTAMPNS_OLD, SIOCGIFCONF, SIOCGIFNAME, SIOCGIFFLAGS,
@@ -658,7 +657,7 @@ static long call_fcntl(struct thread *t)
 	}
 }
 
-/* Calls for files, which sockets are as well. */
+/* Calls for files, made on sockets. */
 static long call_file(struct thread *t)
 {
 	struct stat st;
@@ -689,7 +688,7 @@ static long call_name(struct thread *t)
 	return one_in(t, 2) ? getsockname(slot(t), where, &len) : getpeername(slot(t), where, &len);
 }
 
-/* A descriptor into the mailbox, or out of it: into another process, perhaps. */
+/* Sends a descriptor to the mailbox or receives one: possibly in another process. */
 static long call_mail(struct thread *t)
 {
 	char byte = 0, space[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
@@ -714,7 +713,7 @@ static long call_mail(struct thread *t)
 
 static void some_calls(struct thread *t, unsigned long operations);
 
-/* A child with all descriptors, which does a few things and ends without closing them. */
+/* A child with all descriptors, which makes a few calls and exits without closing them. */
 static long call_fork(struct thread *t)
 {
 	uint64_t random = next(t);

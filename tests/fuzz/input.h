@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a fuzzer decides, taken from its input byte by byte; zeros when that is used up. */
+/* Decisions of a fuzzer, read from its input byte by byte; zeros after its end. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
@@ -32,7 +32,7 @@ static inline u32 take32(struct input *in)
 	return high << 16 | take16(in);
 }
 
-/* As many of @len bytes as there are. */
+/* Up to @len bytes, as many as are left. */
 static inline size_t take_bytes(struct input *in, void *to, size_t len)
 {
 	len = min(len, in->left);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of the lanes: kmod/lane*.c, link_recover.c, conn.c, credit.h and wire.c between
- * a provider and a peer that do what the input says, and a socket layer that only
- * looks.  The peer may break any rule; the lane may not.  A VI dies at any time, and
- * there may be another one, as often as the input likes.
+ * Fuzzer of lanes: lane*.c, link_recover.c, conn.c, credit.h and wire.c of kmod/link,
+ * between a provider and a peer driven by the input, and a socket layer that only
+ * checks.  The peer may violate any rule; the lane may not.  VIs die at any time and
+ * are replaced, as often as the input says.
  *
- * The peer keeps its own account of what include/sovia/wire.h and
- * Documentation/protocol.rst allow: whether a message had to be accepted, which
- * number the lane's next one must have, how far its credit goes, what it may
- * acknowledge, that the bytes of a connection leave in order, and that a number which
- * goes again is the message that it was.
+ * The peer tracks on its own what include/sovia/wire.h and
+ * Documentation/protocol.rst allow: whether a message had to be accepted, the
+ * lane's next sequence number, its credit, what it may acknowledge, that
+ * the bytes of a connection are sent in order, and that a retransmission
+ * is identical to the original message.
  *
  * The input begins with the size and numbers of the lane and the peer's hello, then operations[].
  */
@@ -23,22 +23,22 @@
 #define PORT(i)		(1000 + (i))
 #define SENT_MAX	64		/* a power of two above the largest window */
 
-/* A connection, and what is known of it. */
+/* A connection, and its expected state. */
 struct end {
 	struct sovia_conn	conn;
 	struct sock		sk;
 	bool			hashed;
-	bool			over;		/* nothing of its stream goes any more */
+	bool			over;		/* its stream may not send any more */
 	bool			fin;		/* it has ended its stream */
-	bool			delivered;	/* and has been told that the peer knows */
-	u8			tx_byte;	/* the next one it gives to the lane */
-	u8			rx_byte;	/* the next one that may leave */
-	u32			told;		/* the window that went last */
-	int			waited;		/* messages of others that went meanwhile */
+	bool			delivered;	/* and was notified of the delivery */
+	u8			tx_byte;	/* next byte given to the lane */
+	u8			rx_byte;	/* next byte expected on the wire */
+	u32			told;		/* the window sent last */
+	int			waited;		/* messages of others sent while it waits */
 	int			posted;		/* its messages without a completion */
 };
 
-/* A message that the lane has posted, and what the peer knew before. */
+/* A message that the lane has posted, and the peer's state before it. */
 struct sent {
 	struct sovia_tx_cb	cb;
 	u32			sum;		/* of the payload */
@@ -50,23 +50,23 @@ struct sent {
 struct peer {
 	u64			id;
 	bool			vi;		/* there is one, established or not */
-	u32			most;		/* the lane's next number, when nothing goes again */
+	u32			most;		/* the lane's next number after retransmissions */
 	struct sent		sent[SENT_MAX];	/* by their numbers */
-	u32			window;		/* what the lane may have under way */
+	u32			window;		/* messages that the lane may have in flight */
 	u32			payload;
 	u32			next;		/* the lane's next number */
-	u32			una;		/* all of the lane's before are acknowledged */
+	u32			una;		/* the lane's first unacknowledged number */
 	u32			accepted;	/* our next number */
-	u32			acked;		/* what the lane has acknowledged */
+	u32			acked;		/* acknowledged by the lane */
 	struct sovia_slots	lane_slots;	/* DATA of the lane */
 	struct sovia_slots	own_slots;	/* ours */
 	struct sk_buff		*posted[POSTED_MAX];	/* no completion yet */
 	unsigned int		first, last;
-	u8			posts;		/* what becomes of the next ones, bit by bit */
+	u8			posts;		/* results of the next posts, bit by bit */
 	u8			fate;		/* ... */
 	u32			starved;
-	int			down;		/* times the lane has said that it is dead */
-	/* of the message that is being received */
+	int			down;		/* times the lane has reported its death */
+	/* of the message being received */
 	const u8		*bytes;
 	const struct sovia_msg	*expected;
 	int			upcalls;
@@ -96,7 +96,7 @@ static struct end *end_of(const struct sovia_conn *conn)
 	return container_of(conn, struct end, conn);
 }
 
-/* ---- what is above the lane ---- */
+/* ---- above the lane: sockets ---- */
 
 static void expect_upcall(const struct sovia_msg *msg)
 {
@@ -186,9 +186,9 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 	return NULL;
 }
 
-/* ---- what is below it ---- */
+/* ---- below the lane: provider and peer ---- */
 
-/* The bytes of each connection's stream are numbered, as far as that goes. */
+/* The bytes of each connection's stream are numbered, modulo 256. */
 static void check_stream(struct end *end, const struct sk_buff *skb)
 {
 	u32 i;
@@ -219,7 +219,7 @@ static void check_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
 
 	MUST(lane->lock.held && lane->up && !lane->dead && !peer.down);
 	MUST(msg->seq == peer.next);
-	/* Never less than was said before, never what has not come or has no descriptor. */
+	/* Never less than before, never messages not received or without a descriptor. */
 	MUST(msg->ack - peer.acked <= peer.accepted - peer.acked);
 	MUST(msg->ack == peer.acked || peer.accepted - msg->ack >= peer.starved);
 	if (msg->type == SOVIA_ACK)
@@ -243,7 +243,7 @@ static u32 sum_of(const struct sk_buff *payload)
 	return sum;
 }
 
-/* A number that goes again is the same message; another one is written down. */
+/* A retransmission must be identical; a new message is recorded. */
 static void check_again(const struct sovia_tx_cb *cb, const struct sk_buff *payload)
 {
 	struct sent *sent = &peer.sent[cb->seq % SENT_MAX];
@@ -265,7 +265,7 @@ static void check_again(const struct sovia_tx_cb *cb, const struct sk_buff *payl
 	};
 }
 
-/* A message of @conn goes; nobody waits longer than it takes to serve each one once. */
+/* A message of @conn is sent; no connection waits longer than one round of the others. */
 static void take_turns(const struct sovia_conn *conn)
 {
 	int i;
@@ -280,7 +280,7 @@ static void take_turns(const struct sovia_conn *conn)
 	}
 }
 
-/* The peer has it now. */
+/* The peer receives it. */
 static void note_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
@@ -322,7 +322,7 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 	if (odd && peer.fate % 4 == 1)
 		return -EIO;
 	note_posted(skb, &msg);
-	/* Where nothing can be lost, and so nothing goes again. */
+	/* On loopback no message is lost, so none is kept for retransmission. */
 	if (odd && how->unsignaled && peer.fate % 4 == 2 && sovia_lane_is_local(lane)) {
 		kfree_skb(skb);
 		return SOVIA_POSTED_TAKEN;
@@ -338,9 +338,9 @@ static int provider_post_send(struct sovia_vi *to, struct sk_buff *skb,
 const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
 const struct sovia_provider sovia_loop_provider = { .local = true, .post_send = provider_post_send };
 
-/* ---- the peer speaks ---- */
+/* ---- messages of the peer ---- */
 
-/* What comes from the provider is there, however short memory is. */
+/* Receive buffers of the provider exist, however short memory is. */
 static struct sk_buff *peer_skb(size_t size)
 {
 	bool was = memory_short;
@@ -352,7 +352,7 @@ static struct sk_buff *peer_skb(size_t size)
 	return skb;
 }
 
-/* Must the lane take this?  Decided from the text of the protocol alone. */
+/* Must the lane accept this?  Decided by the specification of the protocol alone. */
 static bool acceptable(const struct sovia_msg *msg, size_t size)
 {
 	bool lane_own = msg->type == SOVIA_ACK || msg->type == SOVIA_PROBE;
@@ -366,7 +366,7 @@ static bool acceptable(const struct sovia_msg *msg, size_t size)
 		return false;
 	if (lane_own ? msg->sport || msg->dport : !msg->sport || !msg->dport)
 		return false;
-	/* Not of what the lane has never sent; an older one than known is fine. */
+	/* Not of messages never sent; a stale acknowledgment is fine. */
 	if (sovia_before(peer.next, msg->ack) || msg->seq != peer.accepted)
 		return false;
 	return !sovia_sequenced(msg->type) ||
@@ -397,7 +397,7 @@ static void deliver(struct sk_buff *skb, const u32 *imm, const struct sovia_msg 
 		kfree_skb(skb);
 	MUST(!lane->lock.held);
 	if (expected) {
-		/* It may have died meanwhile, but only of the provider. */
+		/* It may have died in this call, but only of the provider. */
 		MUST(!lane->dead || lane->err == -ECONNRESET);
 		MUST(lane->credit.rx_next == peer.accepted);
 		MUST(lane->credit.tx_una == peer.una);
@@ -413,7 +413,7 @@ static const u8 all_types[] = {
 	SOVIA_REFUSE, SOVIA_RESET, SOVIA_PROBE, SOVIA_URGENT, 0, 5, SOVIA_TYPE_COUNT, 255,
 };
 
-/* Numbers that are right, and those beside them. */
+/* Correct numbers, and those next to them. */
 static u32 nearly(struct input *in, u32 right)
 {
 	u8 how = take8(in);
@@ -428,7 +428,7 @@ static void peer_numbers(struct input *in, struct sovia_msg *msg)
 	u8 how = take8(in);
 
 	msg->seq = nearly(in, peer.accepted);
-	/* Everything, nothing, or a part. */
+	/* All of it, none, or a part. */
 	msg->ack = how < 96 ? peer.next : how < 128 ? peer.una :
 		   peer.una + (peer.next - peer.una) * (how - 128) / 128;
 	msg->ack = nearly(in, msg->ack);
@@ -492,7 +492,7 @@ static void op_compact(struct input *in)
 		imm = take32(in);
 	peer.take = imm & 1;
 
-	/* What it means is what the slots say. */
+	/* The slots determine its meaning. */
 	ports = peer.own_slots.ports[imm >> SOVIA_IMM_SLOT_SHIFT];
 	msg.sport = ports >> 16;
 	msg.dport = ports;
@@ -507,7 +507,7 @@ static void op_compact(struct input *in)
 	deliver(skb, &imm, acceptable(&msg, size) ? &msg : NULL);
 }
 
-/* Bytes as they are: nothing is known of them but that a lane must survive them. */
+/* Arbitrary bytes: the lane must only survive them. */
 static void op_raw(struct input *in)
 {
 	u8 bytes[64];
@@ -526,7 +526,7 @@ static void op_raw(struct input *in)
 	deliver(skb, NULL, &msg);
 }
 
-/* ---- and so do the others ---- */
+/* ---- operations of sockets, provider and timers ---- */
 
 static void complete_one(bool done)
 {
@@ -607,7 +607,7 @@ static void op_starve(struct input *in)
 		/* The provider has no more descriptors than these. */
 		if (peer.starved > 2 * lane->credit.own_window)
 			return;
-		/* Out of the bottom half, after the message that used it. */
+		/* Outside the bottom half, after the message that used it. */
 		peer.starved++;
 		vi.client->rx_unposted(&vi, 1);
 	} else if (peer.starved) {
@@ -665,7 +665,7 @@ static void op_fail(struct input *in)
 
 /* ---- another VI ---- */
 
-/* What link.c does with one, and the provider with what was posted to it. */
+/* What link.c does with a VI, and the provider with messages posted to it. */
 static void drop_vi(void)
 {
 	spin_lock_bh(&lane->lock);
@@ -678,7 +678,7 @@ static void drop_vi(void)
 	lane->vi = NULL;
 }
 
-/* What the peer has got is @next and no more: it forgets what it saw after that. */
+/* The peer has received up to @next: it forgets what it saw after that. */
 static void forget_after(u32 next)
 {
 	while (peer.next != next) {
@@ -704,7 +704,7 @@ static void make_vi(bool active, u64 peer_id)
 	memset(&peer.own_slots, 0, sizeof(peer.own_slots));
 }
 
-/* Must the lane go on with a peer that says this?  @open: they know each other. */
+/* Must the lane accept this hello?  @open: the link has been up before. */
 static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 payload)
 {
 	u64 id = be64_to_cpu(hello->id), peer_id = be64_to_cpu(hello->peer_id);
@@ -716,7 +716,7 @@ static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 
 	    be32_to_cpu(hello->payload) < SOVIA_PAYLOAD_MIN ||
 	    be32_to_cpu(hello->payload) > SOVIA_PAYLOAD_MAX || theirs > SOVIA_WINDOW_MAX)
 		return false;
-	/* Numbers of a link that is to be are those that it begins with. */
+	/* A fresh link starts with the initial numbers. */
 	if (!peer_id && rx_next)
 		return false;
 	if (!loop && (peer_id ? peer_id != lane->id : lane->active || open))
@@ -728,7 +728,7 @@ static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 
 	return rx_next - peer.una <= peer.next - peer.una;
 }
 
-/* Whether the lane is up afterwards. */
+/* Returns whether the lane is up afterwards. */
 static bool greet(struct input *in, struct sovia_params *params, bool open)
 {
 	u32 window = lane->credit.own_window;
@@ -751,7 +751,7 @@ static bool greet(struct input *in, struct sovia_params *params, bool open)
 		MUST(lane->dead && !lane->up);
 		return false;
 	}
-	/* What it sends at once may have been the end of it. */
+	/* Messages that it sends at once may have killed it. */
 	MUST(lane->up != lane->dead);
 	MUST(lane->credit.window == peer.window && lane->payload == peer.payload);
 	MUST(lane->credit.tx_una == peer.una && lane->credit.tx_next == peer.next);
@@ -765,7 +765,7 @@ static void op_recover(struct input *in)
 	struct sovia_hello hello;
 	u8 how = take8(in);
 
-	/* Who has broken the rules gets no other one. */
+	/* No recovery after a protocol violation. */
 	if (sovia_lane_is_local(lane) || lane->err == -EPROTO)
 		return;
 	if (peer.vi)
@@ -776,7 +776,7 @@ static void op_recover(struct input *in)
 	sovia_lane_hello(lane, &hello);
 	MUST(!sovia_hello_parse(&hello, sizeof(hello), &params));
 	MUST(params.rx_next == peer.accepted && params.id == lane->id && params.peer_id == peer.id);
-	/* Comes to nothing; a hello that is late then must not wake it. */
+	/* The attempt fails; a late hello must not bring the lane up then. */
 	if (how % 4 == 2)
 		vi.client->closed(&vi, -ETIMEDOUT);
 	params = (struct sovia_params) {
@@ -798,7 +798,7 @@ static void (* const operations[])(struct input *in) = {
 	op_provider, op_end, op_starve, op_memory, op_raw, op_recover, op_compact, op_fail,
 };
 
-/* ---- a life ---- */
+/* ---- one run ---- */
 
 static void begin(struct input *in)
 {
@@ -845,7 +845,7 @@ static bool establish(struct input *in)
 	params.window = 1 + take8(in) % 64;
 	params.payload = SOVIA_PAYLOAD_MIN + take8(in);
 	params.rx_next = nearly(in, peer.next);
-	/* A peer that asks may know nothing yet. */
+	/* A requesting peer may not know our ID yet. */
 	make_vi(window & 1, window & 1 ? 0 : peer.id);
 	if (window & 1 || peer.next)
 		params.peer_id = lane->id;
@@ -856,7 +856,7 @@ static bool establish(struct input *in)
 	return greet(in, &params, false);
 }
 
-/* What a connection has in the lane is what it believes to have there. */
+/* A connection's count of messages in the lane must be right. */
 static void check_conn(const struct end *end)
 {
 	const struct sovia_conn *conn = &end->conn;
@@ -877,7 +877,7 @@ static void check_conn(const struct end *end)
 	MUST(atomic_read(&conn->outq) == outq);
 	MUST(atomic_read(&conn->inflight) == flight);
 	MUST(skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX);
-	/* With nothing in flight nobody would wake it. */
+	/* With nothing in flight no acknowledgment would wake it. */
 	MUST(!conn->tx_wanted || flight || end->over);
 }
 
@@ -888,13 +888,13 @@ static void check_lane(void)
 	MUST(!lane->lock.held);
 	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
 	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
-	/* However much it is asked to send. */
+	/* However many replies the peer provokes. */
 	MUST(lane->reply_count <= SOVIA_REPLIES_MAX);
 	for (i = 0; i < CONNS; i++)
 		check_conn(&ends[i]);
 }
 
-/* After the provider has let go of everything, so must the lane. */
+/* After the provider has released everything, the lane must, too. */
 static void end_all(void)
 {
 	int i;
@@ -902,7 +902,7 @@ static void end_all(void)
 	if (peer.vi)
 		drop_vi();
 	sovia_lane_reset(lane);
-	/* Its sockets have not been told yet, and go on for a moment. */
+	/* Its sockets are not notified yet, and keep calling for a moment. */
 	memory_short = false;
 	for (i = 0; i < CONNS; i++) {
 		u8 which[] = { i };

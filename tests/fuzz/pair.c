@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of two lanes that speak with each other: kmod/lane*.c, link_recover.c, conn.c,
- * credit.h and wire.c on both ends of a wire.  Both keep the rules, so neither may ever
- * complain; the input decides what is sent, when messages arrive, when completions
- * and timers come, what memory fails, when the provider has no room, when the VIs die
- * and which end notices, and how far each attempt gets to replace them.
+ * Fuzzer of two connected lanes: lane*.c, link_recover.c, conn.c, credit.h and wire.c of
+ * kmod/link on both ends of a wire.  Both follow the protocol, so neither may ever report
+ * a violation; the input decides what is sent, when messages arrive, when completions
+ * and timers fire, which allocations fail, when the provider has no room, when VIs die
+ * and which end notices, and how far each attempt to replace them gets.
  *
- * Streams arrive whole and in order, receive descriptors suffice (2w + 1 here, where
- * one is posted again at once; see credit.h), windows are told as promised, and in the
- * end, when there are VIs and all has arrived that is on its way, nothing waits for
- * anything any more.
+ * Streams arrive complete and in order, receive descriptors suffice (2w + 1 here, where
+ * one is reposted at once; see credit.h), windows are advertised as promised, and in the
+ * end, when there are VIs and everything in flight has arrived, nothing waits for
+ * anything.
  *
  * The input begins with the sizes and numbers of both, then operations[].
  */
@@ -20,20 +20,21 @@
 
 #define CONNS		3
 #define RING		8192
-#define ROUNDS_MAX	4096		/* whatever waits is done after so many of everything */
+/* After so many rounds of all operations nothing may be pending. */
+#define ROUNDS_MAX	4096
 
 /* One end of a connection. */
 struct end {
 	struct sovia_conn	conn;
 	struct sock		sk;
 	bool			fin;		/* it has ended its stream */
-	bool			fin_came;	/* the other end has */
+	bool			fin_came;	/* the other end has ended its */
 	bool			delivered;
-	u8			tx_byte;	/* the next one it sends */
-	u8			rx_byte;	/* the next one it gets */
-	u32			known;		/* how far it knows that it may send */
-	u32			promised;	/* how far the other end must know in the end */
-	u32			marked, mark;	/* the urgent byte it spoke of, and heard of */
+	u8			tx_byte;	/* next byte to send */
+	u8			rx_byte;	/* next byte to receive */
+	u32			known;		/* window end received */
+	u32			promised;	/* window end that the other end must learn */
+	u32			marked, mark;	/* urgent byte sent, and received */
 };
 
 /* A message on the wire. */
@@ -56,18 +57,18 @@ struct node {
 	unsigned int		completed, posts;
 	u32			starved;
 	u8			room;		/* bit by bit: the provider has none */
-	u8			quiet;		/* ... or tells nothing of a message */
-	u32			window;		/* of the message that is received */
+	u8			quiet;		/* ... or the send is unsignaled */
+	u32			window;		/* of the message being received */
 	u8			own_window, threshold;
-	unsigned int		number;		/* of the VI, as the peer's that it belongs to; or 0 */
+	unsigned int		number;		/* of the VI, the same at both ends; or 0 */
 	bool			established;
-	bool			failing;	/* somebody has closed it */
-	struct sovia_hello	hello;		/* that came, until it is established */
+	bool			failing;	/* this end has closed it */
+	struct sovia_hello	hello;		/* received, until it is established */
 };
 
 static struct node nodes[2];
 static struct sovia_net snet[2];
-static unsigned int vis;	/* numbers of VIs so far */
+static unsigned int vis;	/* VIs so far */
 
 /* Parameters of kmod/link/lane.c. */
 uint *fuzz_window(void), *fuzz_ack_threshold(void), *fuzz_payload(void);
@@ -99,7 +100,7 @@ static struct end *other(const struct end *end)
 	return &node->peer->ends[end - node->ends];
 }
 
-/* ---- above ---- */
+/* ---- above the lane: sockets ---- */
 
 static void client_request(struct sovia_link *link, struct sk_buff *skb,
 			   const struct sovia_msg *msg)
@@ -185,11 +186,11 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 			return conn;
 		}
 	}
-	MUST(!"a message for nobody");
+	MUST(!"no connection has these ports");
 	return NULL;
 }
 
-/* ---- below ---- */
+/* ---- below the lane: provider ---- */
 
 static struct sk_buff *copy_of(const struct sk_buff *skb)
 {
@@ -205,7 +206,7 @@ static struct sk_buff *copy_of(const struct sk_buff *skb)
 
 static void fly(struct node *to, const struct sk_buff *skb, const struct sovia_post *how)
 {
-	/* It will find a descriptor, even if nobody looks at the queue until then. */
+	/* A descriptor must be posted, even if the peer processes nothing until then. */
 	if (!to->starved)
 		MUST(to->sent_to - to->arrived < 2 * to->link.lane.credit.own_window + 1);
 	MUST(to->sent_to - to->arrived < RING);
@@ -237,7 +238,7 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
 const struct sovia_provider sovia_loop_provider;
 
-/* Done or not, nobody knows whether it has arrived when a VI dies. */
+/* When a VI dies, a message may have arrived whether @done or not. */
 static bool complete_one(struct node *node, bool done)
 {
 	struct sk_buff *skb;
@@ -260,11 +261,11 @@ static bool arrive_one(struct node *node, bool starving)
 {
 	struct flying *f;
 
-	/* What comes before it is established waits. */
+	/* Messages received before the VI is established wait. */
 	if (!node->established || node->arrived == node->sent_to)
 		return false;
 	f = &node->wire[node->arrived++ % RING];
-	/* The memory of its descriptor cannot be replaced; half of them are always there. */
+	/* No memory to renew its descriptor; half of them stay posted. */
 	if (starving && node->starved < node->link.lane.credit.own_window)
 		starve(node, 1);
 	node->window = f->window;
@@ -338,13 +339,13 @@ static void op_send(struct input *in)
 	kfree_skb(skb);
 }
 
-/* RESET and CONN are left out: a connection that is there has no use for them. */
+/* RESET and CONN are left out: they do not apply to an open connection. */
 static void op_control(struct input *in)
 {
 	u8 where = take8(in), what = take8(in);
 	struct end *end = &nodes[where & 1].ends[where / 2 % CONNS];
 
-	/* Not everything that opens a window is told at once. */
+	/* Not each move of the window is sent at once. */
 	end->conn.rcv_wnd_end += what / 4;
 	if (what % 4)
 		end->promised = end->conn.rcv_wnd_end;
@@ -367,7 +368,7 @@ static void op_refill(struct input *in)
 		starve(node, -1);
 }
 
-/* ---- other VIs ---- */
+/* ---- replacing VIs ---- */
 
 /* This end notices that its VI is dead. */
 static void lose(struct node *node)
@@ -378,7 +379,7 @@ static void lose(struct node *node)
 	node->vi.client->closed(&node->vi, -ECONNRESET);
 }
 
-/* The VI goes, with what has not been looked at and what is not known to have been sent. */
+/* Destroys the VI, with unprocessed messages and those without a completion. */
 static void drop(struct node *node)
 {
 	struct sovia_lane *lane = &node->link.lane;
@@ -398,7 +399,7 @@ static void drop(struct node *node)
 
 static void make(struct node *node, bool active, u64 peer_id, unsigned int number)
 {
-	/* Parameters of later are nothing to a link that has been up. */
+	/* Later changes of parameters do not affect a link that has been up. */
 	*fuzz_window() = node->link.lane.open ? 1 + vis % 20 : node->own_window;
 	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
 	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
@@ -419,7 +420,7 @@ static void establish(struct node *node)
 	MUST(lane->up && lane->open && lane->peer_id == node->peer->link.lane.id);
 }
 
-/* One end asks; the other one gives up what it has, and answers. */
+/* One end connects; the other one drops its VI, and accepts. */
 static void reconnect(struct node *asks)
 {
 	struct node *answers = asks->peer;
@@ -478,7 +479,7 @@ static void (* const operations[])(struct input *in) = {
 	op_lose, op_reconnect, op_establish,
 };
 
-/* ---- a life ---- */
+/* ---- one run ---- */
 
 static void begin(struct input *in, struct node *node, bool imm)
 {
@@ -507,14 +508,14 @@ static void begin(struct input *in, struct node *node, bool imm)
 		end->sk.sk_refcnt = 1;
 		sovia_conn_init(&end->conn, &end->sk);
 		end->conn.key.link = &node->link;
-		/* Two of them have the same slot. */
+		/* Two of the connections have the same slot. */
 		end->conn.key.lport = 1 + own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
 		end->conn.key.rport = 1 + !own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
 		end->conn.wnd_update_min = 16;
 	}
 }
 
-/* Both agree about the numbers, which may be about to wrap. */
+/* Both ends start with the same numbers, which may be about to wrap. */
 static void number(u32 start, struct node *from)
 {
 	struct sovia_credit *tx = &from->link.lane.credit, *rx = &from->peer->link.lane.credit;
@@ -545,7 +546,7 @@ static void settle(void)
 	bool did = true;
 
 	memory_short = false;
-	/* An end that has lost its VI asks for another one, and this time it gets it. */
+	/* An end that has lost its VI reconnects, this time with success. */
 	for (i = 0; i < 2; i++)
 		if (nodes[i].failing || !nodes[i].number)
 			reconnect(&nodes[i]);
@@ -576,7 +577,7 @@ static void check_settled(struct node *node)
 		MUST(end->fin == other(end)->fin_came && end->fin == end->delivered);
 		MUST(!sovia_before(other(end)->known, end->promised));
 		MUST(other(end)->mark == end->marked);
-		/* Woken whenever it had to wait. */
+		/* A sender that waited was woken. */
 		MUST(!end->conn.tx_wanted);
 	}
 }

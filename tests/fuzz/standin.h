@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * As much of the kernel as the lanes and the wire format ask for, so that they run
+ * The part of the kernel API that the lanes and the wire format use, so that they run
  * as a program.  Every <linux/...> and <net/...> that kmod/ includes is this file
- * (see Makefile), but for those of the C library.
+ * (see Makefile), except headers of the C library.
  *
- * One thread, so locks do nothing but check: taking one twice, or being without
- * one where the code says it must be held, ends the program.  Memory is malloc's,
- * each sk_buff and its data for themselves, so that ASan sees every byte.
+ * One thread, so locks only check: taking one twice, or not holding one
+ * where the code asserts it, ends the program.  Memory is malloc's, with
+ * separate blocks for each sk_buff and its data, so that ASan sees every byte.
  */
 #ifndef FUZZ_STANDIN_H
 #define FUZZ_STANDIN_H
@@ -23,10 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What must be true of the code under test. */
+/* Asserts a property of the code under test. */
 #define MUST(what) do {								\
 	if (!(what)) {								\
-		fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+		fprintf(stderr, "%s:%d: assertion failed: %s\n", __FILE__, __LINE__, #what); \
 		abort();							\
 	}									\
 } while (0)
@@ -79,7 +79,7 @@ struct kernel_param_ops;
 #define be32_to_cpu(x)		be32toh(x)
 #define be64_to_cpu(x)		be64toh(x)
 
-/* Formats are the kernel's own, so nothing is printed; arguments are looked at. */
+/* Formats are the kernel's, so nothing is printed; arguments are evaluated. */
 static inline void fuzz_print(const char *format, ...)
 {
 	(void)format;
@@ -89,13 +89,13 @@ static inline void fuzz_print(const char *format, ...)
 #define pr_notice_ratelimited	fuzz_print
 #define pr_info_ratelimited	fuzz_print
 
-/* Any mixture does; nothing here depends on which one. */
+/* Any hash will do. */
 static inline u32 jhash_2words(u32 a, u32 b, u32 c)
 {
 	return (a * 0x9e3779b1u ^ b) * 0x85ebca6bu ^ c;
 }
 
-/* Numbers that differ are as good as random ones, and the same each time. */
+/* A counter replaces random numbers, so that runs can be repeated. */
 static inline u64 get_random_u64(void)
 {
 	static u64 last;
@@ -260,7 +260,7 @@ static inline void list_splice_tail_init(struct list_head *from, struct list_hea
 	     &p->member != (list);						\
 	     p = n, n = list_entry(n->member.next, __typeof__(*n), member))
 
-/* ---- sockets: nothing but what a lane sees of them ---- */
+/* ---- sockets: only the fields that a lane uses ---- */
 
 struct sock {
 	int		sk_refcnt;
@@ -276,7 +276,7 @@ static inline void sock_hold(struct sock *sk)
 
 static inline void sock_put(struct sock *sk)
 {
-	MUST(sk->sk_refcnt > 1);	/* the harness has one itself */
+	MUST(sk->sk_refcnt > 1);	/* the harness holds one */
 	sk->sk_refcnt--;
 }
 
@@ -306,8 +306,8 @@ struct sk_buff_head {
 
 #define MAX_SKB_FRAGS		17
 
-extern int fuzz_skbs;		/* that live */
-bool fuzz_no_memory(void);	/* the harness decides */
+extern int fuzz_skbs;		/* allocated ones */
+bool fuzz_no_memory(void);	/* defined by the harness */
 
 static inline struct sk_buff *alloc_skb(unsigned int size, gfp_t gfp)
 {
@@ -318,7 +318,7 @@ static inline struct sk_buff *alloc_skb(unsigned int size, gfp_t gfp)
 		return NULL;
 	skb = malloc(sizeof(*skb));
 	MUST(skb);
-	/* What nobody has written is not zero. */
+	/* Uninitialised data is not zero. */
 	memset(skb->cb, 0xa5, sizeof(skb->cb));
 	INIT_LIST_HEAD(&skb->list);
 	skb->users = 1;
@@ -461,7 +461,7 @@ static inline void skb_queue_splice_tail_init(struct sk_buff_head *from, struct 
 	from->qlen = 0;
 }
 
-/* ---- the rest has a name and no more ---- */
+/* ---- types that are only declared ---- */
 
 #define __init
 #define __ro_after_init

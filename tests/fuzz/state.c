@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/sock/state.c: any sequence of events, beside a model that knows no
- * table but what has been said: who has sent FIN, whose FIN has arrived.
+ * Fuzzer of kmod/sock/state.c: any sequence of events, compared with a model without a
+ * table, which tracks the FINs sent and received.
  *
- * Each byte of the input is an event, and those beyond the last one are none.
+ * Each byte of the input is an event; bytes beyond the last event are invalid ones.
  */
 #include "input.h"
 #include "../../kmod/sock/state.h"
@@ -15,10 +15,10 @@ enum phase { CLOSED, LISTENING, ASKING, OPEN };
 
 struct model {
 	enum phase	phase;
-	bool		sent;		/* our FIN is on its way */
-	bool		delivered;	/* and there */
-	bool		received;	/* the peer's FIN is here */
-	bool		last;		/* it was here before ours went */
+	bool		sent;		/* our FIN is sent */
+	bool		delivered;	/* and delivered */
+	bool		received;	/* the peer's FIN has arrived */
+	bool		last;		/* it arrived before ours was sent */
 };
 
 static u8 model_state(const struct model *m)
@@ -40,7 +40,7 @@ static u8 model_state(const struct model *m)
 	return m->delivered ? TCP_FIN_WAIT2 : TCP_FIN_WAIT1;
 }
 
-/* False if the event makes no sense now. */
+/* False if the event is invalid in this state. */
 static bool model_event(struct model *m, enum sovia_event event)
 {
 	bool open = m->phase == OPEN;
@@ -76,7 +76,7 @@ static bool model_event(struct model *m, enum sovia_event event)
 		m->delivered = true;
 		break;
 	case SOVIA_EV_LEAVE:
-		/* Exactly one of the two has said that it will say no more. */
+		/* Exactly one of the two has ended its stream. */
 		if (!open || !((m->delivered && !m->received) || (m->received && !m->sent)))
 			return false;
 		m->phase = CLOSED;
@@ -109,7 +109,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		MUST(model_event(&m, min(event, (unsigned int)SOVIA_EV_COUNT)) == !!next);
 		MUST(sk.sk_state == model_state(&m));
 		MUST(strcmp(sovia_state_name(sk.sk_state), "?"));
-		/* Whatever number one asks for, it is no way out of the table. */
+		/* No number reads outside the table. */
 		MUST(!sovia_state_next(event, event + SOVIA_EV_COUNT));
 		sovia_state_name(event);
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/link/wire.c: headers, immediate data and hellos as they come.
+ * Fuzzer of kmod/link/wire.c: decoding headers, immediate data and hellos.
  *
- * What is accepted keeps the promises of include/sovia/wire.h, and building it
- * again gives the bytes that came, where these are not ignored by definition.
+ * Accepted input conforms to include/sovia/wire.h, and encoding it again
+ * gives the same bytes, except those that the format ignores.
  *
  * The first byte of the input says what follows: a message, immediate data, a
- * hello, or one of these that is right but for what the input changes in it.
+ * hello, or a valid one of these that the input modifies.
  */
 #include "input.h"
 #include "../../kmod/link/wire.h"
@@ -29,7 +29,7 @@ static bool has_ports(u8 type)
 	return type != SOVIA_ACK && type != SOVIA_PROBE;
 }
 
-/* What a message that has been accepted may look like. */
+/* Checks an accepted message. */
 static void check_msg(const struct sovia_msg *msg, size_t size)
 {
 	MUST(msg->type >= SOVIA_DATA && msg->type < SOVIA_TYPE_COUNT && msg->type != 5);
@@ -50,7 +50,7 @@ static void fuzz_msg(const u8 *data, size_t size)
 	struct sovia_hdr hdr;
 	int err;
 
-	/* What is left unset must show. */
+	/* Fields left unset must be detected. */
 	memset(&msg, 0xa5, sizeof(msg));
 	memset(&again, 0x5a, sizeof(again));
 	err = sovia_msg_parse(skb, MAX_PAYLOAD, &msg);
@@ -58,7 +58,7 @@ static void fuzz_msg(const u8 *data, size_t size)
 	if (!err) {
 		check_msg(&msg, size);
 		sovia_msg_build(&hdr, &msg);
-		/* A reason that nobody knows is read as none. */
+		/* An unknown reason is decoded as none. */
 		if (be32_to_cpu(((struct sovia_hdr *)skb->data)->code) >= SOVIA_CODE_COUNT)
 			((struct sovia_hdr *)skb->data)->code = 0;
 		MUST(!memcmp(&hdr, skb->data, sizeof(hdr)));
@@ -72,7 +72,7 @@ static void fuzz_msg(const u8 *data, size_t size)
 	kfree_skb(skb);
 }
 
-/* Often one of those around the limit. */
+/* Often near the limit. */
 static u32 take_size(struct input *in, u32 limit)
 {
 	u8 how = take8(in);
@@ -80,7 +80,7 @@ static u32 take_size(struct input *in, u32 limit)
 	return how & 1 ? limit + how / 2 % 3 - 1 : take16(in) % limit;
 }
 
-/* A header that would be right, with one byte changed, and its length following. */
+/* A valid header with one byte changed, and its length adjusted. */
 static void fuzz_almost(struct input *in)
 {
 	u8 bytes[sizeof(struct sovia_hdr) + MAX_PAYLOAD + 2] = { 0 };
@@ -143,7 +143,7 @@ static void fuzz_hello(const u8 *data, size_t size)
 	u8 *exact;
 	int err;
 
-	/* Its own memory, so that reading too far shows. */
+	/* A separate block, so that ASan detects reads beyond its end. */
 	exact = malloc(size);
 	memcpy(exact, data, size);
 	memset(&params, 0xa5, sizeof(params));
@@ -153,7 +153,7 @@ static void fuzz_hello(const u8 *data, size_t size)
 		MUST(params.window && params.window <= SOVIA_WINDOW_MAX);
 		MUST(params.payload >= SOVIA_PAYLOAD_MIN && params.payload <= SOVIA_PAYLOAD_MAX);
 		MUST(params.lane < SOVIA_LANES_MAX);
-		/* Only of a link that both know can something have arrived. */
+		/* rx_next can only be set for a link that both ends know. */
 		MUST(params.id && (params.peer_id || !params.rx_next));
 		sovia_hello_build(&hello, &params);
 		MUST(!memcmp(&hello, exact, sizeof(hello)));
@@ -167,7 +167,7 @@ static void fuzz_hello(const u8 *data, size_t size)
 	free(exact);
 }
 
-/* A hello that would be right, with one byte changed, shorter or longer than it is. */
+/* A valid hello with one byte changed, and possibly a wrong length. */
 static void fuzz_almost_hello(struct input *in)
 {
 	u8 bytes[2 * sizeof(struct sovia_hello)] = { 0 };
