@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The calls: how each is made, and what it looks like to people.
+ * The calls: how each is made, and its text for reports.
  *
- * What a call answers is a text, which is all that is compared.
+ * The result of a call is a text; only this text is compared.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 bool coarse;
 __thread atomic_uint pipe_signals;
 
-/* ---- what a call says ---- */
+/* ---- results as text ---- */
 
 void say(struct call *c, const char *format, ...)
 {
@@ -41,7 +41,7 @@ const char *errno_name(int err)
 	return name ? name : "an errno without a name";
 }
 
-/* The number that it returned, or why not. */
+/* The number that it returned, or its errno. */
 long answer(struct call *c, long ret)
 {
 	c->ok = ret >= 0;
@@ -52,7 +52,7 @@ long answer(struct call *c, long ret)
 	return ret;
 }
 
-/* The same when it is about bytes.  Only with room does bad memory matter. */
+/* The same for a number of bytes.  Bad memory is only detected if there is room. */
 static long answer_bytes(struct call *c, long ret, bool is_send)
 {
 	bool full = ret < 0 && is_send && (errno == EAGAIN || errno == EFAULT);
@@ -265,7 +265,7 @@ static int some_flags(uint64_t chance, const struct name *names, int count)
 
 int flags_of_send(uint64_t chance)
 {
-	/* The first ones are what programs use. */
+	/* The first flags are the common ones. */
 	return some_flags(chance, send_flags, chance & 0x30 ? 4 : COUNT(send_flags));
 }
 
@@ -386,7 +386,7 @@ static void do_recv(struct call *c)
 		say(c, " name %u", from_len);
 }
 
-/* Writes until there is no more room.  How much that is, is not compared. */
+/* Writes until there is no more room.  The amount is not compared. */
 static void do_fill(struct call *c)
 {
 	long ret, all = 0;
@@ -427,7 +427,7 @@ static struct slot *peer_of(struct call *c)
 	return NULL;
 }
 
-/* Reads until nothing has come for some looks. */
+/* Reads until nothing has arrived for some rounds. */
 static void do_drain(struct call *c)
 {
 	struct slot *peer = peer_of(c), *own = slot_of(c);
@@ -450,7 +450,7 @@ static void do_drain(struct call *c)
 		say(c, "the end");
 	c->ok = true;
 	if (peer && peer->filled && peer->sent == own->got) {
-		/* From here on it is the same number of bytes again. */
+		/* From here on amounts can be compared again. */
 		peer->filled = false;
 		peer->sent = 0;
 		own->got = 0;
@@ -496,7 +496,7 @@ static void do_sendfile(struct call *c)
 	prepare(c, len);
 	if (file < 0 || write(file, c->buffer, len) != len)
 		abort();
-	/* More than there is: it ends with the file. */
+	/* More than the file has: it stops at its end. */
 	ret = sendfile(c->fd, file, &from, len + (c->op->b ? 100 : 0));
 	answer_bytes(c, ret, true);
 	if (!c->coarse)
@@ -733,7 +733,7 @@ static bool busy(int kin, bool sends, bool receives)
 	return false;
 }
 
-/* May data wait for more of it? */
+/* May the call leave data corked? */
 bool call_may_hold_back(const struct op *op)
 {
 	switch (op->code) {
@@ -758,7 +758,7 @@ bool call_asks_mapped(const struct op *op)
 	return op->code == OP_CONNECT && op->a == A_MAPPED && set.family == 6;
 }
 
-/* Or has returned, which the step has not seen yet. */
+/* Is a call blocked, or has it returned without being collected? */
 bool anything_blocks(void)
 {
 	int i;
@@ -769,7 +769,7 @@ bool anything_blocks(void)
 	return false;
 }
 
-/* poll() looks its descriptor up again when it wakes up: it must not be another one then. */
+/* poll() looks up its descriptor again when it wakes up: it must not be reused by then. */
 static bool polled_now(int fd)
 {
 	int i;
@@ -800,7 +800,7 @@ static bool reserved(int slot)
 
 static bool connects_to_itself(const struct op *op, int fd)
 {
-	struct sockaddr_in name;	/* IPv6 has its port at the same place */
+	struct sockaddr_in name;	/* sockaddr_in6 has the port at the same offset */
 	socklen_t len = sizeof(name);
 
 	return op->code == OP_CONNECT && !getsockname(fd, (struct sockaddr *)&name, &len) &&
@@ -808,8 +808,8 @@ static bool connects_to_itself(const struct op *op, int fd)
 }
 
 /*
- * Two readers or two writers of a socket at once are not compared: who comes first
- * is chance.
+ * Two concurrent readers or writers of a socket are not compared: their order is
+ * random.
  */
 bool call_is_possible(const struct op *op)
 {
@@ -824,25 +824,25 @@ bool call_is_possible(const struct op *op)
 		return true;
 	if (slot->fd < 0 || busy(slot->kin, calls[op->code].sends, calls[op->code].receives))
 		return false;
-	/* Over a device a socket does not: hairpin=Y is for tests. */
+	/* Over a device a socket cannot: hairpin=Y is for tests. */
 	if (!set.network && connects_to_itself(op, slot->fd))
 		return false;
-	/* Of those that make many calls one would be disturbed by what it wakes. */
+	/* Operations of many calls would race with the calls that they wake. */
 	if ((op->code == OP_FILL || op->code == OP_DRAIN) && anything_blocks())
 		return false;
 	if (op->code == OP_CLOSE && polled_now(slot->fd))
 		return false;
-	/* How much fits decides what comes after it and ends the connection. */
+	/* The amount that fits decides whether later data resets the connection, */
 	if (coarse && (call_shuts_reading(op) || (deaf && op->code == OP_SHUTDOWN)))
 		return false;
-	/* Or what is there to be read before the end. */
+	/* or how much can be read before EOF. */
 	if (coarse && deaf && calls[op->code].receives)
 		return false;
-	/* TCP goes on by IPv4 then, to nowhere: see Documentation/compatibility.rst. */
+	/* TCP would still send over IPv4: see Documentation/compatibility.rst. */
 	if (op->code == OP_CONNECT && worlds[REFERENCE].mapped >> slot->kin & 1 &&
 	    (op->a == A_ANY || op->a == A_OWN || op->a == A_FOREIGN))
 		return false;
-	/* Or if it is sent at all. */
+	/* The amount that fits decides whether it is sent at all. */
 	if (op->code == OP_SEND && coarse && op->b & MSG_OOB && op->c != BY_WRITE)
 		return false;
 	if (call_may_block(op) && (free_worker() < 0 || (coarse && calls[op->code].sends)))
@@ -891,7 +891,7 @@ bool call_has_timeout(const struct op *op)
 	return time.tv_sec || time.tv_usec;
 }
 
-/* As it would stand in a program, nearly. */
+/* The call almost as in C source. */
 void op_text(const struct op *op, char *text)
 {
 	const char *name = calls[op->code].name;

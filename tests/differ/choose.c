@@ -2,8 +2,8 @@
 /*
  * The choice of calls.
  *
- * It looks at the reference's world, so that most calls make sense; what chance
- * says is all that it depends on besides.
+ * It depends on the state of the reference's world, so that most calls make sense,
+ * and on the random numbers only.
  */
 #include <string.h>
 #include "differ.h"
@@ -27,7 +27,7 @@ static bool one_in(uint64_t *chance, unsigned int n)
 	return !below(chance, n);
 }
 
-/* How often each is chosen, and for sockets of which role mostly. */
+/* Weight of each call, and the role of the sockets that it is mostly chosen for. */
 static const struct { uint8_t code, weight, role; } weights[] = {
 	{ OP_SEND, 30, CONNECTED }, { OP_RECV, 30, CONNECTED }, { OP_SHUTDOWN, 9, CONNECTED },
 	{ OP_CLOSE, 5, CONNECTED }, { OP_CLOSE, 1, LISTENING }, { OP_SETOPT, 9, CONNECTED },
@@ -71,7 +71,7 @@ static int empty_slot(uint64_t *chance)
 	return below(chance, SLOTS);
 }
 
-/* More than this is not sent unless small buffers are filled on purpose. */
+/* Limit of the data sent, unless small buffers are filled on purpose. */
 static bool too_much(int slot, bool small)
 {
 	const struct slot *s = &worlds[REFERENCE].slots[slot];
@@ -181,14 +181,14 @@ void choose(struct op *op, uint64_t *chance, bool small)
 	op->dest = empty_slot(chance);
 	op->hasty = one_in(chance, 12);
 	choose_arguments(op, chance, small);
-	/* So that there is not always a wait for the timer of TCP. */
+	/* Avoids a wait for TCP's timer after each call. */
 	if (call_may_hold_back(op))
 		op->hasty = 1;
 }
 
 /*
  * Most sequences begin with a connection: s0 listens, s1 connects, s2 is accepted.
- * The first call's c says that buffers are small.
+ * c of the first call selects small buffers.
  */
 int choose_start(struct op *ops, uint64_t *chance)
 {

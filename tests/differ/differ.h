@@ -4,8 +4,8 @@
  *
  * A sequence of calls runs in two worlds at once, the reference's and the
  * subject's.  A world has slots for sockets, workers for calls that block, and a
- * marker: a connection of its own that shows that all earlier messages are
- * through.  See README.md.
+ * marker: a separate connection that shows that all earlier messages have
+ * arrived.  See README.md.
  */
 #ifndef DIFFER_H
 #define DIFFER_H
@@ -20,12 +20,12 @@
 #include <stdio.h>
 
 #define SLOTS		8	/* sockets of a world */
-#define WORKERS		4	/* calls of a world that block at a time */
+#define WORKERS		4	/* concurrent blocking calls of a world */
 #define PORTS		3	/* that sequences bind and connect to */
 #define STEPS		48	/* calls of a sequence */
 #define TEXT		160
 #define BUFFER		(1 << 20)
-#define BIG		BUFFER	/* more than small buffers take */
+#define BIG		BUFFER	/* more than fits into small buffers */
 #define REFERENCE	0
 #define SUBJECT		1
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
@@ -38,11 +38,11 @@ enum code {
 
 /**
  * struct op - a call of a sequence
- * @code: which
+ * @code: enum code
  * @slot: the socket
- * @dest: slot of the socket that it makes
- * @hasty: the next call follows at once
- * @a: argument; what the arguments mean, calls.c knows
+ * @dest: slot of the socket that it creates
+ * @hasty: the next call follows without waiting for both worlds to settle
+ * @a: argument; calls.c defines the arguments
  * @b: argument
  * @c: argument
  */
@@ -55,15 +55,15 @@ struct world;
 
 /**
  * struct call - a call that is made in a world, by a worker or not
- * @world: where
- * @op: what
+ * @world: its world
+ * @op: the operation
  * @step: number of the call in the sequence
  * @fd: of the socket
- * @kin: which socket that is, whatever descriptor it has
+ * @kin: identifies the socket, the same for all its descriptors
  * @made: a new descriptor, or -1
  * @ok: it succeeded
- * @coarse: amounts do not count
- * @text: what it answered
+ * @coarse: amounts are not compared
+ * @text: its result
  * @buffer: BUFFER bytes
  * @pipe: for splice()
  */
@@ -81,10 +81,10 @@ enum task_state { IDLE, RUNNING, DONE };
 
 /**
  * struct task - a worker
- * @call: what it does
- * @go: posted when there is something to do
+ * @call: its call
+ * @go: posted to start the call
  * @state: enum task_state
- * @timed: the call has a timeout: it is waited for
+ * @timed: the call has a timeout: settling waits for it
  * @thread: the thread
  * @tid: its number
  * @proc: its /proc/self/task/TID/syscall
@@ -105,12 +105,12 @@ enum role { NONE, FRESH, BOUND, LISTENING, CONNECTING, CONNECTED };
  * struct slot - a socket
  * @fd: or -1
  * @kin: the same for duplicates
- * @role: what it was last seen to become, for the choice of calls
+ * @role: its last known role, for the choice of calls
  * @sent: bytes
  * @got: bytes
- * @filled: more was sent than both worlds take equally
- * @late: something may happen when an acknowledgment or a timer comes
- * @corked: so after every call
+ * @filled: more was sent than the worlds are sure to buffer alike
+ * @late: an acknowledgment or a timer may still change its state
+ * @corked: @late is set after every call
  */
 struct slot {
 	int		fd, kin;
@@ -120,7 +120,7 @@ struct slot {
 };
 
 /**
- * struct look - what can be seen of a socket
+ * struct look - observable state of a socket
  * @revents: poll()'s
  * @inq: FIONREAD, or a negative errno
  * @mark: SIOCATMARK, or a negative errno
@@ -130,27 +130,27 @@ struct look {
 };
 
 /**
- * struct world - one of the two
+ * struct world - the sockets of one transport
  * @name: of the transport
  * @number: REFERENCE or SUBJECT
  * @family: for socket()
  * @protocol: for socket()
- * @port: the first of the sequence's
+ * @port: first port of the sequence
  * @slots: sockets
- * @kin: the last number given
- * @looks: at the sockets, the last time
+ * @kin: the last number assigned
+ * @looks: last observed state of the sockets
  * @edges: bit for each slot that epoll reported since the step began
  * @epoll: all sockets, edge-triggered
  * @tasks: workers
- * @main: the calls that do not block
- * @sink: gets the signals of sockets
+ * @main: the current call that does not block
+ * @sink: thread that receives the signals of sockets
  * @sink_tid: its number
- * @sink_go: posted to have it look which signals are pending
- * @sink_done: posted when it has
+ * @sink_go: posted to make it check pending signals
+ * @sink_done: posted when it has done so
  * @async: there are sockets that send signals
- * @filled: so was a socket that has been closed
- * @deaf: bits of kins that are shut for reading
- * @mapped: bits of kins of IPv6 that have tried to connect to an address of IPv4
+ * @filled: a socket that has been closed was filled
+ * @deaf: bits of kins that are shut down for reading
+ * @mapped: bits of IPv6 kins that have tried to connect to an IPv4-mapped address
  * @signals: SIGURG, SIGIO seen since the step began
  * @marker: a connection's two ends
  */
@@ -175,7 +175,7 @@ struct world {
 
 /**
  * struct outcome - of a call, in both worlds
- * @text: what it answered; empty: it blocks
+ * @text: its result; empty: it blocks
  * @late: the step in which it returned, or -1
  */
 struct outcome {
@@ -184,11 +184,11 @@ struct outcome {
 };
 
 /**
- * struct difference - what differs
- * @step: after which call; -1 for nothing
- * @what: differs
+ * struct difference - a difference between the worlds
+ * @step: call after which it was found; -1 for none
+ * @what: the property that differs
  * @value: in each world
- * @rule: the listed difference that it is, or -1
+ * @rule: index of its rule if it is listed, or -1
  */
 struct difference {
 	int		step;
@@ -198,9 +198,9 @@ struct difference {
 };
 
 /**
- * struct sequence - calls and what came of them
+ * struct sequence - calls and their results
  * @ops: the calls
- * @count: of them
+ * @count: number of calls
  * @outcomes: one for each
  * @found: the difference that ended it
  */
@@ -225,7 +225,7 @@ struct settings {
 
 extern struct settings set;
 extern struct world worlds[2];
-extern bool coarse;			/* a socket is filled: amounts do not count */
+extern bool coarse;			/* a socket is filled: amounts are not compared */
 
 /* calls.c */
 extern __thread atomic_uint pipe_signals;

@@ -8,12 +8,12 @@
  *
  * A transport is "tcp" or the number of an address family.  The same seed makes the
  * same sequences; --first begins with a later one.  Without --address everything
- * happens in namespaces of its own, over 127.0.0.1 or ::1.
+ * runs in separate network namespaces, over 127.0.0.1 or ::1.
  *
  * Sequences run in children, --jobs of them at a time and a batch of sequences each,
- * so that what is left of one (TIME_WAIT, say) does not last, and one that hangs can
- * be told.  Prints TAP.  The exit status is 1 if there was a difference that is not
- * listed, or one that did not repeat, or a hang.
+ * so that leftovers of one (such as TIME_WAIT) are discarded, and a sequence that hangs
+ * can be identified.  Prints TAP.  The exit status is 1 if there was an unlisted
+ * difference, or one that did not repeat, or a hang.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -32,7 +32,7 @@
 #define BATCH		1000
 #define HANG_SECONDS	180
 #define JOBS		16
-#define KINDS		256	/* of differences that are told apart */
+#define KINDS		256	/* of differences */
 #define FIRST_PORT	1100
 #define LAST_PORT	32000
 #define PORT_STEP	(2 * PORTS)
@@ -43,7 +43,7 @@ struct settings set = {
 	.most = 10, .jobs = 1, .network = true,
 };
 
-/* What a child tells; @turns moves as long as it does. */
+/* State of a child, shared with the parent; @turns increases while it makes progress. */
 struct job {
 	atomic_long	number, turns;
 	struct sequence	current;
@@ -52,7 +52,7 @@ struct job {
 	double		moved;
 };
 
-/* What all tell; @lock is for the kinds, and for what is printed. */
+/* State shared by all; @lock protects the kinds, and serializes output. */
 static struct shared {
 	atomic_long	next, done, calls, listed, rule[64], made[OP_COUNT], good[OP_COUNT];
 	atomic_int	differences, unstable, port;
@@ -76,8 +76,8 @@ static int next_port(void)
 }
 
 /*
- * A network of our own, in which only the loopback interface is, and TCP acknowledges
- * at once: what depends on that is not worth 40 ms each time.
+ * A network namespace with only the loopback interface, where TCP acknowledges at
+ * once: waiting for delayed acknowledgments would take 40 ms each time.
  */
 static void own_network(void)
 {
@@ -91,7 +91,7 @@ static void own_network(void)
 		exit(2);
 }
 
-/* The call and what differs, whichever sockets of the sequence they are. */
+/* The call and the property that differs, without the numbers of the sockets. */
 static void kind_text(const struct sequence *s, char *kind)
 {
 	char text[4 * TEXT];
@@ -146,7 +146,7 @@ static void tell(struct sequence *s, long number)
 	repeated = shrink(s, next_port);
 	if (!repeated)
 		*s = first;
-	/* The shortest one may be known, although this one was not. */
+	/* The shrunk sequence may be of a known kind, although this one was not. */
 	if (repeated == 5 && !same_kind(s, &first) && is_known(s))
 		return;
 	if (repeated < 5)
@@ -244,7 +244,7 @@ static bool bad_end(const struct job *j, const char *how, int status)
 	return false;
 }
 
-/* Has it ended?  @ok becomes false if it hangs, or worse. */
+/* Has the child ended?  @ok becomes false if it hangs or crashes. */
 static bool job_ended(struct job *j, bool *ok)
 {
 	int status;
@@ -264,7 +264,7 @@ static bool job_ended(struct job *j, bool *ok)
 	return true;
 }
 
-/* True if all went to their end. */
+/* True if all children ran to completion. */
 static bool run_jobs(double end)
 {
 	bool ok = true, any;
@@ -372,6 +372,6 @@ int main(int argc, char **argv)
 	shared->next = set.first;
 	ended = run_jobs(begin + set.seconds);
 	summary(ended, now() - begin);
-	/* Children that are left end with their parent. */
+	/* Remaining children end with their parent. */
 	return !ended || shared->differences || shared->unstable;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The options of sockets, and how they are set and read.
+ * Socket options: which there are, setting and reading them.
  */
 #include <netinet/tcp.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static const struct option options[] = {
 	OPTION(IPPROTO_IPV6, 9999, 0, 0),
 	OPTION(IPPROTO_UDP, 1, 0, 0, 1),
 	OPTION(7777, 1, 0, 0, 1),
-	/* For sequences that fill buffers: these have to be small. */
+	/* For sequences that fill buffers, which have to be small. */
 	OPTION(SOL_SOCKET, SO_SNDBUF, NO_GET | NO_SET, 16384),
 	OPTION(SOL_SOCKET, SO_RCVBUF, NO_GET | NO_SET, 16384),
 };
@@ -105,8 +105,8 @@ static const struct option options[] = {
 int option_count(void) { return COUNT(options) - 2; }
 
 /*
- * The device is the loopback interface, by which TCP always goes to its own host, but
- * not AF_SOVIA with an address of a device.
+ * The device is the loopback interface, which TCP always uses for its own host, but
+ * AF_SOVIA does not with an address of a device.
  */
 bool option_makes_sense(const struct op *op)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Differences that are meant.  The file has, for each:
+ * Intended differences.  The file has, for each:
  *
  *	rule NAME
  *	differs PATTERN		"call: what: reference | subject"
  *	after PATTERN		"call: reference | subject", of this call or an earlier one
  *
- * with patterns as the shell's, any number of "after", which all have to match, in
- * any order, and comments that say why.
+ * with shell patterns, any number of "after", which all have to match, in
+ * any order, and comments with the reason.
  */
 #include <fnmatch.h>
 #include <stdlib.h>

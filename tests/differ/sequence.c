@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A sequence: each call is made in both worlds, then both have to come to the same
- * rest.
+ * A sequence: each call is made in both worlds, then both have to settle in the same
+ * state.
  *
- * No time is measured.  As long as the worlds differ there is patience, since one
- * of them may be slower; when it has come to an end, that is a difference.
+ * No time is measured.  While the worlds differ the tester waits, since one
+ * of them may be slower; if they still differ after --patience, that is a difference.
  */
 #include <poll.h>
 #include <string.h>
 #include <errno.h>
 #include "differ.h"
 
-#define LOOKS	2	/* that have to agree, one after the other */
-#define LATE_MS	300	/* after which what was corked or is not acknowledged does not matter */
+#define LOOKS	2	/* consecutive comparisons that have to agree */
+#define LATE_MS	300	/* limit of the wait for corked or unacknowledged data */
 
 static const char *number_text(char *text, int value)
 {
@@ -30,7 +30,7 @@ static void events_text(char *text, int events)
 		{ POLLHUP, "HUP" }, { POLLRDHUP, "RDHUP" }, { POLLRDBAND, "RDBAND" },
 		{ POLLWRBAND, "WRBAND" }, { POLLRDNORM, "RDNORM" }, { POLLWRNORM, "WRNORM" },
 	};
-	/* What always comes with another one is not named. */
+	/* Events that always accompany another one are left out. */
 	int i, rest = events;
 
 	if ((rest & (POLLIN | POLLRDNORM)) == (POLLIN | POLLRDNORM))
@@ -54,7 +54,7 @@ static bool differs(struct difference *d, const char *what, int slot)
 	return true;
 }
 
-/* Are sockets in the same state?  With filled buffers, how full they are does not count. */
+/* Are sockets in the same state?  The level of filled buffers is not compared. */
 static bool slot_differs(struct difference *d, int slot)
 {
 	const int unsure = POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
@@ -79,10 +79,10 @@ static bool slot_differs(struct difference *d, int slot)
 	return false;
 }
 
-/* What was filled before this call may be written to since then, earlier or later. */
+/* Filled sockets become writable at different times: edges count only without them. */
 static bool edges_count;
 
-/* A blocked accept() has taken the connection, before or after epoll looked at the listener. */
+/* A blocked accept() has taken the connection, before or after epoll saw the listener ready. */
 static bool accepted_by_waiter(const struct world *w, int slot)
 {
 	int i;
@@ -134,7 +134,7 @@ static bool results_differ(struct difference *d, const struct call *ref, const s
 	return differs(d, "result", -1);
 }
 
-/* Has a call answered differently?  Waiting does not mend that. */
+/* Has a call returned different results?  Waiting does not change that. */
 static bool answers_differ(struct difference *d)
 {
 	int i;
@@ -144,7 +144,7 @@ static bool answers_differ(struct difference *d)
 
 		if (atomic_load(&ref->state) == DONE && atomic_load(&sub->state) == DONE &&
 		    results_differ(d, &ref->call, &sub->call))
-			return differs(d, "result of what blocked", -1);
+			return differs(d, "result of a blocked call", -1);
 	}
 	return false;
 }
@@ -179,7 +179,7 @@ static bool late(void)
 	return !(world_acknowledged(&worlds[REFERENCE]) & world_acknowledged(&worlds[SUBJECT]));
 }
 
-/* Until both worlds have come to the same rest.  False if they do not. */
+/* Waits until both worlds have settled in the same state.  False if they do not. */
 static bool settle(struct difference *d, int patience_ms)
 {
 	double begin = now(), end = begin + patience_ms / 1000.;
@@ -195,7 +195,7 @@ static bool settle(struct difference *d, int patience_ms)
 			millisecond(turns < 50 ? 0.2 : 5);
 		if (!world_asleep(&worlds[REFERENCE]) || !world_asleep(&worlds[SUBJECT])) {
 			agreed = 0;
-			differs(d, "no rest", -1);
+			differs(d, "not settled", -1);
 			d->value[REFERENCE][0] = d->value[SUBJECT][0] = 0;
 			continue;
 		}
@@ -210,7 +210,7 @@ static bool settle(struct difference *d, int patience_ms)
 	return agreed >= LOOKS && !answers_differ(d);
 }
 
-/* Calls that blocked and have returned. */
+/* Collects calls that blocked and have returned. */
 static void collect(struct sequence *s, int step)
 {
 	int i, n;
@@ -238,7 +238,7 @@ static void set_coarse(void)
 		coarse |= worlds[REFERENCE].slots[i].filled || worlds[SUBJECT].slots[i].filled;
 }
 
-/* Some calls can have no effect elsewhere; and a hasty one is not waited for. */
+/* Some calls have no effect on other sockets; and hasty ones do not wait. */
 static bool is_quiet(const struct op *op)
 {
 	return (op->hasty && !anything_blocks()) || op->code == OP_SOCKET || op->code == OP_BIND || op->code == OP_IOCTL ||
@@ -246,8 +246,8 @@ static bool is_quiet(const struct op *op)
 }
 
 /*
- * What was done in haste has arrived before another socket can see it, a close undo it, or
- * a timeout leave it out.  Only what is held back still is, for the next call of its socket.
+ * Waits until the effects of a hasty call have arrived, before another socket sees them, a
+ * close undoes them, or a timeout misses them.  Corked data stays for the socket's next call.
  */
 static void before_step(const struct op *last, const struct op *op, bool timed)
 {
@@ -310,8 +310,8 @@ static void note_difference(struct sequence *s, int step)
 }
 
 /*
- * Run a sequence.  With @chance it is chosen on the way: calls are added to those
- * that are there, and those that make no sense are left out.
+ * Run a sequence.  With @chance calls are chosen while it runs and appended to the
+ * existing ones; calls that make no sense are left out.
  */
 void run_sequence(struct sequence *s, uint64_t *chance, int port, int patience_ms)
 {
@@ -348,7 +348,7 @@ void run_sequence(struct sequence *s, uint64_t *chance, int port, int patience_m
 	world_end(&worlds[SUBJECT]);
 }
 
-/* ---- for people ---- */
+/* ---- printing ---- */
 
 void difference_text(const struct sequence *s, char *text, size_t size)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The shortest sequence that still differs: without parts of the calls, then without
- * single ones, then with simpler arguments, until nothing more can go.
+ * single ones, then with simpler arguments, until nothing more can be removed.
  */
 #include <string.h>
 #include <sys/socket.h>
 #include "differ.h"
 
 #define REPEATS		5
-#define PATIENCE_MS	400	/* while shrinking; the result is run with all */
+#define PATIENCE_MS	400	/* while shrinking; the result runs with --patience */
 
 static int (*port)(void);
 
@@ -61,7 +61,7 @@ static bool simpler(struct sequence *s, int i, struct op op)
 	return still_differs(s, ops, s->count);
 }
 
-/* One thing that is simpler about call @i. */
+/* Makes one simplification of call @i. */
 static bool simplify(struct sequence *s, int i)
 {
 	struct op op = s->ops[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A world: sockets of one transport, threads that block on them, and eyes.
+ * A world: sockets of one transport, threads that block on them, and their observation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static int proc_of(int tid)
 	return CHECK(open(path, O_RDONLY | O_CLOEXEC));
 }
 
-/* The signals of sockets stay pending with this thread until it is asked for them. */
+/* The signals of sockets stay pending for this thread until it is asked to take them. */
 static void *sink(void *arg)
 {
 	const struct timespec none = { 0, 0 };
@@ -112,7 +112,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Is the thread asleep in a call that is not one of ours? */
+/* Is the thread asleep in a system call other than the tester's own? */
 static bool asleep(int proc)
 {
 	char text[100];
@@ -152,7 +152,7 @@ static void prepare_call(struct call *call)
 {
 	call->buffer = malloc(BUFFER);
 	CHECK(pipe2(call->pipe, O_CLOEXEC | O_NONBLOCK));
-	/* Room for every size in pages of their own. */
+	/* A separate pipe buffer for each page of the largest size. */
 	CHECK(fcntl(call->pipe[1], F_SETPIPE_SZ, 1 << 18));
 }
 
@@ -216,7 +216,7 @@ static void start_marker(struct world *w)
 }
 
 /*
- * What was sent before this returns has arrived, and so have the answers to it:
+ * Everything sent before has arrived when this returns, and so have the replies:
  * messages between the same addresses do not overtake each other.
  */
 void world_mark(struct world *w)
@@ -244,7 +244,7 @@ static void watch(struct world *w, int slot)
 	CHECK(epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->slots[slot].fd, &event));
 }
 
-/* A call has returned: does it change what is in the slots? */
+/* A call has returned: update the slots. */
 void world_install(struct world *w, struct call *call)
 {
 	struct slot *slot = &w->slots[call->op->slot], *dest = &w->slots[call->op->dest];
@@ -283,7 +283,7 @@ static void wait_for(struct task *task)
 	}
 }
 
-/* Make a call, by a worker if that is not -1; then it may be under way afterwards. */
+/* Make a call, by @worker if that is not -1; then it may still run afterwards. */
 void world_make(struct world *w, const struct op *op, int step, int worker)
 {
 	struct call *call = worker < 0 ? &w->main : &w->tasks[worker].call;
@@ -298,7 +298,7 @@ void world_make(struct world *w, const struct op *op, int step, int worker)
 	call->text[0] = 0;
 	if (op->code == OP_CLOSE) {
 		w->filled |= slot->filled;
-		/* A call under way may keep the file, and epoll with it. */
+		/* A running call may hold the file, so that epoll keeps it. */
 		epoll_ctl(w->epoll, EPOLL_CTL_DEL, slot->fd, NULL);
 		slot->fd = -1;
 	}
@@ -342,7 +342,7 @@ static void look_at_edges(struct world *w)
 		w->edges |= 1u << events[i].data.u32;
 }
 
-/* Waits a socket for an acknowledgment?  One that is closed waits for ever. */
+/* Does a socket wait for an acknowledgment?  In CLOSE none arrives any more. */
 static bool waits(int fd)
 {
 	struct tcp_info info = { 0 };
@@ -353,8 +353,8 @@ static bool waits(int fd)
 }
 
 /*
- * Has all been acknowledged that was sent by sockets where that shows: a FIN changes
- * the state then, and what is corked goes later.
+ * Is everything acknowledged on sockets where that is visible: a delivered FIN changes
+ * the state, and corked data is sent later.
  */
 bool world_acknowledged(struct world *w)
 {
@@ -371,8 +371,8 @@ bool world_acknowledged(struct world *w)
 }
 
 /*
- * What is held back for more would go when a timer says so, some time.  Let it go now,
- * in both worlds.
+ * Corked data would be sent by a timer, at some later time.  Send it now, in both
+ * worlds.
  */
 void worlds_uncork(void)
 {
@@ -391,7 +391,7 @@ void worlds_uncork(void)
 	}
 }
 
-/* It has had its time. */
+/* Do not wait for late events any longer. */
 void world_forget_late(struct world *w)
 {
 	int i;
@@ -476,7 +476,7 @@ void world_begin(struct world *w, int port)
 	w->signals = 0;
 }
 
-/* Wakes those who wait with signals, and closes everything so that nothing is left. */
+/* Wakes blocked threads with signals, and closes everything. */
 void world_end(struct world *w)
 {
 	const struct linger linger = { 1, 0 };
