@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What all attacks need beside the peer itself: the victim's side of things. */
+/* Shared by all attacks: the victim's programs and state, checks, random numbers. */
 #ifndef ATTACK_H
 #define ATTACK_H
 
@@ -10,7 +10,7 @@
 extern struct in_addr own_addr, victim_addr;
 extern unsigned char noise[SLOT];
 extern unsigned long messages;
-/* Ports of the victim's listeners: one reads all, one closes at once, one accepts nothing. */
+/* Ports of the victim's listeners: one reads all, one closes at once, one never accepts. */
 extern uint16_t sink_port, closer_port, full_port;
 
 void expect(bool ok, const char *what, unsigned int a, unsigned int b);
@@ -24,7 +24,7 @@ unsigned int victim_links(const char *state);
 bool no_links(void);
 void fill_window(struct conn *c);
 
-/* The groups that are not rogue_peer.c's. */
+/* Groups of attacks in other files. */
 void hellos(void);
 void resumes(void);
 void answering(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Hellos, ours and the answers to the victim's: Documentation/recovery.rst. */
+/* Hellos, in requests and in replies to the victim's: Documentation/recovery.rst. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -51,17 +51,17 @@ void hellos(void)
 		hello_refused(&bad, sizeof(bad), "hello for lane", lanes[i]);
 	}
 	bad = good, bad.id = 0;
-	hello_refused(&bad, sizeof(bad), "hello of nobody", 0);
+	hello_refused(&bad, sizeof(bad), "hello without an ID", 0);
 	bad = good, bad.rx_next = htonl(1);
-	hello_refused(&bad, sizeof(bad), "hello for a link that has taken messages, and is new", 0);
-	/* Cut before what counts of the payload limit: the rest arrives as zeros. */
+	hello_refused(&bad, sizeof(bad), "hello for a new link that has received messages", 0);
+	/* Cut before the significant bytes of the payload limit: the rest arrives as zeros. */
 	for (i = 0; i <= offsetof(struct sovia_hello, payload) + 2; i += 2)
 		hello_refused(&good, i, "hello of length", i);
 }
 
-/* ---- links that are there ---- */
+/* ---- existing links ---- */
 
-/* One byte each way at least, and no connection ended. */
+/* Does the connection still work, and was no connection reset? */
 static bool goes_on(struct lane *l, struct conn *c)
 {
 	unsigned int resets = l->count[SOVIA_RESET];
@@ -70,7 +70,7 @@ static bool goes_on(struct lane *l, struct conn *c)
 	return msg_send(l, &m) && lane_alive(l) && l->count[SOVIA_RESET] == resets;
 }
 
-/* A request that is for no link there is; those that are there stay as they are. */
+/* A resume request that matches no link; existing links are not affected. */
 static void resume_refused(struct conn *c, struct sovia_hello hello, unsigned int code, const char *what)
 {
 	struct lane l;
@@ -87,23 +87,23 @@ static void resume_others(struct conn *c, const struct lane *other)
 	struct sovia_hello bad;
 
 	bad = good, bad.peer_id ^= 1;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on with another link of the victim");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming another link of the victim");
 	bad = good, bad.peer_id = strange.peer_id;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on with another lane's link");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming another lane's link");
 	bad = good, bad.id ^= 1;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on as somebody else");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming with a wrong ID");
 	bad = good, bad.id = strange.id;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on as another lane");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming with another lane's ID");
 	bad = good, bad.id = good.peer_id, bad.peer_id = good.id;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on as the victim");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming with the victim's ID");
 	bad = strange, bad.lane = good.lane;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on in another lane");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming in another lane");
 	bad = good, bad.lane = SOVIA_LANES_MAX - 1;
-	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "going on in a lane that is not there");
+	resume_refused(c, bad, SOVIA_CODE_NO_LINK, "resuming in a lane that does not exist");
 	bad = good, bad.id = 0;
-	resume_refused(c, bad, SOVIA_CODE_PROTOCOL, "going on as nobody");
+	resume_refused(c, bad, SOVIA_CODE_PROTOCOL, "resuming without an ID");
 	bad = good, bad.version++;
-	resume_refused(c, bad, SOVIA_CODE_PROTOCOL, "going on with another version");
+	resume_refused(c, bad, SOVIA_CODE_PROTOCOL, "resuming with another version");
 }
 
 static bool answered_well(const struct lane *l, const struct sovia_hello *hello)
@@ -111,7 +111,7 @@ static bool answered_well(const struct lane *l, const struct sovia_hello *hello)
 	return l->heard.id == hello->peer_id && l->heard.peer_id == hello->id;
 }
 
-/* All as it should be, though the victim's lane was not dead: it takes our word for it. */
+/* Valid resume requests while the victim's lane is up: it accepts them. */
 static void resume_well(struct conn *c)
 {
 	struct lane *l = c->lane, half;
@@ -120,17 +120,17 @@ static void resume_well(struct conn *c)
 
 	for (i = 0; i < 20; i++) {
 		hello = resume_hello(l);
-		expect(lane_resume(l, &hello) == UP && answered_well(l, &hello), "going on", i, l->reject_code);
-		expect(goes_on(l, c), "a connection goes on", i, 0);
+		expect(lane_resume(l, &hello) == UP && answered_well(l, &hello), "resuming", i, l->reject_code);
+		expect(goes_on(l, c), "a connection after resuming", i, 0);
 	}
-	/* Asked for and left, then asked for again. */
+	/* A resume left half open, then a complete one. */
 	hello = resume_hello(l);
-	expect(lane_open_with(&half, &hello, sizeof(hello), false) == UP, "half of a lane to go on with", 0, 0);
-	expect(lane_resume(l, &hello) == UP && goes_on(l, c), "going on after all", 0, l->reject_code);
+	expect(lane_open_with(&half, &hello, sizeof(hello), false) == UP, "a half-open resume", 0, 0);
+	expect(lane_resume(l, &hello) == UP && goes_on(l, c), "resuming after an incomplete attempt", 0, l->reject_code);
 	lane_drop(&half);
 }
 
-/* The victim lets the link go: the lane ends, and nobody goes on with it any more. */
+/* The victim gives up the link: the lane ends, and it cannot be resumed any more. */
 static void resume_ends(unsigned int number, void (*spoil)(struct sovia_hello *), const char *what)
 {
 	struct sovia_hello good, bad;
@@ -159,9 +159,9 @@ static const struct {
 	void (*spoil)(struct sovia_hello *hello);
 	const char *name;
 } spoilers[] = {
-	{ spoil_next, "one message more than there was" }, { spoil_far, "messages that will not be for long" },
-	{ spoil_old, "a message again that was acknowledged" }, { spoil_start, "all messages again" },
-	{ spoil_window, "a smaller window" }, { spoil_payload, "smaller messages" },
+	{ spoil_next, "rx_next one too large" }, { spoil_far, "rx_next far too large" },
+	{ spoil_old, "rx_next one too small" }, { spoil_start, "rx_next 0" },
+	{ spoil_window, "a smaller window" }, { spoil_payload, "a smaller payload" },
 };
 
 void resumes(void)
@@ -180,30 +180,30 @@ void resumes(void)
 	for (i = 0; i < ARRAY_SIZE(spoilers); i++)
 		resume_ends(3 + i, spoilers[i].spoil, spoilers[i].name);
 
-	/* What compact DATA stood for was said on the lane before. */
+	/* Compact DATA that refers to a slot of the previous lane. */
 	hello = resume_hello(&l);
-	expect(lane_resume(&l, &hello) == UP, "going on", 100, l.reject_code);
+	expect(lane_resume(&l, &hello) == UP, "resuming", 100, l.reject_code);
 	m = msg_of(&l, SOVIA_DATA, c.sport, c.dport);
 	m.compact = true;
 	m.payload = noise;
 	m.len = 7;
 	m.imm = sovia_imm(sovia_slot(c.sport, c.dport), 0, l.tx_next, m.len, l.rx_next);
 	msg_send(&l, &m);
-	expect(lane_dies(&l), "compact DATA of the lane before", 0, 0);
+	expect(lane_dies(&l), "compact DATA of the previous lane", 0, 0);
 	lane_drop(&l);
 
-	/* Asked for and left: it is over when the victim finds nobody. */
-	expect(goes_on(&other, &c2), "a lane beside all that", 0, 0);
+	/* A resume left half open: the link ends when the victim cannot reach the peer. */
+	expect(goes_on(&other, &c2), "an unrelated lane", 0, 0);
 	hello = resume_hello(&other);
-	expect(lane_open_with(&l, &hello, sizeof(hello), false) == UP, "half of a lane to go on with", 1, 0);
+	expect(lane_open_with(&l, &hello, sizeof(hello), false) == UP, "a half-open resume", 1, 0);
 	lane_drop(&l);
 	lane_drop(&other);
 	expect(no_links(), "the end of all links", victim_links(NULL), 0);
 }
 
-/* ---- we are asked ---- */
+/* ---- requests of the victim ---- */
 
-/* How often a victim that wants to go on asks somebody who refuses (Documentation/recovery.rst). */
+/* Number of the victim's resume requests to a peer that refuses them (Documentation/recovery.rst). */
 #define REFUSALS	6
 
 static int error_of(int fd)
@@ -216,7 +216,7 @@ static int error_of(int fd)
 	return err;
 }
 
-/* What a peer without bad intentions answers. */
+/* The reply of a correct peer. */
 static struct sovia_hello answer_to(const struct lane *l, const struct lane *before)
 {
 	struct sovia_hello hello = before ? before->said : peer_hello(l->heard.lane);
@@ -236,7 +236,7 @@ static void spoil_other_id(struct sovia_hello *hello) { hello->id ^= 1; }
 static void spoil_peer_id(struct sovia_hello *hello) { hello->peer_id = 0; }
 static void spoil_other_peer_id(struct sovia_hello *hello) { hello->peer_id ^= 1; }
 
-/* Answers to the first request that are no answers: connect() is refused. */
+/* Invalid replies to the first request: connect() is refused. */
 static void answer_badly(void)
 {
 	static void (*const spoil[])(struct sovia_hello *) = {
@@ -248,7 +248,7 @@ static void answer_badly(void)
 	unsigned int i;
 	int fd, err;
 
-	/* And then hellos that are cut before what counts of the window. */
+	/* And hellos that are cut before the significant byte of the window. */
 	for (i = 0; i < ARRAY_SIZE(spoil) + 4; i++) {
 		fd = victim_connect();
 		expect(lane_asked(&l) && l.heard.id && !l.heard.peer_id && !l.heard.rx_next, "a request of the victim", i, 0);
@@ -256,15 +256,15 @@ static void answer_badly(void)
 		if (i < ARRAY_SIZE(spoil))
 			spoil[i](&hello);
 		expect(lane_answer_ends(&l, &hello, i < ARRAY_SIZE(spoil) ? sizeof(hello) : 2 * (i - ARRAY_SIZE(spoil))),
-		       "an answer that is none", i, 0);
+		       "an invalid reply", i, 0);
 		err = error_of(fd);
-		expect(err == ECONNREFUSED, "connect() with an answer that is none", i, err);
+		expect(err == ECONNREFUSED, "connect() with an invalid reply", i, err);
 		close(fd);
 		lane_drop(&l);
 	}
 }
 
-/* The victim has a connection to us, and data has come back on it. */
+/* The victim opens a connection to us; data is sent back on it. */
 static int answer_well(struct lane *l, struct conn *c)
 {
 	struct sovia_hello hello;
@@ -273,18 +273,18 @@ static int answer_well(struct lane *l, struct conn *c)
 
 	expect(lane_asked(l), "a request of the victim", 0, 0);
 	hello = answer_to(l, NULL);
-	expect(lane_answer(l, &hello, sizeof(hello)) && until(l, l->count[SOVIA_CONN]), "a lane of the victim's", 0, 0);
+	expect(lane_answer(l, &hello, sizeof(hello)) && until(l, l->count[SOVIA_CONN]), "a lane set up by the victim", 0, 0);
 	*c = (struct conn) {
 		.lane = l, .sport = ntohs(l->last[SOVIA_CONN].dport), .dport = ntohs(l->last[SOVIA_CONN].sport),
 	};
 	m = conn_msg(c, SOVIA_ACCEPT);
 	m.hdr.ref = ntohl(l->last[SOVIA_CONN].seq);
 	msg_send(l, &m);
-	expect(sees(fd, POLLOUT, PATIENCE * 1000) == POLLOUT && lane_alive(l), "a connection of the victim's", 0, 0);
+	expect(sees(fd, POLLOUT, PATIENCE * 1000) == POLLOUT && lane_alive(l), "a connection opened by the victim", 0, 0);
 	return fd;
 }
 
-/* The victim loses the lane and asks for another one, with the numbers there were. */
+/* The victim loses the lane and requests another one with the same sequence numbers. */
 static bool asked_again(struct lane *l, struct lane *before)
 {
 	FILE *file = fopen("/sys/kernel/debug/sovia/break", "w");
@@ -304,18 +304,18 @@ static void answer_resume(void (*spoil)(struct sovia_hello *), unsigned int numb
 	struct conn c;
 	int fd = answer_well(&before, &c), err;
 
-	expect(asked_again(&l, &before), "a request to go on", number, 0);
+	expect(asked_again(&l, &before), "a resume request", number, 0);
 	hello = answer_to(&l, &before);
 	spoil(&hello);
-	expect(lane_answer_ends(&l, &hello, sizeof(hello)), "a wrong answer to going on", number, 0);
+	expect(lane_answer_ends(&l, &hello, sizeof(hello)), "a wrong reply to a resume request", number, 0);
 	err = error_of(fd);
-	expect(err == ECONNRESET, "a connection after a wrong answer", number, err);
+	expect(err == ECONNRESET, "a connection after a wrong reply", number, err);
 	close(fd);
 	lane_drop(&before);
 	lane_drop(&l);
 }
 
-/* Refused with @code as often as it asks, or by something that is no reason. */
+/* All its requests are refused with @code, or, if 0, with an invalid reason. */
 static void refuse_resume(unsigned int code, unsigned int times)
 {
 	const struct sovia_reject rej = { .magic = htonl(code ? SOVIA_WIRE_MAGIC : 0), .code = htonl(code) };
@@ -324,10 +324,10 @@ static void refuse_resume(unsigned int code, unsigned int times)
 	int fd = answer_well(&before, &c), err;
 	unsigned int i;
 
-	expect(asked_again(&l, &before), "a request to go on", 100 + code, 0);
+	expect(asked_again(&l, &before), "a resume request", 100 + code, 0);
 	for (i = 1; i < times; i++) {
 		lane_refuse(&l, &rej, sizeof(rej));
-		expect(lane_asked(&l), "another request to go on", code, i);
+		expect(lane_asked(&l), "another resume request", code, i);
 	}
 	lane_refuse(&l, &rej, sizeof(rej));
 	err = error_of(fd);
@@ -336,7 +336,7 @@ static void refuse_resume(unsigned int code, unsigned int times)
 	lane_drop(&before);
 }
 
-/* Put off, and then answered as it should be: nothing is lost. */
+/* Refused with BUSY, and then accepted: nothing is lost. */
 static void delay_resume(void)
 {
 	const struct sovia_reject rej = { .magic = htonl(SOVIA_WIRE_MAGIC), .code = htonl(SOVIA_CODE_BUSY) };
@@ -348,11 +348,11 @@ static void delay_resume(void)
 	char buf[8];
 	int fd = answer_well(&before, &c);
 
-	expect(asked_again(&l, &before), "a request to go on", 200, 0);
+	expect(asked_again(&l, &before), "a resume request", 200, 0);
 	lane_refuse(&l, &rej, sizeof(rej));
-	expect(lane_asked(&l), "a request after a while", 0, 0);
+	expect(lane_asked(&l), "a request after a pause", 0, 0);
 	hello = answer_to(&l, &before);
-	expect(lane_answer(&l, &hello, sizeof(hello)), "a lane to go on with", 0, 0);
+	expect(lane_answer(&l, &hello, sizeof(hello)), "a resumed lane", 0, 0);
 	c.lane = &l;
 	m = conn_data(&c, "hello", 5);
 	msg_send(&l, &m);
@@ -360,13 +360,13 @@ static void delay_resume(void)
 	       "data after a delay", 0, 0);
 	close(fd);
 	lane_drop(&before);
-	/* It would go on asking. */
+	/* It keeps sending resume requests until one is refused with NO_LINK. */
 	lane_close(&l);
 	expect(lane_asked(&l), "a request after the end", 0, 0);
 	lane_refuse(&l, &gone, sizeof(gone));
 }
 
-/* In a namespace where the module does not listen, because we do. */
+/* In a namespace where this program listens instead of the module. */
 void answering(void)
 {
 	static void (*const spoil[])(struct sovia_hello *) = {

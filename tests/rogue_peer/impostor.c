@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A process that would be a node's kernel: by librdmacm it asks another node for links in its own node's name, or
- * takes the service's place before the module does.
+ * A process that impersonates a node's kernel: with librdmacm it requests links from another node in its own node's
+ * name, or listens at the service's port before the module does.
  *
- *     impostor ask OWN VICTIM [PORT]      asks in every way, from PORT (else the connection manager chooses one, and
- *                                         another lane is asked for as well); prints how many requests there were;
+ *     impostor ask OWN VICTIM [PORT]      sends all kinds of requests, from PORT (else the connection manager chooses
+ *                                         one, and another lane is requested as well); prints the number of requests;
  *                                         fails if one was granted
- *     impostor listen OWN FILE            listens at the service; prints "ok" and goes when FILE, created then, is gone;
+ *     impostor listen OWN FILE            listens at the service; prints "ok", creates FILE and exits when it is removed;
  *                                         otherwise prints the error
  */
 #include <arpa/inet.h>
@@ -92,7 +92,7 @@ static bool prepare(struct rdma_cm_id *id, const char *own, const char *victim, 
 	return true;
 }
 
-/* Asks with @hello.  Returns whether the victim has granted it, -1 if it was not even asked. */
+/* Sends a request with @hello.  Returns whether the victim has granted it, -1 if it could not be sent. */
 static int ask(const char *own, const char *victim, const char *port, const void *hello, size_t len)
 {
 	struct rdma_conn_param param = { .private_data = hello, .private_data_len = len, .retry_count = 7 };
@@ -111,7 +111,7 @@ static int ask(const char *own, const char *victim, const char *port, const void
 	return granted;
 }
 
-/* What a kernel that has just begun says, and others. */
+/* The hello of a freshly loaded module, and variants. */
 static int ask_all(const char *own, const char *victim, const char *port)
 {
 	const struct sovia_hello fresh = {
@@ -121,7 +121,7 @@ static int ask_all(const char *own, const char *victim, const char *port)
 	struct sovia_hello hellos[] = { fresh, fresh, fresh, fresh, fresh, fresh };
 	unsigned int i, granted = 0, asked = 0;
 
-	/* the first one says the same again */
+	/* hellos[1] repeats the first one */
 	hellos[2].id = htobe64(4711);
 	hellos[3].lane = !atoi(port);
 	hellos[4].peer_id = htobe64(4712);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* More than the victim can hold, or is willing to: Documentation/limits.rst. */
+/* Attempts to exceed the victim's limits: Documentation/limits.rst. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "attack.h"
 
-/* What the victim has on each lane. */
+/* Use of each lane. */
 enum use { NOTHING, CONNECTION, UNACKNOWLEDGED };
 
-/* Until a lane is refused, or all are there. */
+/* Opens lanes until one is refused, or all are open. */
 static unsigned int fill_links(struct lane *l, enum use use)
 {
 	struct sovia_hello hello;
@@ -33,20 +33,20 @@ static unsigned int fill_links(struct lane *l, enum use use)
 	return i;
 }
 
-/* Links without connections make room for others, whatever there is to acknowledge on them. */
+/* Links without connections are replaced by others, even with unacknowledged messages. */
 static void unused_links(enum use use)
 {
 	struct lane l[SOVIA_LANES_MAX];
 	unsigned int got = fill_links(l, use), i;
 
 	expect(got == ARRAY_SIZE(l), "links without connections", got, use);
-	expect(victim_links(NULL) <= messages, "links that are kept", victim_links(NULL), use);
+	expect(victim_links(NULL) <= messages, "links kept", victim_links(NULL), use);
 	for (i = 0; i < got; i++)
 		lane_close(&l[i]);
 	expect(no_links(), "the end of all links", victim_links(NULL), use);
 }
 
-/* The victim takes as many links as MESSAGES says, and more only in place of others that nobody uses. */
+/* The victim accepts MESSAGES links, and further ones only in place of unused links. */
 void links(void)
 {
 	struct lane l[SOVIA_LANES_MAX];
@@ -62,8 +62,8 @@ void links(void)
 }
 
 /*
- * MESSAGES requests for links at once, to a victim whose connection thread has no time:
- * it keeps 128, and the others are rejected without it.
+ * MESSAGES requests for links at once, to a victim whose connection thread is busy:
+ * 128 are queued, and the others are rejected without the thread.
  */
 void crowd(void)
 {
@@ -74,7 +74,7 @@ void crowd(void)
 	unsigned long i;
 
 	for (i = 0; i < messages; i++)
-		expect(lane_prepare(&l[i]), "a way to the victim", i, 0);
+		expect(lane_prepare(&l[i]), "a route to the victim", i, 0);
 	for (i = 0; i < messages; i++)
 		expect(lane_ask(&l[i], &hello, sizeof(hello)), "a request", i, 0);
 	for (i = 0; i < messages; i++) {
@@ -84,8 +84,8 @@ void crowd(void)
 		failed += how == FAILED;
 	}
 	printf("%u of %lu were too many\n", many, i);
-	expect(many && many + 128 <= i, "requests that are too many", many, i);
-	expect(!failed, "requests without an answer", failed, i);
+	expect(many && many + 128 <= i, "rejected requests", many, i);
+	expect(!failed, "unanswered requests", failed, i);
 	for (i = 0; i < messages; i++)
 		lane_drop(&l[i]);
 	free(l);
@@ -94,7 +94,7 @@ void crowd(void)
 	lane_close(&good);
 }
 
-/* Objects of a slab cache that are in use. */
+/* Objects in use of a slab cache. */
 static unsigned int slab(const char *name)
 {
 	FILE *file = fopen("/proc/slabinfo", "r");
@@ -111,9 +111,9 @@ static unsigned int slab(const char *name)
 }
 
 /*
- * Asks for MESSAGES connections that end at once and acknowledges nothing, so that
- * the victim may not answer.  It keeps what it has to say, up to a number.  (Loaded
- * with probe_interval=0, or it would give the lane up.)
+ * Opens MESSAGES connections that end at once and acknowledges nothing, so that
+ * the victim has no credit to answer.  It queues its messages, up to a limit.  (Loaded
+ * with probe_interval=0, or it would give up the lane.)
  */
 void unacknowledged(void)
 {
@@ -127,7 +127,7 @@ void unacknowledged(void)
 	for (i = 0; i < messages && !l.dead; i++) {
 		m = conn_request(&l, 1 + i % 60000, closer_port);
 		m.hdr.ack = 0;
-		/* Its own acknowledgments, on ACK alone, still come. */
+		/* Its acknowledgments still arrive, as separate ACKs. */
 		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
 		msg_send(&l, &m);
 		if (i % 100 == 0) {
@@ -136,15 +136,15 @@ void unacknowledged(void)
 		}
 	}
 	printf("%lu requests, %u sockets at most\n", i, most - before);
-	/* 4096, a backlog, and what the allocator keeps for each processor. */
-	expect(most - before < 6000, "sockets that wait for a peer", most - before, i);
+	/* 4096, a backlog, and objects in the allocator's per-CPU lists. */
+	expect(most - before < 6000, "sockets waiting for a peer", most - before, i);
 	expect(i == messages && !l.dead, "requests", i, 0);
 	lane_close(&l);
 }
 
 /*
- * MESSAGES connections that stay, and no answer is acknowledged: 4096 may wait for that,
- * others are refused, and everybody hears so when answers are taken again.
+ * MESSAGES connections that stay open, without acknowledging any reply: 4096 may wait,
+ * others are refused, and all replies arrive once they are acknowledged again.
  */
 void untaken(void)
 {
@@ -165,17 +165,17 @@ void untaken(void)
 	}
 	l.silent = false;
 	until(&l, l.count[SOVIA_ACCEPT] >= 4096 && l.refusals[SOVIA_CODE_BUSY]);
-	expect(lane_alive(&l), "a lane that takes answers again", 0, 0);
+	expect(lane_alive(&l), "a lane that acknowledges again", 0, 0);
 	accepts = l.count[SOVIA_ACCEPT];
 	busy = l.refusals[SOVIA_CODE_BUSY];
 	printf("%u of %lu accepted, %u busy of %u refused\n", accepts, i, busy, l.count[SOVIA_REFUSE]);
-	/* Those that were said before the window was full did not wait. */
-	expect(accepts >= 4096 && accepts <= 4096 + WINDOW, "connections that wait", accepts, i);
-	expect(busy && busy == l.count[SOVIA_REFUSE], "refused for that reason", busy, l.count[SOVIA_REFUSE]);
+	/* ACCEPTs sent before the window was full did not wait. */
+	expect(accepts >= 4096 && accepts <= 4096 + WINDOW, "waiting connections", accepts, i);
+	expect(busy && busy == l.count[SOVIA_REFUSE], "refused with BUSY", busy, l.count[SOVIA_REFUSE]);
 	lane_close(&l);
 }
 
-/* Pages of messages that the victim holds, and how many it may. */
+/* Pages of messages that the victim holds, and its limit. */
 static void victim_memory(unsigned long *held, unsigned long *most)
 {
 	FILE *file = fopen("/sys/kernel/debug/sovia/limits", "r");
@@ -185,7 +185,7 @@ static void victim_memory(unsigned long *held, unsigned long *most)
 	fclose(file);
 }
 
-/* MESSAGES connections that nobody reads, all windows full: more than the victim may hold. */
+/* MESSAGES unread connections with full windows: more than the victim's memory limit. */
 void hoard(void)
 {
 	unsigned long i, held, most, peak = 0;
@@ -196,9 +196,9 @@ void hoard(void)
 
 	victim_listener(messages, &port);
 	lane_open(&l, 1);
-	/* First, so that they have been promised large windows. */
+	/* Open all first, so that each has a large window advertised. */
 	for (i = 0; i < messages && !l.dead; i++)
-		expect(conn_open(&c[i], &l, port), "a connection that nobody reads", i, 0);
+		expect(conn_open(&c[i], &l, port), "an unread connection", i, 0);
 	for (i = 0; i < messages && !l.dead; i++) {
 		fill_window(&c[i]);
 		expect(lane_alive(&l), "a lane with full windows", i, 0);
@@ -208,8 +208,8 @@ void hoard(void)
 	resets = l.resets[SOVIA_CODE_NO_MEMORY];
 	printf("%u of %lu reset, %lu pages at most, %lu allowed\n", resets, i, peak, most);
 	expect(resets, "resets", resets, 0);
-	/* Beyond the limit, each may have the smallest buffer and a message more. */
-	expect(peak < most + messages * (2 + PAYLOAD / 4096), "memory at most", peak, most);
+	/* Above the limit, each may have the smallest buffer and one more message. */
+	expect(peak < most + messages * (2 + PAYLOAD / 4096), "maximum of memory", peak, most);
 	lane_close(&l);
 	free(c);
 }

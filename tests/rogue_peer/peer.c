@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The peer's machinery: lanes, numbers, credits.  What it does with them is the attacks'. */
+/* The peer: lanes, sequence numbers, credits.  The attacks are in other files. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ static struct ibv_pd *pd;
 
 static struct sockaddr_in own, victim;
 
-/* A lane that is not looked at for long is given up by the victim. */
+/* All lanes are polled: the victim gives up one that does not answer for long. */
 static struct lane *lanes;
 
 void serve_lanes(void)
@@ -25,7 +25,7 @@ void serve_lanes(void)
 	static bool busy;
 	struct lane *l;
 
-	/* To acknowledge may mean to wait. */
+	/* lane_ack() may wait, and call this again. */
 	if (busy)
 		return;
 	busy = true;
@@ -67,10 +67,10 @@ void peer_addresses(const char *from, const char *to)
 
 /* ---- set-up ---- */
 
-/* What a peer without bad intentions says for a link that is new. */
+/* The hello of a correct peer for a new link. */
 struct sovia_hello peer_hello(unsigned int lane)
 {
-	/* Each link has its own, and each of our processes others. */
+	/* Unique for each link of this process; the PID makes it unique among processes. */
 	static uint32_t id;
 
 	return (struct sovia_hello) {
@@ -116,7 +116,7 @@ static void make_queues(struct lane *l)
 		post_receive(l, i);
 }
 
-/* The next event of the connection manager, or -1 when there is none in time. */
+/* The next event of the connection manager, or -1 on timeout. */
 static int next_event(struct lane *l, int ms)
 {
 	struct pollfd poller = { .fd = l->events->fd, .events = POLLIN };
@@ -154,7 +154,7 @@ static void lane_stands(struct lane *l)
 	lanes = l;
 }
 
-/* Nothing is taken or acknowledged on it by itself any more. */
+/* Stop polling and acknowledging the lane automatically. */
 static void lane_rests(struct lane *l)
 {
 	struct lane **prev;
@@ -167,7 +167,7 @@ static void lane_rests(struct lane *l)
 	l->stands = false;
 }
 
-/* A lane that only knows the way to the victim. */
+/* A lane whose route to the victim is resolved. */
 bool lane_prepare(struct lane *l)
 {
 	int ms = PATIENCE * 1000, reuse = 1;
@@ -179,7 +179,7 @@ bool lane_prepare(struct lane *l)
 		die("rdma_cm");
 	/* As long as the victim's, on a busy machine. */
 	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
-	/* All lanes have it. */
+	/* All lanes use the same source port. */
 	rdma_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &reuse, sizeof(reuse));
 	if (rdma_resolve_addr(l->id, (struct sockaddr *)&own, (struct sockaddr *)&victim, 2000) ||
 	    next_event(l, ms) != RDMA_CM_EVENT_ADDR_RESOLVED)
@@ -187,14 +187,14 @@ bool lane_prepare(struct lane *l)
 	return !rdma_resolve_route(l->id, 2000) && next_event(l, ms) == RDMA_CM_EVENT_ROUTE_RESOLVED;
 }
 
-/* Asks the victim for it with this hello, and waits for nothing. */
+/* Sends the victim a request with this hello, without waiting. */
 bool lane_ask(struct lane *l, const void *hello, size_t len)
 {
 	static unsigned int number;
 	struct rdma_conn_param param = {
 		.private_data = hello, .private_data_len = len,
 		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7,
-		/* Of a queue pair that does not exist. */
+		/* A queue pair that does not exist. */
 		.qp_num = 0x100000 + ++number,
 	};
 
@@ -202,7 +202,7 @@ bool lane_ask(struct lane *l, const void *hello, size_t len)
 	return !rdma_connect(l->id, &param);
 }
 
-/* What comes of it.  Without a queue pair, the answer is not answered: the link stays half open. */
+/* Waits for the outcome.  Without a queue pair the set-up is not completed: the link stays half open. */
 enum outcome lane_outcome(struct lane *l)
 {
 	bool finish = l->id->qp;
@@ -217,7 +217,7 @@ enum outcome lane_outcome(struct lane *l)
 	return UP;
 }
 
-/* All of that; without @finish, without a queue pair. */
+/* All of these steps; without @finish, no queue pair is created. */
 enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool finish)
 {
 	if (!lane_prepare(l))
@@ -227,7 +227,7 @@ enum outcome lane_open_with(struct lane *l, const void *hello, size_t len, bool 
 	return lane_ask(l, hello, len) ? lane_outcome(l) : FAILED;
 }
 
-/* Lets go of everything, in whatever state it is, without a word to the victim. */
+/* Destroys the lane in any state, without notifying the victim. */
 void lane_drop(struct lane *l)
 {
 	if (!l->id)
@@ -252,7 +252,7 @@ void lane_close(struct lane *l)
 	lane_drop(l);
 }
 
-/* A lane that stands.  The victim may still be busy with the end of one before. */
+/* Opens a lane.  Retries, as the victim may still be ending a previous one. */
 void lane_open(struct lane *l, unsigned int number)
 {
 	struct sovia_hello hello = peer_hello(number);
@@ -260,7 +260,7 @@ void lane_open(struct lane *l, unsigned int number)
 
 	while (lane_open_with(l, &hello, sizeof(hello), true) != UP) {
 		if (now() > end) {
-			fprintf(stderr, "no lane %u: code %u\n", number, l->reject_code);
+			fprintf(stderr, "cannot open lane %u: code %u\n", number, l->reject_code);
 			exit(2);
 		}
 		lane_drop(l);
@@ -268,7 +268,7 @@ void lane_open(struct lane *l, unsigned int number)
 	}
 }
 
-/* What a peer without bad intentions says that has lost the lane, but not the link. */
+/* The hello of a correct peer that has lost the lane, but not the link. */
 struct sovia_hello resume_hello(const struct lane *l)
 {
 	struct sovia_hello hello = l->said;
@@ -279,8 +279,8 @@ struct sovia_hello resume_hello(const struct lane *l)
 }
 
 /*
- * Asks to go on with the link over another lane, which takes the place of this one.
- * That stands until then: the end of it would have the victim ask first.
+ * Resumes the link over another lane, which replaces this one.  The old lane stays
+ * until then: if it ended first, the victim would send the request.
  */
 enum outcome lane_resume(struct lane *l, const struct sovia_hello *hello)
 {
@@ -299,7 +299,7 @@ enum outcome lane_resume(struct lane *l, const struct sovia_hello *hello)
 	return how;
 }
 
-/* ---- the other way round: the victim asks us ---- */
+/* ---- the victim connects to the peer ---- */
 
 static struct rdma_cm_id *listener;
 
@@ -314,7 +314,7 @@ void peer_listen(void)
 		die("listen");
 }
 
-/* Waits for a request.  What it says is in heard, and it is for us to answer. */
+/* Waits for a request and stores its hello in heard; the caller replies. */
 bool lane_asked(struct lane *l)
 {
 	struct pollfd poller = { .fd = listener->channel->fd, .events = POLLIN };
@@ -342,7 +342,7 @@ bool lane_asked(struct lane *l)
 	return false;
 }
 
-/* Returns what comes of it: rdma_cm's event. */
+/* Returns the resulting event of rdma_cm. */
 static int answer(struct lane *l, const struct sovia_hello *hello, size_t len)
 {
 	struct rdma_conn_param param = {
@@ -377,7 +377,7 @@ bool lane_answer_ends(struct lane *l, const struct sovia_hello *hello, size_t le
 		answered(l, hello);
 		return lane_dies(l);
 	case RDMA_CM_EVENT_DISCONNECTED:
-		/* With several processors ib_cm may take the end for the first of the two. */
+		/* With several processors ib_cm may report the disconnect first. */
 		return true;
 	default:
 		return false;
@@ -404,7 +404,7 @@ static void heard(struct lane *l, const struct ibv_wc *wc)
 		return;
 	}
 	if (wc->byte_len < sizeof(*hdr) || hdr->version != SOVIA_WIRE_VERSION) {
-		fprintf(stderr, "the victim itself breaks the rules\n");
+		fprintf(stderr, "the victim itself violates the protocol\n");
 		exit(2);
 	}
 	if (hdr->type != SOVIA_ACK)
@@ -430,7 +430,7 @@ static void poll_events(struct lane *l)
 		l->dead = true;
 }
 
-/* Takes what has come. */
+/* Processes received messages and completions. */
 void lane_poll(struct lane *l)
 {
 	struct ibv_wc wc;
@@ -451,15 +451,15 @@ void lane_poll(struct lane *l)
 }
 
 /*
- * Room for another send.  While it waits, acknowledgments go out, on this lane as well,
- * so it is asked for before a message has its numbers.
+ * Waits for room for another send.  Acknowledgments are sent during the wait, on this lane as
+ * well, so call it before a message gets its numbers.
  */
 static bool lane_room(struct lane *l)
 {
 	return until(l, l->posted - l->sent < TX_SLOTS - 1);
 }
 
-/* Sends anything at all.  False when the lane is dead. */
+/* Sends arbitrary bytes.  False when the lane is dead. */
 bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode opcode, uint32_t imm)
 {
 	struct ibv_sge sge = { .length = len, .lkey = l->mr->lkey };
@@ -472,7 +472,7 @@ bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode 
 	sge.addr = (uintptr_t)l->memory + (RX_SLOTS + l->posted % TX_SLOTS) * SLOT;
 	if (len)
 		memcpy((void *)sge.addr, data, len);
-	/* Whatever these name does not exist. */
+	/* A remote key and address that do not exist. */
 	if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
 		wr.wr.rdma.rkey = 0x1234;
 		wr.wr.rdma.remote_addr = 0x1000;
@@ -485,7 +485,7 @@ bool lane_post(struct lane *l, const void *data, size_t len, enum ibv_wr_opcode 
 	return true;
 }
 
-/* A message without payload that is as it should be, if it is the next to go. */
+/* A valid message without payload, if it is sent next. */
 struct msg msg_of(struct lane *l, unsigned int type, unsigned int sport, unsigned int dport)
 {
 	lane_room(l);
@@ -495,7 +495,7 @@ struct msg msg_of(struct lane *l, unsigned int type, unsigned int sport, unsigne
 	} };
 }
 
-/* Sends a message, and numbers on if the victim does, too. */
+/* Sends a message; advances the sequence number if the victim does, too. */
 bool msg_send(struct lane *l, const struct msg *m)
 {
 	static unsigned char buf[SLOT];
@@ -530,12 +530,12 @@ void lane_ack(struct lane *l)
 		msg_send(l, &m);
 }
 
-/* Does the victim take and acknowledge what is right? */
+/* Does the victim accept and acknowledge a valid message? */
 bool lane_alive(struct lane *l)
 {
 	struct msg m;
 
-	/* Not more than it lets us. */
+	/* Not more than the credits allow. */
 	if (!until(l, l->tx_next - l->tx_una < WINDOW / 2))
 		return false;
 	m = msg_of(l, SOVIA_PROBE, 0, 0);
@@ -543,7 +543,7 @@ bool lane_alive(struct lane *l)
 	return msg_send(l, &m) && until(l, l->tx_una == l->tx_next) && !l->dead;
 }
 
-/* Does it end the lane? */
+/* Does the victim end the lane? */
 bool lane_dies(struct lane *l)
 {
 	until(l, l->dead);
@@ -572,7 +572,7 @@ struct msg conn_request(struct lane *l, unsigned int sport, unsigned int dport)
 	return m;
 }
 
-/* Opens a connection as it should be.  False if the victim does not want it. */
+/* Opens a valid connection.  False if the victim refuses it. */
 bool conn_open(struct conn *c, struct lane *l, unsigned int dport)
 {
 	static uint16_t port = 1024;
@@ -610,7 +610,7 @@ struct msg conn_data(struct conn *c, const void *data, size_t len)
 	return m;
 }
 
-/* Does the victim say that this connection is over, and why? */
+/* Does the victim reset this connection, with this code? */
 bool conn_reset(const struct conn *c, unsigned int code)
 {
 	struct lane *l = c->lane;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A peer of AF_SOVIA made of raw verbs: it knows the rules, so that it can break
- * them one at a time.
+ * A peer of AF_SOVIA on raw verbs: it implements the protocol, so that it can violate
+ * its rules one at a time.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -11,20 +11,20 @@
 #include <stdint.h>
 #include <sovia/wire.h>
 
-/* What we take, and what the module takes unless its parameters say otherwise. */
+/* Limits of this peer, and the defaults of the module's parameters. */
 #define WINDOW		32
 #define PAYLOAD		16384
-/* A message with room for what is too much. */
+/* A message buffer with room for oversized messages. */
 #define SLOT		(PAYLOAD + 4096)
 #define RX_SLOTS	(2 * WINDOW + 8)
 #define TX_SLOTS	16
-/* Where requests come from: a reserved port, which the module does not take for its own. */
+/* Source port of requests: a reserved port that the module does not use itself. */
 #define SOURCE_PORT	600
 
-/* How setting a lane up has ended. */
+/* Result of setting up a lane. */
 enum outcome { UP, REFUSED, FAILED };
 
-/* One lane to the victim, as it should be. */
+/* A lane to the victim that follows the protocol. */
 struct lane {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
@@ -32,18 +32,18 @@ struct lane {
 	struct ibv_mr *mr;
 	unsigned char *memory;	/* RX_SLOTS, then TX_SLOTS of them */
 	bool dead;		/* the victim has ended it */
-	bool deaf;		/* receives are not posted again */
-	bool silent;		/* nothing is acknowledged by itself */
+	bool deaf;		/* receives are not reposted */
+	bool silent;		/* no automatic acknowledgments */
 	bool stands;
-	struct lane *next;	/* of those that stand */
-	unsigned int posted;	/* sends, of that */
-	unsigned int sent;	/* are completed */
+	struct lane *next;	/* in the list of established lanes */
+	unsigned int posted;	/* sends posted */
+	unsigned int sent;	/* sends completed */
 	uint32_t tx_next, tx_una, rx_next, rx_told;
 	uint32_t reject_code;	/* with REFUSED */
 	struct sovia_hello said;	/* our hello, and the victim's */
 	struct sovia_hello heard;
 
-	/* What the victim said last. */
+	/* Messages received from the victim. */
 	unsigned int count[256];	/* by type */
 	struct sovia_hdr last[256];	/* in network order */
 	uint16_t reset_port;		/* our port in the last RESET */
@@ -58,13 +58,13 @@ struct conn {
 	uint32_t limit;		/* how far we may send */
 };
 
-/* A message, in host order; len counts what really follows the header. */
+/* A message, in host order; len counts the bytes that really follow the header. */
 struct msg {
 	struct sovia_hdr hdr;
 	const void *payload;
 	size_t len;
-	size_t cut;		/* bytes that are left out at the end */
-	bool compact;		/* the header stays at home */
+	size_t cut;		/* bytes left out at the end */
+	bool compact;		/* sent without a header */
 	uint32_t imm;
 };
 
@@ -73,7 +73,7 @@ double now(void);
 void pause_ms(unsigned int ms);
 void serve_lanes(void);
 
-/* addresses of both ends, IPv4 in text */
+/* Sets the addresses of both ends, IPv4 as text. */
 void peer_addresses(const char *own, const char *victim);
 
 struct sovia_hello peer_hello(unsigned int lane);
@@ -106,7 +106,7 @@ struct msg conn_msg(const struct conn *c, unsigned int type);
 struct msg conn_data(struct conn *c, const void *data, size_t len);
 bool conn_reset(const struct conn *c, unsigned int code);
 
-/* Polls the lane until @cond holds, it is dead, or no patience is left. */
+/* Polls the lane until @cond holds, it is dead, or PATIENCE seconds are over. */
 #define PATIENCE	60
 #define until(l, cond)							\
 ({									\

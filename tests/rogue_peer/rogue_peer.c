@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * rogue_peer: a peer that breaks every rule of the protocol, over real verbs.
+ * rogue_peer: a peer that violates every rule of the protocol, over real verbs.
  *
  *	rogue_peer OWN VICTIM GROUP [SEED [MESSAGES]]
  *
  * OWN and VICTIM are IPv4 addresses of the same host, on two devices, with the
- * module behind VICTIM alone: nobody else has a link from OWN.  The groups are
- * the table at the end.  What happens to the lane and to the connection has to be
- * what Documentation/protocol.rst says of each offence, no more and no less;
- * exit status 1 if it is not.  The same seed does the same again.
+ * module behind VICTIM only: no other program has a link from OWN.  The groups are
+ * the table at the end.  The effect of each violation on the lane and the connection
+ * has to be exactly what Documentation/protocol.rst says; exit status 1 if it is not.
+ * The same seed makes the same choices.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,10 +39,10 @@ void expect(bool ok, const char *what, unsigned int a, unsigned int b)
 	if (ok)
 		return;
 	failures++;
-	printf("not as it should be: %s (%u, %u)\n", what, a, b);
+	printf("failed: %s (%u, %u)\n", what, a, b);
 }
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 static uint64_t chance_state;
 
@@ -82,7 +82,7 @@ int victim_listener(int backlog, uint16_t *port)
 	return fd;
 }
 
-/* The victim begins to connect to us. */
+/* The victim starts to connect to this peer. */
 int victim_connect(void)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = victim_addr };
@@ -142,9 +142,9 @@ static void start_programs(void)
 	victim_listener(64, &full_port);
 }
 
-/* ---- what the victim has ---- */
+/* ---- the victim's state ---- */
 
-/* How many links from us the victim has, in a state or in any. */
+/* Number of links that the victim has with this peer, in @state or in any. */
 unsigned int victim_links(const char *state)
 {
 	char line[512], from[64], text[INET_ADDRSTRLEN];
@@ -170,7 +170,7 @@ bool no_links(void)
 	return !victim_links(NULL);
 }
 
-/* What the victim's program sees within the patience: POLLIN, POLLOUT, ... */
+/* Events that the victim's program gets within @ms: POLLIN, POLLOUT, ... */
 int sees(int fd, short events, int ms)
 {
 	struct pollfd poller = { .fd = fd, .events = events };
@@ -178,9 +178,9 @@ int sees(int fd, short events, int ms)
 	return poll(&poller, 1, ms) > 0 ? poller.revents : 0;
 }
 
-/* ---- every type with every odd field ---- */
+/* ---- every type with every invalid field ---- */
 
-/* What is wrong with a message; false if that cannot be with its type. */
+/* Makes a message invalid; false if that does not apply to its type. */
 struct oddity {
 	const char *name;
 	bool (*apply)(struct msg *m);
@@ -255,7 +255,7 @@ static const struct oddity oddities[] = {
 	{ "length one more", odd_len_more }, { "huge length", odd_len_huge }, { "length wraps", odd_len_wraps },
 	{ "length 0", odd_len_none },
 	{ "old number", odd_seq_old }, { "number skipped", odd_seq_next }, { "number far away", odd_seq_far },
-	{ "acknowledges the future", odd_ack_future }, { "acknowledges nonsense", odd_ack_far },
+	{ "acknowledges unsent messages", odd_ack_future }, { "acknowledges nonsense", odd_ack_far },
 	{ "other sport", odd_sport }, { "other dport", odd_dport },
 	{ "no payload", odd_no_payload }, { "payload too much", odd_more_payload },
 	{ "shorter than a header", odd_short }, { "empty", odd_empty },
@@ -266,7 +266,7 @@ static const uint8_t types[] = {
 	SOVIA_PROBE, SOVIA_URGENT,
 };
 
-/* A message of the type, for the connection if it has one, with nothing wrong. */
+/* A valid message of the type, for the connection if the type has ports. */
 static struct msg good_message(struct conn *c, uint8_t type)
 {
 	struct msg m;
@@ -292,7 +292,7 @@ static void fields(void)
 
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		for (j = 0; j < ARRAY_SIZE(oddities); j++) {
-			/* All of them if there is time, otherwise those whose turn it is. */
+			/* All of them, or a random choice of MESSAGES. */
 			if (chance(ARRAY_SIZE(types) * ARRAY_SIZE(oddities)) >= messages)
 				continue;
 			lane_open(&l, 1 + number++ % (SOVIA_LANES_MAX - 1));
@@ -333,15 +333,15 @@ static void compacts(void)
 	static const struct {
 		const char *name;
 		size_t len;
-		uint32_t flip;		/* of the immediate data */
+		uint32_t flip;		/* bits of the immediate data */
 		bool known;		/* its slot is in use */
 	} odd[] = {
 		{ "compact DATA of an empty slot", 7, 0, false },
-		{ "compact DATA of nothing", 0, 0, true },
+		{ "empty compact DATA", 0, 0, true },
 		{ "compact DATA too long", PAYLOAD + 1, 0, true },
 		{ "compact DATA much too long", SLOT, 0, true },
-		{ "compact DATA acknowledges the future", 7, 0x400, true },
-		{ "compact DATA longer than it says", 7 + 256, 0, true },
+		{ "compact DATA acknowledges unsent messages", 7, 0x400, true },
+		{ "compact DATA longer than its check", 7 + 256, 0, true },
 		{ "compact DATA of another number", 7, 0x80000, true },
 		{ "compact DATA of a neighbour's slot", 7, 0x01000000, true },
 		{ "compact DATA of a distant slot", 7, 0x80000000, true },
@@ -357,7 +357,7 @@ static void compacts(void)
 		m = conn_data(&c, noise, 7);
 		if (odd[i].known)
 			msg_send(&l, &m);
-		/* With nothing wrong it is taken. */
+		/* A valid one is accepted. */
 		if (odd[i].known) {
 			m = compact(&c, 7, good_imm(&c, 7));
 			msg_send(&l, &m);
@@ -370,15 +370,15 @@ static void compacts(void)
 	}
 }
 
-/* ---- what connections may not do ---- */
+/* ---- violations on connections ---- */
 
-/* A connection that nobody reads from. */
+/* A connection that no program reads from. */
 static void open_unread(struct conn *c, struct lane *l)
 {
-	expect(conn_open(c, l, full_port), "connection that nobody reads", 0, 0);
+	expect(conn_open(c, l, full_port), "unread connection", 0, 0);
 }
 
-/* All that the victim lets us say on a connection. */
+/* Sends as much as the victim's window allows on a connection. */
 void fill_window(struct conn *c)
 {
 	uint32_t left;
@@ -396,7 +396,7 @@ static void ends(struct lane *l)
 	struct conn c;
 	struct msg m;
 
-	/* All that it lets us, and a byte. */
+	/* As much as the window allows, and one byte more. */
 	open_unread(&c, l);
 	fill_window(&c);
 	expect(lane_alive(l), "a full window", 0, 0);
@@ -411,7 +411,7 @@ static void ends(struct lane *l)
 	msg_send(l, &m);
 	expect(conn_reset(&c, SOVIA_CODE_PROTOCOL), "DATA after FIN", 0, 0);
 
-	/* A second FIN, on its own or on DATA. */
+	/* A second FIN, as a message or as a flag of DATA. */
 	open_unread(&c, l);
 	m = conn_data(&c, noise, 3);
 	m.hdr.flags = SOVIA_F_FIN | SOVIA_F_GONE | 0xfff0;
@@ -440,7 +440,7 @@ static void answers(struct lane *l)
 			m = conn_msg(&c, unasked[i]);
 			m.hdr.ref = j ? any_number() : m.hdr.seq;
 			m.hdr.code = any_number();
-			/* Never forwards by much: the window is not the point. */
+			/* Never far forward: the window is not tested here. */
 			m.hdr.window = chance(65536);
 			until(l, l->tx_next - l->tx_una < WINDOW / 2);
 			msg_send(l, &m);
@@ -448,9 +448,9 @@ static void answers(struct lane *l)
 	resets = l->count[SOVIA_RESET];
 	m = conn_data(&c, noise, 1);
 	msg_send(l, &m);
-	expect(lane_alive(l) && l->count[SOVIA_RESET] == resets, "a connection outlives what it did not ask for", 0, 0);
+	expect(lane_alive(l) && l->count[SOVIA_RESET] == resets, "a connection survives unsolicited messages", 0, 0);
 
-	/* Storms of RESET: the first one counts. */
+	/* Many RESETs: the first one counts. */
 	for (i = 0; i < 200; i++) {
 		m = conn_msg(&c, SOVIA_RESET);
 		m.hdr.code = i;
@@ -461,7 +461,7 @@ static void answers(struct lane *l)
 	msg_send(l, &m);
 	expect(conn_reset(&c, SOVIA_CODE_NO_SOCKET), "a connection that was reset", 0, 0);
 
-	/* Ports that no connection has. */
+	/* Ports without a connection. */
 	c.sport++;
 	m = conn_data(&c, noise, 100);
 	msg_send(l, &m);
@@ -499,7 +499,7 @@ static void requests(struct lane *l, struct lane *other)
 	m.payload = &body;
 	expect(refused(l, &m, SOVIA_CODE_BAD_ADDRESS), "CONN to another address", 0, 0);
 
-	/* A connection of another lane is nobody's here, and stays what it is there. */
+	/* A connection of another lane is unknown on this one, and is not affected. */
 	open_unread(&c, other);
 	c2 = c;
 	c2.lane = l;
@@ -512,7 +512,7 @@ static void requests(struct lane *l, struct lane *other)
 	msg_send(other, &m);
 	expect(lane_alive(l) && lane_alive(other) && !other->count[SOVIA_RESET], "another lane's connection", 0, 0);
 
-	/* The same CONN again and again: the last one counts. */
+	/* The same CONN repeatedly: the last one counts. */
 	for (unsigned int i = 0; i < 100; i++) {
 		m = conn_request(l, 78, sink_port);
 		until(l, l->tx_next - l->tx_una < WINDOW / 2);
@@ -522,7 +522,7 @@ static void requests(struct lane *l, struct lane *other)
 	expect(lane_alive(l), "the same CONN again", 0, 0);
 }
 
-/* More connections than anybody accepts: the backlog counts, and the rest is told to wait. */
+/* More connections than are accepted: the backlog applies, and the rest get REFUSE with BUSY. */
 static void flood(struct lane *l)
 {
 	unsigned int i, accepts = l->count[SOVIA_ACCEPT], refuses = l->count[SOVIA_REFUSE];
@@ -555,12 +555,12 @@ static void connections(void)
 	answers(&l);
 	requests(&l, &other);
 	flood(&l);
-	expect(lane_alive(&l) && lane_alive(&other), "lanes that broke nothing", 0, 0);
+	expect(lane_alive(&l) && lane_alive(&other), "lanes without violations", 0, 0);
 	lane_close(&l);
 	lane_close(&other);
 }
 
-/* ---- verbs that we never use ---- */
+/* ---- verbs that the protocol does not use ---- */
 
 static void verbs(void)
 {
@@ -569,7 +569,7 @@ static void verbs(void)
 		enum ibv_wr_opcode opcode;
 		size_t len;
 	} odd[] = {
-		{ "RDMA write of nothing, with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 0 },
+		{ "empty RDMA write with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 0 },
 		{ "RDMA write with immediate data", IBV_WR_RDMA_WRITE_WITH_IMM, 64 },
 		{ "RDMA write", IBV_WR_RDMA_WRITE, 64 },
 		{ "RDMA read", IBV_WR_RDMA_READ, 64 },
@@ -586,7 +586,7 @@ static void verbs(void)
 		lane_drop(&l);
 	}
 
-	/* A peer that takes nothing, and says so much that answers pile up. */
+	/* A peer that receives nothing, and sends until replies pile up. */
 	lane_open(&l, 1);
 	l.deaf = true;
 	while (!l.dead && l.tx_next < 100000) {
@@ -595,7 +595,7 @@ static void verbs(void)
 		m.hdr.flags = SOVIA_F_ACKREQ;
 		msg_send(&l, &m);
 	}
-	expect(lane_dies(&l), "a peer that takes no answers", l.tx_next, 0);
+	expect(lane_dies(&l), "a peer that does not receive", l.tx_next, 0);
 	lane_drop(&l);
 }
 
@@ -608,25 +608,25 @@ static void manager(void)
 	unsigned int i;
 	pid_t child;
 
-	/* Links that stay half open are given up, all at once if need be. */
+	/* Links that stay half open are given up, even many at once. */
 	for (i = 0; i < ARRAY_SIZE(l); i++) {
 		hello = peer_hello(i);
-		expect(lane_open_with(&l[i], &hello, sizeof(hello), false) == UP, "half a link", i, 0);
+		expect(lane_open_with(&l[i], &hello, sizeof(hello), false) == UP, "a half-open link", i, 0);
 	}
 	expect(victim_links("CONNECTING"), "half-open links", victim_links(NULL), 0);
 	expect(no_links(), "the end of half-open links", victim_links(NULL), 0);
 	for (i = 0; i < ARRAY_SIZE(l); i++)
 		lane_drop(&l[i]);
 
-	/* Who begins anew does not have to wait for the end of what it left half open. */
+	/* A new request does not have to wait for the end of a half-open link. */
 	hello = peer_hello(3);
-	expect(lane_open_with(&l[0], &hello, sizeof(hello), false) == UP, "half a link", 3, 0);
-	expect(lane_open_with(&l[1], &hello, sizeof(hello), true) == UP && lane_alive(&l[1]), "a whole one in its place",
+	expect(lane_open_with(&l[0], &hello, sizeof(hello), false) == UP, "a half-open link", 3, 0);
+	expect(lane_open_with(&l[1], &hello, sizeof(hello), true) == UP && lane_alive(&l[1]), "a link in place of a half-open one",
 	       l[1].reject_code, 0);
 	lane_drop(&l[0]);
 	lane_close(&l[1]);
 
-	/* Gone as soon as it stands, with or without a word. */
+	/* Dropped as soon as it is established, with or without a disconnect. */
 	for (i = 0; i < ARRAY_SIZE(l); i++) {
 		lane_open(&l[0], i);
 		if (i % 2)
@@ -634,16 +634,16 @@ static void manager(void)
 		else
 			lane_drop(&l[0]);
 	}
-	expect(no_links(), "the end of links that were left at once", victim_links(NULL), 0);
+	expect(no_links(), "the end of links dropped at once", victim_links(NULL), 0);
 
-	/* The same lane again, while the one before stands: not as long as that answers. */
+	/* A second request for an established lane: rejected as long as the lane answers. */
 	lane_open(&l[0], 3);
 	for (i = 0; i < 20; i++) {
 		hello = peer_hello(3);
 		expect(lane_open_with(&l[1], &hello, sizeof(hello), true) == REFUSED &&
-		       l[1].reject_code == SOVIA_CODE_BUSY, "a lane that stands, asked for again", i, l[1].reject_code);
+		       l[1].reject_code == SOVIA_CODE_BUSY, "a second request for an established lane", i, l[1].reject_code);
 		lane_drop(&l[1]);
-		expect(lane_alive(&l[0]), "a lane that another one was asked for", i, 0);
+		expect(lane_alive(&l[0]), "an established lane after a second request", i, 0);
 	}
 	l[0].silent = true;
 	lane_open(&l[1], 3);
@@ -651,7 +651,7 @@ static void manager(void)
 	lane_drop(&l[0]);
 	lane_close(&l[1]);
 
-	/* Killed in the middle of everything. */
+	/* A peer killed during set-ups. */
 	child = fork();
 	if (!child) {
 		for (i = 0; ; i++) {
@@ -662,12 +662,12 @@ static void manager(void)
 	pause_ms(2000);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	expect(no_links(), "the end of a peer that was killed", victim_links(NULL), 0);
+	expect(no_links(), "the end of links of a killed peer", victim_links(NULL), 0);
 }
 
-/* ---- we are the server ---- */
+/* ---- the peer as the server ---- */
 
-/* The victim connects to us.  Returns its socket; @c is the connection as we see it. */
+/* The victim connects to this peer.  Returns its socket; @c is this peer's connection. */
 static int victim_connects(struct lane *l, struct conn *c, uint32_t *ref)
 {
 	unsigned int conns = l->count[SOVIA_CONN];
@@ -682,7 +682,7 @@ static int victim_connects(struct lane *l, struct conn *c, uint32_t *ref)
 	return fd;
 }
 
-/* The message comes before ACCEPT, and must not count for the connection that follows. */
+/* A message before ACCEPT must not affect the connection that follows. */
 static void too_early(struct lane *l, uint8_t type, const char *name)
 {
 	char buf[100];
@@ -692,7 +692,7 @@ static void too_early(struct lane *l, uint8_t type, const char *name)
 	int fd = victim_connects(l, &c, &ref), got;
 
 	m = type == SOVIA_DATA ? conn_data(&c, "early", 5) : conn_msg(&c, type);
-	/* Answers to another CONN than this one. */
+	/* Replies to another CONN. */
 	m.hdr.ref = ref - 1;
 	m.hdr.code = SOVIA_CODE_NO_LISTENER;
 	if (type == SOVIA_WAKEUP)
@@ -702,7 +702,7 @@ static void too_early(struct lane *l, uint8_t type, const char *name)
 	m = conn_msg(&c, SOVIA_ACCEPT);
 	m.hdr.ref = ref;
 	msg_send(l, &m);
-	/* And once more. */
+	/* A second ACCEPT. */
 	m.hdr.seq++;
 	m.hdr.window = 0;
 	msg_send(l, &m);
@@ -735,12 +735,12 @@ static void server(void)
 	socklen_t len = sizeof(err);
 	unsigned int i;
 
-	/* The victim's own connections take lane 0. */
+	/* The victim's own connections use lane 0. */
 	lane_open(&l, 0);
 	for (i = 0; i < ARRAY_SIZE(early); i++)
 		too_early(&l, early[i].type, early[i].name);
 
-	/* A code that does not exist is a refusal like any other. */
+	/* An unknown code is a refusal like any other. */
 	fd = victim_connects(&l, &c, &ref);
 	m = conn_msg(&c, SOVIA_REFUSE);
 	m.hdr.ref = ref;
@@ -751,7 +751,7 @@ static void server(void)
 	expect(err == ECONNREFUSED, "REFUSE with an unknown code", err, 0);
 	close(fd);
 
-	/* Told to wait, and told to wait again. */
+	/* Refused with BUSY, repeatedly. */
 	fd = victim_connects(&l, &c, &ref);
 	for (i = 0; i < 100; i++) {
 		m = conn_msg(&c, SOVIA_REFUSE);
@@ -760,7 +760,7 @@ static void server(void)
 		until(&l, l.tx_next - l.tx_una < WINDOW / 2);
 		msg_send(&l, &m);
 	}
-	expect(lane_alive(&l) && !sees(fd, POLLOUT, 0), "REFUSE, busy, many times", 0, 0);
+	expect(lane_alive(&l) && !sees(fd, POLLOUT, 0), "repeated REFUSE with BUSY", 0, 0);
 	close(fd);
 	expect(lane_alive(&l), "the end of a connect()", 0, 0);
 	lane_close(&l);
@@ -770,7 +770,7 @@ static void server(void)
 
 #define CROWD	3
 
-/* One lane of the crowd, with what we know of it. */
+/* One lane of the crowd, and its state. */
 struct victim_lane {
 	struct lane l;
 	bool open;
@@ -783,7 +783,7 @@ static void reopen(struct victim_lane *v, unsigned int index)
 	unsigned int i;
 
 	memset(v, 0, sizeof(*v));
-	/* Each has its own numbers, or one would end another. */
+	/* Each has its own lane numbers, or one would end another. */
 	lane_open(&v->l, 1 + index + CROWD * chance((SOVIA_LANES_MAX - 1) / CROWD));
 	v->open = true;
 	for (i = 0; i < ARRAY_SIZE(v->conns); i++)
@@ -798,17 +798,17 @@ static void random_hello(unsigned int index)
 	struct lane l;
 
 	byte[chance(sizeof(hello))] = chance(256);
-	/* Not another one of the crowd, which would end. */
+	/* Not the number of another one of the crowd, which would end. */
 	if (hello.lane < SOVIA_LANES_MAX)
 		hello.lane = 1 + index;
-	/* Whatever comes of it. */
+	/* Any outcome is fine. */
 	if (lane_open_with(&l, &hello, chance(4) ? sizeof(hello) : chance(sizeof(hello) + 1), chance(4)) == UP && chance(2))
 		lane_close(&l);
 	else
 		lane_drop(&l);
 }
 
-/* Goes on with its link, or says that it would.  What may still be used is. */
+/* Resumes the link, with a valid or invalid hello.  A lane that must work is used on. */
 static void random_resume(struct victim_lane *v)
 {
 	struct sovia_hello hello = resume_hello(&v->l);
@@ -819,7 +819,7 @@ static void random_resume(struct victim_lane *v)
 	if (!good)
 		byte[chance(sizeof(hello))] ^= 1 + chance(255);
 	how = lane_resume(&v->l, &hello);
-	expect(!good || (how == UP && lane_alive(&v->l)), "a lane that goes on", how, v->l.reject_code);
+	expect(!good || (how == UP && lane_alive(&v->l)), "a resumed lane", how, v->l.reject_code);
 	v->open = good && how == UP;
 	if (v->open)
 		memset(v->slots, 0, sizeof(v->slots));
@@ -827,7 +827,7 @@ static void random_resume(struct victim_lane *v)
 		lane_drop(&v->l);
 }
 
-/* Nothing in it ends the lane, and much of it makes no sense. */
+/* A message that does not end the lane, though many of its fields make no sense. */
 static struct msg odd_message(struct victim_lane *v)
 {
 	struct conn *c = &v->conns[chance(ARRAY_SIZE(v->conns))];
@@ -861,7 +861,7 @@ static void random_message(struct victim_lane *v)
 	struct msg m;
 
 	if (!until(&v->l, v->l.tx_next - v->l.tx_una < WINDOW / 2)) {
-		expect(false, "a lane that ended, or says nothing", v->l.tx_next, v->l.dead);
+		expect(false, "a lane that is dead or does not acknowledge", v->l.tx_next, v->l.dead);
 		lane_drop(&v->l);
 		v->open = false;
 		return;
@@ -875,7 +875,7 @@ static void random_message(struct victim_lane *v)
 	while (!oddities[chance(ARRAY_SIZE(oddities))].apply(&m))
 		;
 	msg_send(&v->l, &m);
-	expect(lane_dies(&v->l), "a message that should have ended the lane", m.hdr.type, m.hdr.len);
+	expect(lane_dies(&v->l), "a message that must end the lane", m.hdr.type, m.hdr.len);
 	lane_drop(&v->l);
 	v->open = false;
 }
@@ -895,7 +895,7 @@ static void randomly(void)
 		if (crowd[k].open && !chance(100))
 			random_resume(&crowd[k]);
 		if (crowd[k].open && !chance(200)) {
-			/* A hello may take the lane away: its own. */
+			/* A random hello may end its own lane. */
 			if (chance(2))
 				lane_close(&crowd[k].l);
 			else
@@ -906,7 +906,7 @@ static void randomly(void)
 	}
 	for (k = 0; k < CROWD; k++)
 		if (crowd[k].open) {
-			expect(lane_alive(&crowd[k].l), "a lane after it all", k, 0);
+			expect(lane_alive(&crowd[k].l), "a lane after all attacks", k, 0);
 			lane_close(&crowd[k].l);
 		}
 	expect(no_links(), "the end of all links", victim_links(NULL), 0);
@@ -958,7 +958,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no group %s\n", argv[3]);
 		return 2;
 	}
-	/* Where we are the one who listens, the module must not have begun to. */
+	/* Where this program listens, the module must not. */
 	if (groups[j].run == answering)
 		peer_listen();
 	else
