@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What an idle connection costs: kernel memory of a socket, for TCP and for AF_SOVIA.
+"""Kernel memory of an idle connection, for TCP and for AF_SOVIA.
 
     scripts/vm run --wire --mem 2048 -- tests/bench/memory.py [COUNT]
     scripts/vm run --pair --mem 2048 -- tests/bench/memory.py [COUNT]
 
 Opens COUNT connections (10000) in one guest that has both ends of the wire, or
-between two, each end in a process of its own, and says what one of the 2 * COUNT
-sockets costs: what MemAvailable has lost and what slabs have grown by, the link
-and everything else that came with them included.  Then each connection has to
-bring a number there and back.
+between two, each end in a process of its own, and prints the cost of one of the
+2 * COUNT sockets: the decrease of MemAvailable and the growth of slabs, including the
+link and everything else allocated for them.  Then each connection has to
+make a round trip.
 """
 
 import json
@@ -27,7 +27,7 @@ PORT = 5190
 
 
 def available():
-    """Bytes, after what is freed by grace periods and timers has been freed."""
+    """Bytes, after waiting for grace periods and timers that free memory."""
     time.sleep(2)
     with open("/proc/sys/vm/drop_caches", "w") as file:
         file.write("3")
@@ -37,14 +37,14 @@ def available():
 
 
 def slabs():
-    """Bytes in use in each slab cache, and how large an object is."""
+    """Bytes in use and object size of each slab cache."""
     with open("/proc/slabinfo") as file:
         rows = [line.split() for line in file if not line.startswith(("slabinfo", "#"))]
     return {row[0]: (int(row[1]) * int(row[3]), int(row[3])) for row in rows}
 
 
 def figures():
-    """Of this node and the other one, if there is one: bytes available, and slabs."""
+    """Bytes available and slabs, of this node and the peer, if there is one."""
     here = available(), slabs()
     if not PAIR:
         return [here]
@@ -53,7 +53,7 @@ def figures():
 
 
 def answer(sockets):
-    """Sends back what comes, on one connection after the other, until there is an end."""
+    """Sends back received numbers, on one connection after the other, until EOF."""
     while True:
         for sock in sockets:
             number = sock.recv(16)
@@ -71,7 +71,7 @@ def ask(sockets):
 
 
 def end(role, count):
-    """One end: says when its sockets are there.  The client closes them when stdin ends, the server when the client does."""
+    """One end: prints when its sockets are open.  The client closes them at EOF of stdin, the server when the client does."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
     sockets = []
     if role == "server":
@@ -104,7 +104,7 @@ def expect(process, word):
 
 
 def ends(prefix, count):
-    """Opens @count connections; returns the two processes that hold them."""
+    """Opens @count connections; returns the two processes that hold their ends."""
     server = start((["on-peer"] if PAIR else []) + prefix, "server", count)
     expect(server, "listening")
     client = start(prefix, "client", count)
@@ -124,7 +124,7 @@ def close(processes):
 
 
 def measure(name, prefix, count):
-    # Against one connection of TCP: the processes themselves cancel out, the link does not.
+    # The baseline is one TCP connection: so the processes cancel out, the link does not.
     few = ends([], 1)
     before = figures()
     close(few)

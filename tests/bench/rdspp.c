@@ -6,11 +6,11 @@
  *	rdspp latency HOST	half round trips of --size bytes, --count of them
  *	rdspp bandwidth HOST	one way, in messages of --size bytes, for --seconds
  *
- * What pp measures of streams, with blocking sockets, too: one JSON object on
- * standard output.  Bandwidth is the receiver's bytes by the receiver's clock,
- * and every byte that was sent must be in it.
+ * Measures what pp does for streams, also with blocking sockets: one JSON object on
+ * standard output.  Bandwidth is the receiver's bytes by the receiver's clock;
+ * every byte sent must have arrived.
  *
- * RDS runs over TCP, too, if the kernel finds no RDMA device with the address
+ * RDS falls back to TCP if the kernel finds no RDMA device with the address
  * that a socket is bound to.  Such a socket is not measured.
  */
 #include <endian.h>
@@ -32,17 +32,17 @@
 #define DEFAULT_PORT	"7701"
 #define SIZE_MAX_BYTES	(1 << 20)	/* RDS_MAX_MSG_SIZE of the kernel */
 #define WARM_UP		10		/* percent of round trips */
-#define PATIENCE	30		/* seconds that a client waits for anything */
+#define PATIENCE	30		/* timeout of a client in seconds */
 
 /*
- * First byte of a message.  There are no connections: the server keeps nothing
- * but the count of one sender, and a client that goes away leaves nothing.
+ * First byte of a message.  There are no connections: the only state of the server
+ * is the count of one sender.
  */
 enum {
-	OP_ECHO		= 'l',	/* back it goes */
-	OP_BEGIN	= 'B',	/* count from here, after an answer */
+	OP_ECHO		= 'l',	/* send it back */
+	OP_BEGIN	= 'B',	/* reply, and start counting */
 	OP_DATA		= 'b',	/* count this */
-	OP_END		= 'e',	/* the answer is struct arrived */
+	OP_END		= 'e',	/* reply with struct arrived */
 };
 
 struct arrived {
@@ -95,7 +95,7 @@ static int open_socket(const struct sockaddr *own, socklen_t len)
 
 	if (fd < 0)
 		die("socket");
-	/* Who receives slowly is to have room, says RDS; nothing is adapted as TCP does. */
+	/* Room for a slow receiver: RDS has no autotuning. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)))
 		die("buffers");
@@ -183,7 +183,7 @@ static int serve(const char *host)
 
 /* ---- client ---------------------------------------------------------- */
 
-/* The address that UDP would send from is the one to bind to. */
+/* Finds the address to bind to: the one that UDP would send from. */
 static int open_connection(const char *host)
 {
 	struct addrinfo *ai = resolve(host);
@@ -196,10 +196,10 @@ static int open_connection(const char *host)
 	    getsockname(udp, (struct sockaddr *)&own, &len))
 		die(host);
 	close(udp);
-	/* the port is at the same place in both families; RDS finds one for 0 */
+	/* the port has the same offset in both families; RDS chooses one for 0 */
 	((struct sockaddr_in *)&own)->sin_port = 0;
 	fd = open_socket((struct sockaddr *)&own, len);
-	/* nobody says so if there is no server */
+	/* there is no error if there is no server */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
 		die("patience");
@@ -255,7 +255,7 @@ static int bandwidth(const char *host)
 	uint64_t sent = 0, end;
 	struct arrived all;
 
-	/* The first message of two hosts waits for their connection. */
+	/* The first message between two hosts waits for their connection. */
 	buffer[0] = OP_BEGIN;
 	send_message(fd, 1);
 	recv_message(fd, 1);

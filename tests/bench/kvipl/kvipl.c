@@ -3,15 +3,15 @@
  * kvipl: verbs between two kernel threads, the limit of what sockets on kernel
  * verbs can reach (kVIPL of the KSOVIA paper).
  *
- * Each node that loads the module serves.  A run is asked for by a line in
- * /sys/kernel/debug/kvipl/run, which takes until it is done, and its result is
- * read there:
+ * Each node that loads the module is a server.  Writing a line to
+ * /sys/kernel/debug/kvipl/run makes a run and blocks until it is done; reading
+ * the file returns the result:
  *
  *	ADDRESS latency SIZE COUNT	half round trips, both ends asleep meanwhile
  *	ADDRESS bandwidth SIZE COUNT	one way
  *
- * Completions are taken in softirq and wake the thread; one send of 16 is
- * signalled.  All receives of a connection share one buffer: nobody looks at it.
+ * Completions are processed in softirq and wake the thread; one send of 16 is
+ * signaled.  All receives of a connection share one buffer, which is never read.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,13 +25,13 @@
 #include <rdma/rdma_cm.h>
 
 #define KVIPL_PORT	7705
-#define KVIPL_DEPTH	64		/* sends under way */
-#define KVIPL_RECEIVES	512		/* messages that may wait for the bottom half */
-#define KVIPL_SIGNAL	16		/* one of so many sends */
+#define KVIPL_DEPTH	64		/* sends in flight */
+#define KVIPL_RECEIVES	512		/* posted receives */
+#define KVIPL_SIGNAL	16		/* one of so many sends is signaled */
 #define KVIPL_SIZE_MAX	SZ_1M
 #define KVIPL_COUNT_MAX	SZ_1M
 #define KVIPL_WARM_UP	100
-#define KVIPL_STEP	(10 * HZ)	/* patience with one step of anything */
+#define KVIPL_STEP	(10 * HZ)	/* timeout of each step */
 
 /* The private data of a connection request, between equal machines. */
 struct kvipl_request {
@@ -43,19 +43,19 @@ struct kvipl_request {
 /**
  * struct kvipl_end - one end of a connection
  * @id: rdma_cm's identifier
- * @req: what it is for
+ * @req: the request it serves
  * @pd: protection domain
- * @cq: completions, taken in softirq
+ * @cq: completions, processed in softirq
  * @buffer: sent from and received into
  * @dma: its address for the device
  * @rx_cqe: completion of a receive
- * @tx_cqe: completion of a signalled send
+ * @tx_cqe: completion of a signaled send
  * @received: messages
- * @sent: sends that are known to be done
- * @posted: sends that have been posted
- * @step: woken by everything that happens
+ * @sent: sends completed
+ * @posted: sends posted
+ * @step: woken by each event and completion
  * @event: last event of the connection manager + 1, or 0
- * @gone: the connection has ended, or could not be made
+ * @gone: the connection has ended, or failed
  * @work: serves, on the passive side
  */
 struct kvipl_end {
@@ -118,7 +118,7 @@ static int post_receive(struct kvipl_end *end)
 	return ib_post_recv(end->id->qp, &wr, NULL);
 }
 
-/* Waits for room if it has to. */
+/* Posts a send, after waiting for room if necessary. */
 static int post_send(struct kvipl_end *end)
 {
 	struct ib_sge sge = {
@@ -374,7 +374,7 @@ static int latency(struct kvipl_end *end)
 
 static int bandwidth(struct kvipl_end *end)
 {
-	/* To the completion of the last signalled one. */
+	/* Up to the completion of the last signaled one. */
 	u32 i, count = roundup(end->req.count, KVIPL_SIGNAL);
 	u64 begin = ktime_get_ns();
 	int err = 0;

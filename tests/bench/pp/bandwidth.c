@@ -2,9 +2,9 @@
 /*
  * pp: bytes per second, over one connection or many, one way or both.
  *
- * A way's bytes are those that have arrived, by the receiver's clock, from the
- * first one to the end of the last stream.  Busy is what all processors of a
- * machine did meanwhile, for whomever.
+ * Bytes of a direction are counted on arrival, by the receiver's clock, from the
+ * first one to the end of the last stream.  "busy" is the busy time of all processors
+ * of a machine during that time, by any process.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void *receive_stream(void *argument)
 	if (!count_stream(stream->fd, &stream->here, out ? NULL : &stream->there))
 		die("recv");
 	if (!out && stream->there.bytes != stream->sent) {
-		/* the peer answers after the end of what we send */
+		/* the peer replies after the end of our stream */
 		fprintf(stderr, "pp: %llu bytes were sent, %llu have arrived\n",
 			(unsigned long long)stream->sent, (unsigned long long)stream->there.bytes);
 		exit(1);
@@ -103,7 +103,7 @@ int bandwidth(void)
 
 	if (!streams)
 		die("calloc");
-	/* The first connection of a link takes a while, which is not what is measured. */
+	/* The first connection of a link includes its set-up, which is not measured. */
 	for (i = 0; i < opt.connections; i++) {
 		streams[i].fd = open_connection(op);
 		streams[i].op = op;
@@ -113,7 +113,7 @@ int bandwidth(void)
 	for (i = 0; i < opt.connections; i++) {
 		if (op != OP_FANOUT)
 			start(&streams[i].sender, send_stream, &streams[i]);
-		/* without anything else to receive, the answer can wait */
+		/* nothing else is received, so the reply can wait */
 		if (op == OP_FANOUT || op == OP_DUPLEX)
 			start(&streams[i].receiver, receive_stream, &streams[i]);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * pp: connections one after the other, and how long each connect() takes.
+ * pp: connections one after the other, and the duration of each connect().
  *
  * The server closes first, as HTTP/1.0 servers do, so that the client does not
  * run out of ports.
@@ -36,7 +36,7 @@ static void nothing(int fd)
 	(void)fd;
 }
 
-/* Returns the time of connect(). */
+/* Returns the duration of connect(). */
 static uint64_t one_connection(const struct addrinfo *ai, void (*talk)(int))
 {
 	uint64_t begin = now_ns(), took;

@@ -7,7 +7,7 @@
 #include "pp.h"
 
 #define WARM_UP_MAX	200
-#define COUNT_MIN	100	/* round trips, however long they take */
+#define COUNT_MIN	100	/* round trips, even beyond the time limit */
 
 static int compare(const void *a, const void *b)
 {
@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The object's other members come before; ns_of_us is 2000 for half of each. */
+/* The JSON object's other members precede; ns_of_us is 2000 for half round trips. */
 void print_times(const char *before, uint64_t *ns, size_t count, double ns_of_us)
 {
 	double sum = 0;

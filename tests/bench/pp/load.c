@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * pp: messages that are sent when it is time for them, whether or not those
- * before are answered; one connection after the other.
+ * pp: requests sent on a fixed schedule, whether or not previous ones are
+ * answered; over the connections in turn.
  *
- * The response time of a message begins when it was due, so that it has the
- * time in it that it could not be sent.
+ * Response times count from the scheduled time, so they include the time that
+ * a request could not be sent.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 struct conn {
 	int fd;
 	uint32_t got;
-	char *buffer;		/* of the answer; the first bytes are when the message was due */
+	char *buffer;		/* of the reply, which begins with the request's scheduled time */
 };
 
 static struct conn *conns;
@@ -52,7 +52,7 @@ static void *send_all_due(void *unused)
 	return unused;
 }
 
-/* True when an answer is complete. */
+/* True when a reply is complete. */
 static bool receive(struct conn *conn)
 {
 	if (!recv_more(conn->fd, conn->buffer, &conn->got, opt.size))

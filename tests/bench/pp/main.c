@@ -19,10 +19,10 @@
  *	pp load HOST		--rate messages per second over --connections, to be
  *				answered
  *
- * An ordinary TCP program with blocking sockets; sovia-run makes AF_SOVIA of
- * them, and so does --family sovia.  One JSON object on standard output.
+ * An ordinary TCP program with blocking sockets; under sovia-run, or with --family
+ * sovia, they are AF_SOVIA sockets.  One JSON object on standard output.
  *
- * What is measured is what arrived: every byte that was sent must be in it.
+ * Bytes are counted on arrival; every byte sent must have arrived.
  */
 #include <getopt.h>
 #include <linux/sovia.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * pp: many connections of one thread that waits by epoll.
+ * pp: many connections of one thread that uses epoll.
  *
- * many: on each a message goes there and back, again and again.  hold: says
- * "held" when all are there, does the same from the next line of its input on,
- * says "active" when all have done it once, and ends with its input.
+ * many: repeated round trips of a message on each connection.  hold: prints
+ * "held" when all are open, starts round trips at the next line of its input,
+ * prints "active" when each connection has made one, and ends at EOF of its input.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 
 #include "pp.h"
 
-/* What is sent does not matter, and all threads send from here. */
+/* Contents are arbitrary; all threads send from this buffer. */
 static const char zeros[SIZE_MAX_BYTES];
 
 void die(const char *what)
@@ -32,7 +32,7 @@ uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Ticks, so it is good for seconds, not for less. */
+/* Counted in ticks, so only precise over seconds. */
 uint64_t busy_us(void)
 {
 	unsigned long long user, nice, system, idle, iowait, irq, softirq;
@@ -47,7 +47,7 @@ uint64_t busy_us(void)
 
 static int open_socket(int family)
 {
-	/* AF_SMC numbers its protocols as AF_SOVIA does */
+	/* AF_SMC's protocol numbers are the same as AF_SOVIA's */
 	int protocol = family == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4;
 	int fd = opt.family ? socket(opt.family, SOCK_STREAM, protocol) :
 			      socket(family, SOCK_STREAM, 0);
@@ -65,7 +65,7 @@ void set_option(int fd, int level, int name, int value)
 		die("setsockopt");
 }
 
-/* Those of connections that have a request. */
+/* Options of connections that begin with a request. */
 void set_options(int fd, bool nodelay)
 {
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY, nodelay);
@@ -113,7 +113,7 @@ void must_send(int fd, const void *data, size_t len)
 		die("send");
 }
 
-/* Receives what is there.  True when *got of @len bytes have become all of them. */
+/* Receives available bytes.  True when all @len bytes have arrived; *got counts them. */
 bool recv_more(int fd, char *data, uint32_t *got, uint32_t len)
 {
 	ssize_t n = recv(fd, data + *got, len - *got, MSG_DONTWAIT);
@@ -145,7 +145,7 @@ static struct addrinfo *local_name(int port)
 
 	if (!ai)
 		die("calloc");
-	/* abstract: nothing to be cleaned up */
+	/* an abstract address needs no cleanup */
 	ai->ai_addrlen = offsetof(struct sockaddr_un, sun_path) +
 			 1 + sprintf(name.sun_path + 1, "pp-%d", port);
 	ai->ai_family = AF_UNIX;
@@ -153,7 +153,7 @@ static struct addrinfo *local_name(int port)
 	return ai;
 }
 
-/* Where a server is, or for no host where one is to be.  Never freed. */
+/* Address of a server, or without a host the address to listen on.  Never freed. */
 struct addrinfo *resolve(const char *host, int port_offset)
 {
 	struct addrinfo hints = {
@@ -192,7 +192,7 @@ int connect_to(const struct addrinfo *ai)
 	return fd;
 }
 
-/* A connection for one of the operations with a request. */
+/* Opens a connection for one of the operations with a request. */
 int open_connection(char op)
 {
 	static const struct addrinfo *ai;
@@ -208,7 +208,7 @@ int open_connection(char op)
 	return fd;
 }
 
-/* The end of a stream, as far as it has been seen. */
+/* Keeps the last @want bytes of a stream in @tail. */
 static void keep_tail(char *tail, size_t want, const char *data, size_t len)
 {
 	size_t fresh = len < want ? len : want;
@@ -217,7 +217,7 @@ static void keep_tail(char *tail, size_t want, const char *data, size_t len)
 	memcpy(tail + want - fresh, data + len - fresh, fresh);
 }
 
-/* Counts until the end; with a trailer, that is the stream's end and not counted. */
+/* Counts bytes until EOF; a trailer, the last bytes of the stream, is not counted. */
 bool count_stream(int fd, struct arrived *all, struct arrived *trailer)
 {
 	char *buffer = malloc(SIZE_MAX_BYTES);
@@ -262,7 +262,7 @@ bool send_count(int fd, const struct arrived *all)
 	return send_all(fd, &wire, sizeof(wire));
 }
 
-/* In writes of size bytes, until then. */
+/* Sends in writes of @size bytes, until the time @end. */
 bool send_until(int fd, uint32_t size, uint64_t end, uint64_t *sent)
 {
 	do {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * pp: what its parts share.  main.c says what pp does.
+ * pp: shared declarations.  main.c describes pp.
  */
 #ifndef PP_H
 #define PP_H
@@ -14,18 +14,18 @@
 #define SIZE_MAX_BYTES	(1 << 20)
 #define WARM_UP		10	/* connections and, in percent, round trips or time */
 
-/* First byte of a connection: what it is for. */
+/* First byte of a connection: its operation. */
 enum {
 	OP_EXCHANGE	= 'c',	/* a byte back, and closed */
-	OP_HTTP		= 'h',	/* an answer back, and closed */
+	OP_HTTP		= 'h',	/* a reply back, and closed */
 	/* These have a struct request, and each a thread of the server ... */
 	OP_LATENCY	= 'l',	/* send messages back */
-	OP_BANDWIDTH	= 'b',	/* count what comes */
-	OP_DUPLEX	= 'd',	/* count it, and send as much as goes meanwhile */
-	/* ... or one thread together, which waits by epoll. */
+	OP_BANDWIDTH	= 'b',	/* count received bytes */
+	OP_DUPLEX	= 'd',	/* count them, and send at full speed */
+	/* ... or share one thread, which uses epoll. */
 	OP_MANY		= 'm',	/* send messages back */
-	OP_FANIN	= 'i',	/* count what comes */
-	OP_FANOUT	= 'o',	/* send as much as goes */
+	OP_FANIN	= 'i',	/* count received bytes */
+	OP_FANOUT	= 'o',	/* send at full speed */
 };
 
 #define HTTP_REQUEST	200	/* bytes */
@@ -37,18 +37,18 @@ struct request {
 	uint32_t ms;		/* how long to send */
 };
 
-/* Ends the stream back, where something was counted; big endian. */
+/* Trailer of the stream back, if bytes were counted; big endian. */
 struct arrived {
 	uint64_t bytes;
 	uint64_t begin;		/* ns of the receiver's clock */
 	uint64_t end;
-	uint64_t busy;		/* us of that machine's processors meanwhile */
+	uint64_t busy;		/* us of that machine's processors during that time */
 };
 
 struct options {
 	const char *host, *port, *kind;
 	int ip;			/* AF_INET, AF_INET6, AF_UNSPEC, or AF_UNIX */
-	int family;		/* of sockets, if not that of their addresses */
+	int family;		/* of sockets, if it differs from their addresses' */
 	bool nodelay;
 	uint32_t busy_poll;	/* us that recv() may spin, at this end */
 	uint32_t size, count, connections;
@@ -79,7 +79,7 @@ bool send_until(int fd, uint32_t size, uint64_t end, uint64_t *sent);
 /* ready.c */
 void ready_server(int fd, char op, const struct request *rq);
 
-/* what clients do; each prints one JSON object and returns the exit status */
+/* operations of clients; each prints one JSON object and returns the exit status */
 int serve(void);
 int latency(void);
 int bandwidth(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* pp: one thread of the server that has many connections and waits by epoll. */
+/* pp: a thread of the server with many connections, which uses epoll. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct conn {
 	uint32_t size;
 	uint32_t got;		/* of a message to be sent back */
 	uint32_t sent;
-	bool blocked;		/* the answer does not go out */
+	bool blocked;		/* the reply cannot be sent yet */
 	uint64_t end;		/* of sending */
 	struct arrived all;
 	char *buffer;
@@ -34,7 +34,7 @@ static void watch(struct conn *conn, int how, uint32_t events)
 		die("epoll_ctl");
 }
 
-/* Each of these returns false when the connection has come to its end. */
+/* Each of these returns false when the connection has ended. */
 
 static bool step_echo(struct conn *conn)
 {
@@ -59,7 +59,7 @@ static bool step_echo(struct conn *conn)
 		conn->got = conn->sent = 0;
 		conn->blocked = false;
 	} else if (!conn->blocked) {
-		/* nothing more is read until then */
+		/* nothing is read until it is sent */
 		watch(conn, EPOLL_CTL_MOD, EPOLLOUT);
 		conn->blocked = true;
 	}
@@ -139,7 +139,7 @@ void ready_server(int fd, char op, const struct request *rq)
 	}
 	conn->fd = fd;
 	conn->op = op;
-	/* what is counted is read in large pieces */
+	/* counted data is read in large pieces */
 	conn->size = op == OP_FANIN ? 65536 : rq->size;
 	conn->buffer = calloc(1, conn->size);
 	if (!conn->buffer)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* pp: the server.  What goes wrong with one connection ends that one alone. */
+/* pp: the server.  An error ends only its own connection. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -136,7 +136,7 @@ static int next_connection(int listener)
 	return fd;
 }
 
-/* On the next port connections are closed as soon as they are there. */
+/* On the next port connections are closed as soon as they are accepted. */
 static void *close_at_once(void *argument)
 {
 	for (;;)
