@@ -189,7 +189,7 @@ def zerocopy_option(t):
     s.setsockopt(SOL, SO_ZEROCOPY, 0)
     eq(s.getsockopt(SOL, SO_ZEROCOPY), 0)
     listener = t.listener(t.here)
-    zerocopy_on(listener)
+    zerocopy_on(t, listener)
     t.socket(node=t.there).connect((t.host(t.here), listener.port()))
     eq(listener.accept()[0].getsockopt(SOL, SO_ZEROCOPY), 1)
 
