@@ -12,4 +12,4 @@ cd "$(dirname "$0")" || exit 1
 . lib/failslab.sh
 
 failures || exit 1
-while_scarce 100 ../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -x closing.messages "$@"
+while_scarce 100 ../e2e/run.py --transport sovia --mode loop --slow 4 --family 4 -k 'not closing.messages' "$@"

@@ -6,13 +6,14 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok, table
 from kit.proc import alarm
 
 
-@case()
-def not_a_listener(t):
+def test_not_a_listener(t):
     """accept() on anything that does not listen is EINVAL."""
     s = t.socket()
     fails("EINVAL", s.accept)
@@ -22,8 +23,7 @@ def not_a_listener(t):
     fails("EINVAL", near.accept)
 
 
-@case()
-def listen_states(t):
+def test_listen_states(t):
     """listen() twice is fine, on a connected socket EINVAL."""
     listener = t.listener()
     listener.listen(5)
@@ -34,8 +34,7 @@ def listen_states(t):
     fails("EINVAL", far.listen)
 
 
-@case()
-def nothing_there(t):
+def test_nothing_there(t):
     """Without blocking, accept() is EAGAIN until somebody comes."""
     listener = t.listener()
     listener.setblocking(False)
@@ -46,8 +45,7 @@ def nothing_there(t):
     fails("EAGAIN", listener.accept)
 
 
-@case()
-def flags(t):
+def test_flags(t):
     """accept4() sets what it is asked for and nothing is inherited from the listener."""
     listener = t.listener(t.here, backlog=8)
     listener.setblocking(False)
@@ -63,8 +61,7 @@ def flags(t):
     fails("EINVAL", libc.accept4, listener.fileno(), 1)
 
 
-@case()
-def without_address(t):
+def test_without_address(t):
     """accept() may be asked without an address, and with a buffer too short for it."""
     listener = t.listener(t.here)
     for room in (None, 0, 4):
@@ -80,8 +77,7 @@ def without_address(t):
         os.close(fd)
 
 
-@case()
-def blocks(t):
+def test_blocks(t):
     """accept() waits for a connection."""
     listener = t.listener()
     task = t.bg(listener.accept)
@@ -90,8 +86,7 @@ def blocks(t):
     task.result()
 
 
-@case()
-def order(t):
+def test_order(t):
     """Connections are accepted in the order of their making."""
     listener = t.listener()
     near = []
@@ -103,8 +98,8 @@ def order(t):
         eq(address[1], s.port())
 
 
-@case(families="4|6")
-def interrupted(t):
+@pytest.mark.families("4|6")
+def test_interrupted(t):
     """A signal ends a blocking accept with EINTR; with SA_RESTART it goes on."""
     listener = t.listener(t.here)
     alarm(0.5)
@@ -120,8 +115,8 @@ def interrupted(t):
     task.result()
 
 
-@case(families="4|6")
-def timeout(t):
+@pytest.mark.families("4|6")
+def test_timeout(t):
     """SO_RCVTIMEO on a listener: EAGAIN."""
     listener = t.listener(t.here)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("=qq", 0, 300000))
@@ -131,8 +126,7 @@ def timeout(t):
     fails("EINTR", libc.accept4, listener.fileno())
 
 
-@case()
-def data_first(t):
+def test_data_first(t):
     """Data and end of file that came before accept() are there after it."""
     listener = t.listener()
     near = t.socket()
@@ -143,8 +137,7 @@ def data_first(t):
     eq(far.recv_pattern_to_eof(3), 10000)
 
 
-@case()
-def reset_first(t):
+def test_reset_first(t):
     """A connection reset before accept() is still accepted, or gone, and never hangs."""
     listener = t.listener()
     listener.setblocking(False)
@@ -173,8 +166,9 @@ def introduce(s, where):
     eq(s.recv_exact(2), number)
 
 
-@case(timeout=120, table=[("small", 2, 12), ("roomy", 128, 60)])
-def burst(t, backlog, count):
+@pytest.mark.timeout(120)
+@table("backlog, count", [("small", 2, 12), ("roomy", 128, 60)])
+def test_burst(t, backlog, count):
     """More connects at once than the backlog holds: all get through as accept() makes room."""
     listener = t.listener(backlog=backlog)
     tasks = [t.bg(introduce, t.socket(), (t.host(), listener.port())) for _ in range(count)]
@@ -191,8 +185,7 @@ def burst(t, backlog, count):
         task.result(70)
 
 
-@case()
-def backlog_limits(t):
+def test_backlog_limits(t):
     """With nobody accepting, a small backlog keeps connections from being established without end."""
     listener = t.listener(backlog=2)
     near = []
@@ -206,8 +199,8 @@ def backlog_limits(t):
     ok(0 < established < 16, f"{established} of 32 established with a backlog of 2")
 
 
-@case(families="4|6")
-def accept_in_threads(t):
+@pytest.mark.families("4|6")
+def test_accept_in_threads(t):
     """Several threads wait in accept(): each connection wakes one of them."""
     listener = t.listener()
     tasks = [t.bg(listener.accept) for _ in range(4)]

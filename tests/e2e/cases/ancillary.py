@@ -10,8 +10,10 @@ import socket
 import struct
 import time
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 
 SOL = socket.SOL_SOCKET
@@ -36,8 +38,7 @@ def queued(s, count):
 
 # sendmmsg, recvmmsg
 
-@case()
-def sendmmsg(t):
+def test_sendmmsg(t):
     """Several messages in one call are one stream, and each is told its length."""
     near, far = t.pair()
     parts = [pattern.piece(1, 1000 * n, 1000) for n in range(20)]
@@ -47,8 +48,7 @@ def sendmmsg(t):
     eq(far.recv_pattern_to_eof(1), 20000)
 
 
-@case()
-def sendmmsg_partly(t):
+def test_sendmmsg_partly(t):
     """Without waiting, it ends with the message that did not fit whole; EAGAIN if not even the first did."""
     near, far = t.pair()
     near.setblocking(False)
@@ -64,8 +64,7 @@ def sendmmsg_partly(t):
     eq(task.result(), taken)
 
 
-@case()
-def recvmmsg(t):
+def test_recvmmsg(t):
     """Each buffer takes what there is; MSG_WAITFORONE waits for the first alone; end of file fills the rest."""
     near, far = t.pair()
     task = t.bg(libc.recvmmsg, near.fileno(), [4] * 5, MSG_WAITFORONE)
@@ -82,8 +81,7 @@ def recvmmsg(t):
     eq(libc.recvmmsg(near.fileno(), [2] * 4), [b"en", b"d", b"", b""])
 
 
-@case()
-def recvmmsg_waits_for_all(t):
+def test_recvmmsg_waits_for_all(t):
     """Without a flag each of the messages waits."""
     near, far = t.pair()
     task = t.bg(libc.recvmmsg, near.fileno(), [3, 3])
@@ -95,8 +93,7 @@ def recvmmsg_waits_for_all(t):
 
 # The error queue
 
-@case()
-def error_queue_empty(t):
+def test_error_queue_empty(t):
     """MSG_ERRQUEUE with an empty queue is EAGAIN in any state, and does not wait."""
     near, far = t.pair()
     for s in (near, t.socket(), t.listener(t.here)):
@@ -178,8 +175,7 @@ class ZeroCopy:
         eq(self.s.error(), 0)
 
 
-@case()
-def zerocopy_option(t):
+def test_zerocopy_option(t):
     """SO_ZEROCOPY is 0 or 1, and accepted sockets have their listener's."""
     s = t.socket()
     eq(s.getsockopt(SOL, SO_ZEROCOPY), 0)
@@ -194,8 +190,7 @@ def zerocopy_option(t):
     eq(listener.accept()[0].getsockopt(SOL, SO_ZEROCOPY), 1)
 
 
-@case()
-def zerocopy_unasked(t):
+def test_zerocopy_unasked(t):
     """MSG_ZEROCOPY without SO_ZEROCOPY is a plain send without notification."""
     near, far = t.pair()
     eq(near.send(b"plain" * 1000, MSG_ZEROCOPY), 5000)
@@ -205,8 +200,8 @@ def zerocopy_unasked(t):
     eq(near.poll_now(0, 0), "")
 
 
-@case(table=[("bytes", 1, 30), ("pages", 4096, 20), ("odd", 10007, 20), ("large", 300001, 8)])
-def zerocopy(t, size, count):
+@table("size, count", [("bytes", 1, 30), ("pages", 4096, 20), ("odd", 10007, 20), ("large", 300001, 8)])
+def test_zerocopy(t, size, count):
     """MSG_ZEROCOPY delivers, and each send is notified exactly once, in whatever ranges."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -219,8 +214,7 @@ def zerocopy(t, size, count):
     sender.finish()
 
 
-@case()
-def zerocopy_reuse(t):
+def test_zerocopy_reuse(t):
     """Memory may be written again once it is notified: what was sent is not changed by it, though nobody has read it."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -235,8 +229,7 @@ def zerocopy_reuse(t):
     far.recv_pattern(2 * size, 4)
 
 
-@case()
-def zerocopy_nonblocking(t):
+def test_zerocopy_nonblocking(t):
     """A send that fails takes no number; what a full connection took is notified when the reader has read."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -258,8 +251,7 @@ def zerocopy_nonblocking(t):
     sender.finish()
 
 
-@case()
-def zerocopy_pieces(t):
+def test_zerocopy_pieces(t):
     """sendmsg with several pieces of memory takes one number; nothing sent takes none; MSG_MORE takes one."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -275,8 +267,8 @@ def zerocopy_pieces(t):
     eq(sender.sent, 2)
 
 
-@case(table=[("level", 0), ("edge", select.EPOLLET)])
-def zerocopy_epoll(t, flags):
+@table("flags", [("level", 0), ("edge", select.EPOLLET)])
+def test_zerocopy_epoll(t, flags):
     """epoll reports ERR for a notification without being asked, and reads and writes go on beside it."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -294,8 +286,7 @@ def zerocopy_epoll(t, flags):
             eq(ep.poll(0), [])
 
 
-@case()
-def zerocopy_close(t):
+def test_zerocopy_close(t):
     """close() with notifications under way and unread: all is delivered."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -306,8 +297,7 @@ def zerocopy_close(t):
     eq(far.recv_pattern_to_eof(6), taken)
 
 
-@case()
-def zerocopy_unmapped(t):
+def test_zerocopy_unmapped(t):
     """Memory that the program gives back after sending is held until it is sent."""
     near, far = t.pair()
     zerocopy_on(t, near)
@@ -336,10 +326,10 @@ def stamp_of(control, kind):
     return None
 
 
-@case(table=[("SO_TIMESTAMP", SO_TIMESTAMP, 1), ("SO_TIMESTAMPNS", SO_TIMESTAMPNS, 1),
-             ("SO_TIMESTAMP_NEW", SO_TIMESTAMP_NEW, 1), ("SO_TIMESTAMPNS_NEW", SO_TIMESTAMPNS_NEW, 1),
-             ("SO_TIMESTAMPING", SO_TIMESTAMPING, 0x18)])
-def timestamp(t, name, value):
+@table("name, value", [("SO_TIMESTAMP", SO_TIMESTAMP, 1), ("SO_TIMESTAMPNS", SO_TIMESTAMPNS, 1),
+                       ("SO_TIMESTAMP_NEW", SO_TIMESTAMP_NEW, 1), ("SO_TIMESTAMPNS_NEW", SO_TIMESTAMPNS_NEW, 1),
+                       ("SO_TIMESTAMPING", SO_TIMESTAMPING, 0x18)])
+def test_timestamp(t, name, value):
     """recvmsg() tells when the data came, until it is told not to."""
     near, far = t.pair()
     eq(near.getsockopt(SOL, name), 0)
@@ -367,8 +357,7 @@ def timestamp(t, name, value):
     eq(near.recvmsg(5, 512)[:2], (b"56789", []))
 
 
-@case()
-def timestamp_of_last(t):
+def test_timestamp_of_last(t):
     """A read across several messages tells the time of the last of them."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -392,8 +381,7 @@ def timestamp_of_last(t):
 
 # Reading
 
-@case()
-def peek_off(t):
+def test_peek_off(t):
     """SO_PEEK_OFF: what TCP of this kernel says; where there is one, peeks go on where the last one ended."""
     with socket.socket(t.family, socket.SOCK_STREAM) as tcp:
         want = libc.error_of(tcp.setsockopt, SOL, SO_PEEK_OFF, 0)
@@ -415,8 +403,7 @@ def peek_off(t):
     eq(near.recv(100, socket.MSG_PEEK), b"23456789")
 
 
-@case()
-def low_water_values(t):
+def test_low_water_values(t):
     """SO_RCVLOWAT: 0 is 1, a negative one the largest; never more than half of a buffer that was set."""
     s, _ = t.pair()
     eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 1)
@@ -431,8 +418,7 @@ def low_water_values(t):
     eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 19999)
 
 
-@case()
-def low_water_beyond_window(t):
+def test_low_water_beyond_window(t):
     """A mark beyond the window makes the buffer grow, if no program has set it: all of that comes before poll says so."""
     near, far = t.pair()
     before = near.getsockopt(SOL, socket.SO_RCVBUF)
@@ -449,8 +435,8 @@ def low_water_beyond_window(t):
     eq(near.recv(1), b"x")
 
 
-@case(table=[("level", 0), ("edge", select.EPOLLET)])
-def low_water_epoll(t, flags):
+@table("flags", [("level", 0), ("edge", select.EPOLLET)])
+def test_low_water_epoll(t, flags):
     """epoll does not wake below the low-water mark, and does at it; reads without waiting take what there is."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
@@ -468,8 +454,7 @@ def low_water_epoll(t, flags):
         eq(len(near.recv(1000, socket.MSG_DONTWAIT)), 600)
 
 
-@case()
-def low_water_lowered(t):
+def test_low_water_lowered(t):
     """Lowering the mark below what is there wakes those who wait in poll."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
@@ -482,8 +467,8 @@ def low_water_lowered(t):
 
 
 # Over a wire TCP takes its time with windows this small.
-@case(modes=("loop",))
-def low_water_beyond_buffer(t):
+@pytest.mark.mode("loop")
+def test_low_water_beyond_buffer(t):
     """A mark that the buffer cannot reach is no deadlock, with poll and with recv."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVBUF, 8192)
@@ -502,8 +487,7 @@ def low_water_beyond_buffer(t):
 
 # Where and how it travels
 
-@case()
-def incoming_cpu(t):
+def test_incoming_cpu(t):
     """SO_INCOMING_CPU: unknown on a fresh socket, a processor of this machine once data has come."""
     eq(t.socket().getsockopt(SOL, socket.SO_INCOMING_CPU), -1)
     near, far = t.pair()
@@ -513,8 +497,7 @@ def incoming_cpu(t):
     ok(0 <= got < os.cpu_count(), f"processor {got}")
 
 
-@case()
-def busy_poll(t):
+def test_busy_poll(t):
     """SO_BUSY_POLL is read back, a negative one is EINVAL, and data flows with it."""
     near, far = t.pair()
     near.setsockopt(SOL, SO_BUSY_POLL, 50)
@@ -536,8 +519,8 @@ def unprivileged(function, *args):
     Child(drop_and_run).wait()
 
 
-@case(families="4|6")
-def privileges(t):
+@pytest.mark.families("4|6")
+def test_privileges(t):
     """Without privileges: no SO_MARK and no priority above 6."""
     if os.geteuid() != 0:
         t.skip("needs root")
@@ -553,8 +536,7 @@ def privileges(t):
     eq(near.getsockopt(SOL, socket.SO_PRIORITY), 6)
 
 
-@case()
-def buffer_force(t):
+def test_buffer_force(t):
     """SO_RCVBUFFORCE and SO_SNDBUFFORCE go beyond the limit, for the privileged."""
     if os.geteuid() != 0:
         t.skip("needs root")
@@ -565,8 +547,8 @@ def buffer_force(t):
         unprivileged(fails, "EPERM", near.setsockopt, SOL, force, 6000000)
 
 
-@case(families="4")
-def type_of_service(t):
+@pytest.mark.families("4")
+def test_type_of_service(t):
     """IP_TOS: one byte or four, without the two bits of ECN, and the priority that belongs to it."""
     near, far = t.pair()
     for value in (0x10, struct.pack("=B", 0x08), 0xb8):
@@ -579,8 +561,8 @@ def type_of_service(t):
     eq(far.recv_exact(5), b"quick")
 
 
-@case(families="6")
-def traffic_class(t):
+@pytest.mark.families("6")
+def test_traffic_class(t):
     """IPV6_TCLASS: 0 to 255, -1 is the default, without the two bits of ECN."""
     near, far = t.pair()
     for value in (0x10, 0xb8):
@@ -596,8 +578,7 @@ def traffic_class(t):
     eq(far.recv_exact(5), b"quick")
 
 
-@case()
-def inherited(t):
+def test_inherited(t):
     """Accepted sockets have their listener's mark, class of traffic and hop limit."""
     level, traffic, hops = ((socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_UNICAST_HOPS) if t.v6
                             else (socket.IPPROTO_IP, socket.IP_TOS, socket.IP_TTL))
@@ -631,8 +612,7 @@ def bind_device(s, name):
     s.setsockopt(SOL, socket.SO_BINDTODEVICE, name.encode() + b"\0")
 
 
-@case()
-def device(t):
+def test_device(t):
     """SO_BINDTODEVICE: to the device that leads to the peer; connections work, listeners pass it on."""
     name = device_of(t.host(t.here))
     index = socket.if_nametoindex(name)
@@ -660,8 +640,8 @@ def device(t):
     eq(near.recv_exact(2), b"in")
 
 
-@case(families="4|6")
-def device_errors(t):
+@pytest.mark.families("4|6")
+def test_device_errors(t):
     """A device that does not exist is ENODEV; an empty name unbinds; the unprivileged bind once."""
     s = t.socket()
     fails("ENODEV", bind_device, s, "none-such0")
@@ -677,8 +657,8 @@ def device_errors(t):
         unprivileged(bind_twice)
 
 
-@case(modes=("loop",))
-def device_elsewhere(t):
+@pytest.mark.mode("loop")
+def test_device_elsewhere(t):
     """A listener on another device is not reached over loopback, and does not take its port there."""
     others = [name for _, name in socket.if_nameindex() if name != "lo"]
     if not others:
@@ -701,8 +681,7 @@ def device_elsewhere(t):
     fails("EAGAIN", listener.accept)
 
 
-@case()
-def what_it_is(t):
+def test_what_it_is(t):
     """With SO_DOMAIN, SO_TYPE and SO_PROTOCOL a program can open another one like it."""
     protocol = SOVIA_PROTOCOL if t.sovia else socket.IPPROTO_TCP
     listener = t.listener(t.here)
@@ -720,8 +699,8 @@ def what_it_is(t):
         another.accept()[0].close()
 
 
-@case(families="4|6")
-def memory_lock_limit(t):
+@pytest.mark.families("4|6")
+def test_memory_lock_limit(t):
     """MSG_ZEROCOPY beyond the limit of locked memory of the unprivileged is ENOBUFS, and the connection goes on."""
     if os.geteuid() != 0:
         t.skip("needs root")

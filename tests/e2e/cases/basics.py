@@ -5,16 +5,17 @@ import os
 import socket
 import stat
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok
 from kit.sock import sovia_family
 
 SOCKADDR_SIZE = {socket.AF_INET: 16, socket.AF_INET6: 28}
 V4MAPPED = "::ffff:"
 
 
-@case()
-def echo(t):
+def test_echo(t):
     """What is sent comes back, on every address of the other end."""
     for host in t.hosts():
         listener = t.listener(host=host)
@@ -31,8 +32,7 @@ def echo(t):
         listener.close()
 
 
-@case()
-def echo_other_way(t):
+def test_echo_other_way(t):
     """The same with the listener on this side."""
     near, far = t.pair(listen="here")
     far.sendall(b"hello")
@@ -41,8 +41,7 @@ def echo_other_way(t):
     eq(far.recv_exact(6), b"world!")
 
 
-@case()
-def wildcard_listener(t):
+def test_wildcard_listener(t):
     """A listener on the wildcard address is reached at each address and reports that one for the connection."""
     listener = t.listener(host=t.any_host())
     for host in t.hosts():
@@ -53,8 +52,7 @@ def wildcard_listener(t):
         eq(far.getpeername()[:2], near.getsockname()[:2], "accepted socket's peer")
 
 
-@case()
-def names_before(t):
+def test_names_before(t):
     """An unconnected socket has the wildcard name and no peer."""
     s = t.socket()
     eq(s.getsockname()[:2], (t.any_host(), 0))
@@ -66,8 +64,7 @@ def names_before(t):
     fails("ENOTCONN", s.getpeername)
 
 
-@case()
-def names_connected(t):
+def test_names_connected(t):
     """Both ends agree on the four numbers, and accept() gives the same address."""
     listener = t.listener()
     near = t.socket()
@@ -81,8 +78,7 @@ def names_connected(t):
     fails("ENOTCONN", listener.getpeername)
 
 
-@case()
-def raw_names(t):
+def test_raw_names(t):
     """Addresses that the kernel writes have the internet families and lengths."""
     size = SOCKADDR_SIZE[t.family]
     listener = t.listener(t.here)
@@ -98,8 +94,7 @@ def raw_names(t):
     os.close(fd)
 
 
-@case()
-def short_name_buffer(t):
+def test_short_name_buffer(t):
     """A short buffer gets what fits and the full length."""
     near, _ = t.pair()
     whole, size = libc.getsockname(near.fileno())
@@ -111,8 +106,7 @@ def short_name_buffer(t):
     fails("EINVAL", libc.getpeername, near.fileno(), -1)
 
 
-@case()
-def types(t):
+def test_types(t):
     """SO_TYPE, SO_DOMAIN and SO_ACCEPTCONN in each role."""
     def answers(s):
         return tuple(s.getsockopt(socket.SOL_SOCKET, name)
@@ -127,8 +121,7 @@ def types(t):
         eq(answers(s), (socket.SOCK_STREAM, t.family, 0), "connected")
 
 
-@case()
-def creation_flags(t):
+def test_creation_flags(t):
     """SOCK_NONBLOCK and SOCK_CLOEXEC take effect, unknown flags are EINVAL."""
     number, protocol = (sovia_family(), int(t.v6)) if t.sovia else (t.family, 0)
     for flags, nonblocking, cloexec in ((0, False, False), (libc.SOCK_NONBLOCK, True, False),
@@ -140,8 +133,8 @@ def creation_flags(t):
     fails("EINVAL", libc.socket, number, socket.SOCK_STREAM | 0x4000, protocol)
 
 
-@case(families="4|6")
-def creation_refused(t):
+@pytest.mark.families("4|6")
+def test_creation_refused(t):
     """Types and protocols that do not exist are refused."""
     number = sovia_family() if t.sovia else t.family
     fails("EPROTONOSUPPORT EINVAL", libc.socket, number, socket.SOCK_STREAM, 99)
@@ -152,8 +145,7 @@ def creation_refused(t):
             fails("ESOCKTNOSUPPORT EPROTONOSUPPORT", libc.socket, number, kind, 0)
 
 
-@case()
-def is_a_socket(t):
+def test_is_a_socket(t):
     """To the file system it is a socket: fstat, /proc, no seeking."""
     near, _ = t.pair()
     ok(stat.S_ISSOCK(os.fstat(near.fileno()).st_mode), "S_ISSOCK")
@@ -174,8 +166,8 @@ def other_family_host(t):
     return host
 
 
-@case(families="6")
-def dual_stack(t):
+@pytest.mark.families("6")
+def test_dual_stack(t):
     """An IPv6 wildcard listener takes IPv4 clients and shows them as mapped addresses."""
     host = other_family_host(t)
     listener = t.socket(node=t.there)
@@ -196,8 +188,8 @@ def dual_stack(t):
     eq(near.recv_exact(4), b"pong")
 
 
-@case(families="6")
-def v6_only(t):
+@pytest.mark.families("6")
+def test_v6_only(t):
     """With IPV6_V6ONLY an IPv4 client is refused and an IPv6 one is not."""
     host = other_family_host(t)
     listener = t.socket(node=t.there)
@@ -211,8 +203,8 @@ def v6_only(t):
     fails("EINVAL", listener.setsockopt, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
 
 
-@case(families="6")
-def mapped_connect(t):
+@pytest.mark.families("6")
+def test_mapped_connect(t):
     """An IPv6 socket reaches an IPv4 listener by its mapped address, unless IPV6_V6ONLY."""
     host = other_family_host(t)
     listener = t.there.socket(socket.AF_INET)
@@ -230,8 +222,7 @@ def mapped_connect(t):
     fails("ENETUNREACH", only.connect, (V4MAPPED + host, listener.port()))
 
 
-@case()
-def so_error(t):
+def test_so_error(t):
     """SO_ERROR is 0 without an error, and reading an error clears it."""
     near, far = t.pair()
     eq((near.error(), far.error()), (0, 0))

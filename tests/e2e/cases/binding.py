@@ -3,8 +3,10 @@
 import os
 import socket
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok, table
 from kit.proc import Child
 from kit.sock import sovia_family
 
@@ -30,8 +32,7 @@ def bound(t, host, port=0, reuse=False, family=None):
     return s
 
 
-@case()
-def taken(t):
+def test_taken(t):
     """A port in use is EADDRINUSE, whether its owner listens or not, and free again after close."""
     host = t.host(t.here)
     first = bound(t, host)
@@ -43,14 +44,12 @@ def taken(t):
     bound(t, host, port)
 
 
-@case()
-def foreign_address(t):
+def test_foreign_address(t):
     """An address of no interface is EADDRNOTAVAIL."""
     fails("EADDRNOTAVAIL", bound, t, FOREIGN[t.family])
 
 
-@case()
-def privileged_port(t):
+def test_privileged_port(t):
     """Ports below 1024 take privileges."""
     port = sysctl("ip_unprivileged_port_start")[0] - 27
     if os.geteuid() != 0 or port <= 0:
@@ -65,8 +64,7 @@ def privileged_port(t):
     bound(t, t.host(t.here), port, reuse=True)
 
 
-@case()
-def twice(t):
+def test_twice(t):
     """A socket is bound once: again is EINVAL, and so it is once connected."""
     s = bound(t, t.host(t.here))
     fails("EINVAL", s.bind, (t.host(t.here), 0))
@@ -76,8 +74,7 @@ def twice(t):
     eq(far.recv_exact(8), b"unharmed")
 
 
-@case()
-def malformed(t):
+def test_malformed(t):
     """Short lengths are EINVAL, other families EAFNOSUPPORT, bad pointers EFAULT."""
     host = t.host(t.here)
     fd = t.socket().fileno()
@@ -92,8 +89,7 @@ def malformed(t):
     libc.bind(fd, good)
 
 
-@case()
-def own_family_number(t):
+def test_own_family_number(t):
     """AF_SOVIA in an address is no family that security modules know: EAFNOSUPPORT, as any other."""
     s, number = t.socket(), sovia_family()
     fails("EAFNOSUPPORT", libc.bind, s.fileno(), libc.sockaddr(number, t.host(t.here), 0))
@@ -101,8 +97,7 @@ def own_family_number(t):
     fails("EAFNOSUPPORT", libc.connect, s.fileno(), libc.sockaddr(number, t.host(), listener.port()))
 
 
-@case()
-def ephemeral(t):
+def test_ephemeral(t):
     """Port 0 gives distinct ports from the system's range."""
     low, high = sysctl("ip_local_port_range")
     sockets = [bound(t, t.host(t.here)) for _ in range(200)]
@@ -111,8 +106,7 @@ def ephemeral(t):
     ok(all(low <= port <= high for port in ports), f"ports outside {low}..{high}: {sorted(ports)}")
 
 
-@case()
-def listen_binds(t):
+def test_listen_binds(t):
     """listen() without bind() takes a port on all addresses."""
     listener = t.socket(node=t.there)
     listener.listen()
@@ -124,8 +118,7 @@ def listen_binds(t):
         listener.accept()
 
 
-@case()
-def connect_binds(t):
+def test_connect_binds(t):
     """connect() takes an ephemeral port and the right source address."""
     low, high = sysctl("ip_local_port_range")
     near, far = t.pair()
@@ -134,8 +127,7 @@ def connect_binds(t):
     ok(low <= port <= high, f"port {port} outside {low}..{high}")
 
 
-@case()
-def source_port(t):
+def test_source_port(t):
     """A connection leaves from the port its socket is bound to."""
     listener = t.listener()
     near = bound(t, t.any_host())
@@ -165,8 +157,9 @@ SHARING = [
 ]
 
 
-@case(modes=("loop",), table=SHARING)
-def sharing(t, first_host, first_reuse, listening, second_host, second_reuse, want):
+@pytest.mark.mode("loop")
+@table("first_host, first_reuse, listening, second_host, second_reuse, want", SHARING)
+def test_sharing(t, first_host, first_reuse, listening, second_host, second_reuse, want):
     """SO_REUSEADDR: both must ask for it, and none may listen."""
     others = [host for host in t.hosts() if host != t.host()]
     if "o" in (first_host, second_host) and not others:
@@ -178,8 +171,7 @@ def sharing(t, first_host, first_reuse, listening, second_host, second_reuse, wa
     eq(libc.error_of(bound, t, hosts[second_host], first.port(), second_reuse), want)
 
 
-@case()
-def second_listen(t):
+def test_second_listen(t):
     """Of two sockets that share a port by SO_REUSEADDR, one may listen."""
     host = t.host(t.here)
     first = bound(t, host, 0, True)
@@ -190,10 +182,12 @@ def second_listen(t):
     second.listen()
 
 
-@case(modes=("loop",), families="6", table=[
+@pytest.mark.mode("loop")
+@pytest.mark.families("6")
+@table("only, host, want", [
     ("dual, wildcard", False, "0.0.0.0", "EADDRINUSE"), ("dual, address", False, "127.0.0.1", "EADDRINUSE"),
     ("v6only, wildcard", True, "0.0.0.0", "ok"), ("v6only, address", True, "127.0.0.1", "ok")])
-def both_families(t, only, host, want):
+def test_both_families(t, only, host, want):
     """A dual-stack wildcard takes the port of IPv4 too, one with IPV6_V6ONLY does not."""
     first = t.socket()
     first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(only))
@@ -202,8 +196,7 @@ def both_families(t, only, host, want):
     eq(libc.error_of(bound, t, host, first.port(), False, socket.AF_INET), want)
 
 
-@case()
-def reuseport(t):
+def test_reuseport(t):
     """With SO_REUSEPORT on all, several listen on one port and share the connections."""
     def one(port):
         s = t.socket(node=t.there)
@@ -231,8 +224,7 @@ def reuseport(t):
     fails("EADDRINUSE", without.bind, (t.host(), listeners[0].port()))
 
 
-@case()
-def rebind_with_children(t):
+def test_rebind_with_children(t):
     """A server may restart on its port while connections of the old one live, given SO_REUSEADDR."""
     listener = t.listener()
     port = listener.port()
@@ -252,8 +244,7 @@ def rebind_with_children(t):
         eq(b.recv_exact(3), word)
 
 
-@case()
-def rebind_after_close(t):
+def test_rebind_after_close(t):
     """A server that closed its connections itself gets its port again, given SO_REUSEADDR."""
     port = 0
     for _ in range(5):
@@ -268,8 +259,8 @@ def rebind_after_close(t):
         listener.close()
 
 
-@case(modes=("loop",))
-def specific_listener(t):
+@pytest.mark.mode("loop")
+def test_specific_listener(t):
     """A listener on one address is not reached at another."""
     listener = t.listener(host=t.host())
     others = [host for host in t.hosts() if host != t.host()]
@@ -279,8 +270,7 @@ def specific_listener(t):
         fails("ECONNREFUSED", t.socket().connect, (host, listener.port()))
 
 
-@case()
-def same_four_numbers(t):
+def test_same_four_numbers(t):
     """Two connections with the same ports and addresses cannot be."""
     listener = t.listener()
     first = bound(t, t.host(t.here), 0, True)

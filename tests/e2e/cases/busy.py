@@ -7,8 +7,10 @@ import socket
 import threading
 import time
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.sock import POLL_ALL
 
 SOL = socket.SOL_SOCKET
@@ -49,8 +51,7 @@ def spinning_pair(t, budget=LONG):
     return near, far
 
 
-@case()
-def children(t):
+def test_children(t):
     """What accept() returns spins as its listener does."""
     listener = t.listener(t.here)
     listener.setsockopt(SOL, SO_BUSY_POLL, 30)
@@ -60,8 +61,8 @@ def children(t):
     eq(near.getsockopt(SOL, SO_BUSY_POLL), 30)
 
 
-@case(families="4|6")
-def system_default(t):
+@pytest.mark.families("4|6")
+def test_system_default(t):
     """net.core.busy_read is what a fresh socket spins."""
     if not t.sovia:
         t.skip("other programs' sockets are the same")
@@ -71,8 +72,7 @@ def system_default(t):
     eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "afterwards")
 
 
-@case()
-def spins(t):
+def test_spins(t):
     """recv() spins where a device can be polled, and only there; not at all without the option."""
     if not t.sovia:
         t.skip("it is AF_SOVIA that counts")
@@ -120,8 +120,8 @@ def by_epoll(s, size):
     return by_trying(s, size)
 
 
-@case(table=[(f.__name__, f) for f in (by_recv, by_trying, by_poll, by_select, by_epoll)])
-def data(t, receive):
+@table("receive", [(f.__name__, f) for f in (by_recv, by_trying, by_poll, by_select, by_epoll)])
+def test_data(t, receive):
     """Large and small pieces there and back, by each way to wait."""
     with sysctl(t, "busy_poll", 100):
         near, far = spinning_pair(t, 100)
@@ -139,8 +139,8 @@ def data(t, receive):
         eq(task.result(), offset)
 
 
-@case(families="4|6")
-def crowd(t):
+@pytest.mark.families("4|6")
+def test_crowd(t):
     """Several connections spin on the same queue at once, and none misses anything."""
     def exchange(near, seed):
         near.send_pattern(200000, seed)
@@ -154,8 +154,8 @@ def crowd(t):
         task.result()
 
 
-@case(families="4|6")
-def interrupted(t):
+@pytest.mark.families("4|6")
+def test_interrupted(t):
     """A signal ends the wait with EINTR."""
     near, _ = spinning_pair(t)
     old = signal.signal(signal.SIGALRM, lambda *_: None)
@@ -180,8 +180,8 @@ def near_shutdown(near, far):
     near.shutdown(socket.SHUT_RD)
 
 
-@case(table=[(f.__name__, f) for f in (far_shutdown, far_closes, near_shutdown)])
-def ended(t, end):
+@table("end", [(f.__name__, f) for f in (far_shutdown, far_closes, near_shutdown)])
+def test_ended(t, end):
     """The end of the stream ends the wait of another thread."""
     near, far = spinning_pair(t)
     task = t.bg(near.recv, 1)
@@ -190,8 +190,7 @@ def ended(t, end):
     eq(task.result(), b"")
 
 
-@case()
-def reset(t):
+def test_reset(t):
     """So does a reset."""
     near, far = spinning_pair(t)
     task = t.bg(near.recv, 1)
@@ -200,8 +199,8 @@ def reset(t):
     fails("ECONNRESET", task.result)
 
 
-@case(families="4|6")
-def gives_up(t):
+@pytest.mark.families("4|6")
+def test_gives_up(t):
     """When nothing comes, the spinning has an end: a thread that waits uses no processor time."""
     near, far = spinning_pair(t, 50)
     waiter = []

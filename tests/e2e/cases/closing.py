@@ -6,15 +6,16 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 
 MB = 1 << 20
 
 
-@case()
-def half_close(t):
+def test_half_close(t):
     """After SHUT_WR the other direction goes on for as long as it likes."""
     near, far = t.pair()
     near.sendall(b"question")
@@ -28,8 +29,7 @@ def half_close(t):
     fails("EPIPE", far.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def half_close_by_accepted(t):
+def test_half_close_by_accepted(t):
     """The same begun by the accepting end."""
     near, far = t.pair()
     far.sendall(b"bye")
@@ -41,8 +41,8 @@ def half_close_by_accepted(t):
     eq(task.result(), MB)
 
 
-@case()
-def half_close_with_backpressure(t):
+@pytest.mark.long
+def test_half_close_with_backpressure(t):
     """SHUT_WR with a full window: the end of file comes after all of the data."""
     near, far = t.pair()
     taken = near.fill(seed=42)
@@ -53,8 +53,7 @@ def half_close_with_backpressure(t):
     eq(near.recv_exact(6), b"thanks")
 
 
-@case()
-def shut_read(t):
+def test_shut_read(t):
     """After SHUT_RD reading gives end of file, writing works, and the peer is not told."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RD)
@@ -66,8 +65,7 @@ def shut_read(t):
     eq(far.recv_exact(5), b"there")
 
 
-@case()
-def shut_read_keeps_data(t):
+def test_shut_read_keeps_data(t):
     """What had arrived before SHUT_RD can be read."""
     near, far = t.pair()
     far.sendall(b"kept")
@@ -77,8 +75,7 @@ def shut_read_keeps_data(t):
     eq(near.recv(10), b"")
 
 
-@case()
-def shut_both(t):
+def test_shut_both(t):
     """SHUT_RDWR ends both directions at once and keeps the descriptor."""
     near, far = t.pair()
     near.sendall(b"last words")
@@ -88,8 +85,7 @@ def shut_both(t):
     eq(far.recv_all(), b"last words")
 
 
-@case()
-def shut_read_goes_on(t):
+def test_shut_read_goes_on(t):
     """SHUT_RD alone: what comes later is taken nevertheless, and can be read."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RD)
@@ -102,8 +98,8 @@ def shut_read_goes_on(t):
     eq(far.recv_exact(5), b"alive")
 
 
-SHUT_BOTH = [("at once", socket.SHUT_RDWR), ("reading first", socket.SHUT_RD, socket.SHUT_WR),
-             ("writing first", socket.SHUT_WR, socket.SHUT_RD)]
+SHUT_BOTH = [("at once", [socket.SHUT_RDWR]), ("reading first", [socket.SHUT_RD, socket.SHUT_WR]),
+             ("writing first", [socket.SHUT_WR, socket.SHUT_RD])]
 
 
 def reset_by_data(near, far):
@@ -119,8 +115,8 @@ def reset_by_data(near, far):
     fails("EPIPE", far.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case(table=SHUT_BOTH)
-def shut_both_resets(t, *hows):
+@table("hows", SHUT_BOTH)
+def test_shut_both_resets(t, hows):
     """Data for a socket that can neither read nor write is answered with a reset, in whatever order it was shut."""
     near, far = t.pair()
     for how in hows:
@@ -131,8 +127,8 @@ def shut_both_resets(t, *hows):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case(table=SHUT_BOTH)
-def shut_both_keeps_data(t, *hows):
+@table("hows", SHUT_BOTH)
+def test_shut_both_keeps_data(t, hows):
     """What had arrived before can be read, with the reset behind it; what has made it a reset cannot."""
     near, far = t.pair()
     far.sendall(b"kept")
@@ -146,8 +142,7 @@ def shut_both_keeps_data(t, *hows):
     eq(near.recv(10), b"")
 
 
-@case()
-def shut_both_frees_writer(t):
+def test_shut_both_frees_writer(t):
     """A peer that waits for room is reset as soon as the socket that has been shut reads what it has."""
     near, far = t.pair()
     taken = far.fill(seed=48)
@@ -162,8 +157,7 @@ def shut_both_frees_writer(t):
     eq(near.recv(10), b"")
 
 
-@case()
-def shut_both_hears_end(t):
+def test_shut_both_hears_end(t):
     """A peer that ends without another word resets nothing."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RDWR)
@@ -175,8 +169,7 @@ def shut_both_hears_end(t):
     eq((near.recv(1), far.recv(1)), (b"", b""))
 
 
-@case()
-def shutdown_errors(t):
+def test_shutdown_errors(t):
     """ENOTCONN without a connection, EINVAL for a wrong half."""
     for s in (t.socket(), t.socket(node=t.there)):
         for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
@@ -188,8 +181,7 @@ def shutdown_errors(t):
     eq(far.recv_exact(8), b"unharmed")
 
 
-@case()
-def shutdown_twice(t):
+def test_shutdown_twice(t):
     """Shutting down what is shut down already is no error while the peer is there."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_WR)
@@ -199,8 +191,7 @@ def shutdown_twice(t):
     far.close()
 
 
-@case()
-def end_of_file_stays(t):
+def test_end_of_file_stays(t):
     """End of file is read again and again, and the names stay."""
     near, far = t.pair()
     far.close()
@@ -210,8 +201,7 @@ def end_of_file_stays(t):
     eq(near.error(), 0)
 
 
-@case()
-def write_after_peer_closed(t):
+def test_write_after_peer_closed(t):
     """Writing to a peer that has closed: taken at first, then EPIPE."""
     near, far = t.pair()
     far.close()
@@ -228,8 +218,8 @@ def write_after_peer_closed(t):
     eq(near.recv(1), b"")
 
 
-@case(table=[("closed", "close"), ("half closed", "shutdown")])
-def end_before_reset(t, end):
+@table("end", [("closed", "close"), ("half closed", "shutdown")])
+def test_end_before_reset(t, end):
     """Who was told of the end reads the end, whatever happens later; the error waits for who asks for it."""
     near, far = t.pair()
     far.sendall(b"last")
@@ -252,8 +242,7 @@ def end_before_reset(t, end):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def reset_without_end(t):
+def test_reset_without_end(t):
     """Without an end, what has come is read, then the error once, and then the end."""
     near, far = t.pair()
     far.sendall(b"last")
@@ -266,8 +255,8 @@ def reset_without_end(t):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def close_delivers(t):
+@pytest.mark.long
+def test_close_delivers(t):
     """close() with a full window: everything taken is delivered, then end of file."""
     near, far = t.pair()
     taken = near.fill(seed=43)
@@ -275,8 +264,8 @@ def close_delivers(t):
     eq(far.recv_pattern_to_eof(43), taken)
 
 
-@case()
-def close_delivers_slowly(t):
+@pytest.mark.long
+def test_close_delivers_slowly(t):
     """The same to a reader that takes its time."""
     near, far = t.pair()
     taken = near.fill(seed=44)
@@ -289,8 +278,8 @@ def close_delivers_slowly(t):
     eq(far.recv_pattern_to_eof(44, offset=done), taken - done)
 
 
-@case()
-def exit_delivers(t):
+@pytest.mark.long
+def test_exit_delivers(t):
     """So does the end of a process that had written."""
     near, far = t.pair()
     taken, told = os.pipe()
@@ -303,8 +292,7 @@ def exit_delivers(t):
     eq(far.recv_pattern_to_eof(45), int(os.read(taken, 32)))
 
 
-@case()
-def both_at_once(t):
+def test_both_at_once(t):
     """Both ends close at the same time, many times; ports and sockets are given back."""
     listener = t.listener()
     for _ in range(50):
@@ -316,8 +304,8 @@ def both_at_once(t):
         task.result()
 
 
-@case()
-def linger_waits(t):
+@pytest.mark.long
+def test_linger_waits(t):
     """close() with SO_LINGER waits until the data is delivered."""
     near, far = t.pair()
     taken = near.fill(seed=46)
@@ -329,8 +317,8 @@ def linger_waits(t):
     task.result()
 
 
-@case()
-def linger_gives_up(t):
+@pytest.mark.long
+def test_linger_gives_up(t):
     """... but no longer than it was told."""
     near, far = t.pair()
     taken = near.fill(seed=47)
@@ -342,8 +330,7 @@ def linger_gives_up(t):
     eq(far.recv_pattern_to_eof(47), taken)
 
 
-@case()
-def linger_idle(t):
+def test_linger_idle(t):
     """With nothing to deliver, close() with SO_LINGER returns at once."""
     near, far = t.pair()
     near.sendall(b"seen")
@@ -355,8 +342,8 @@ def linger_idle(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def wakes_reader(t):
+@pytest.mark.long
+def test_wakes_reader(t):
     """shutdown() wakes a thread that waits in recv()."""
     for how in (socket.SHUT_RD, socket.SHUT_RDWR):
         near, _ = t.pair()
@@ -366,8 +353,7 @@ def wakes_reader(t):
         eq(task.result(), b"")
 
 
-@case()
-def disconnect_wakes(t):
+def test_disconnect_wakes(t):
     """connect() to AF_UNSPEC wakes threads that wait in recv(), EPIPE or what they have, and send(), ECONNRESET."""
     unspec = struct.pack("=H14x", socket.AF_UNSPEC)
     near, far = t.pair()
@@ -390,8 +376,8 @@ def disconnect_wakes(t):
     fails("ECONNRESET", task.result)
 
 
-@case()
-def wakes_writer(t):
+@pytest.mark.long
+def test_wakes_writer(t):
     """shutdown() wakes a thread that waits in send(): EPIPE."""
     for how in (socket.SHUT_WR, socket.SHUT_RDWR):
         near, _ = t.pair()
@@ -402,8 +388,7 @@ def wakes_writer(t):
         fails("EPIPE", task.result)
 
 
-@case()
-def wakes_acceptor(t):
+def test_wakes_acceptor(t):
     """shutdown() of a listener wakes a thread that waits in accept(): EINVAL; nobody gets in afterwards."""
     listener = t.listener()
     port = listener.port()
@@ -415,8 +400,7 @@ def wakes_acceptor(t):
     fails("EINVAL", listener.accept)
 
 
-@case()
-def peer_wakes_reader(t):
+def test_peer_wakes_reader(t):
     """The peer's close and its SHUT_WR wake a thread that waits in recv()."""
     for end in ("close", "shutdown"):
         near, far = t.pair()
@@ -429,8 +413,7 @@ def peer_wakes_reader(t):
         eq(task.result(), b"")
 
 
-@case()
-def states(t):
+def test_states(t):
     """TCP_INFO's state through an orderly close, at both ends."""
     near, far = t.pair()
     eq((near.tcp_state(), far.tcp_state()), (1, 1), "ESTABLISHED")
@@ -444,8 +427,7 @@ def states(t):
     fails("ENOTCONN", far.shutdown, socket.SHUT_RDWR)
 
 
-@case()
-def many_times(t):
+def test_many_times(t):
     """Data, half-close, answer, close: often enough to meet every order of events."""
     listener = t.listener()
     for number in range(100):
@@ -482,8 +464,9 @@ def talk(t, listener, corked):
     near.close()
 
 
-@case(modes=("loop",), table=[("plain", False, 5), ("corked", True, 4)])
-def messages(t, corked, want):
+@pytest.mark.mode("loop")
+@table("corked, want", [("plain", False, 5), ("corked", True, 4)])
+def test_messages(t, corked, want):
     """What a connection costs AF_SOVIA: CONN, ACCEPT, two DATA, and a FIN that may ride on the second one."""
     listener = t.listener()
     talk(t, listener, corked)
@@ -494,8 +477,7 @@ def messages(t, corked, want):
         eq(round((lane_messages() - before) / 50, 1), want)
 
 
-@case()
-def peer_gone_with_data(t):
+def test_peer_gone_with_data(t):
     """What is written to a peer that has closed does not keep close() or shutdown() from ending, lingering or not."""
     for linger in (None, 10):
         near, far = t.pair()
@@ -514,8 +496,7 @@ def peer_gone_with_data(t):
     eq(near.recv(1), b"")
 
 
-@case()
-def half_closed_then_closed(t):
+def test_half_closed_then_closed(t):
     """SHUT_WR, then close: the peer may still write, and learns that nobody reads."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_WR)
@@ -524,8 +505,7 @@ def half_closed_then_closed(t):
     until(lambda: error_of(far) == "EPIPE", "EPIPE")
 
 
-@case()
-def linger2_never(t):
+def test_linger2_never(t):
     """With a negative TCP_LINGER2 nobody waits for the peer to close, too: close() resets the connection."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, -1)
@@ -545,8 +525,8 @@ def error_of(sock):
     return None
 
 
-@case()
-def keepalive_after_close(t):
+@pytest.mark.long
+def test_keepalive_after_close(t):
     """Who keeps a connection open that its peer has closed learns by keepalive that nobody is there: EPIPE."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -560,8 +540,7 @@ def keepalive_after_close(t):
     eq(near.tcp_state(), 7, "CLOSE")
 
 
-@case()
-def port_of_closed(t):
+def test_port_of_closed(t):
     """A peer that has closed uses its port again while its old connection is not read: both have their bytes."""
     listener = t.listener()
     near = t.socket()

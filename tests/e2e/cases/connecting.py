@@ -5,8 +5,10 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok, table
 from kit.node import own_address
 from kit.proc import alarm
 
@@ -45,8 +47,7 @@ def unjam(listener, near):
     near.getpeername()
 
 
-@case()
-def refused(t):
+def test_refused(t):
     """Nobody listens: ECONNREFUSED, and the same socket may try elsewhere."""
     near = t.socket()
     fails("ECONNREFUSED", near.connect, (t.host(), closed_port(t)))
@@ -59,8 +60,7 @@ def refused(t):
     eq(far.recv(1), b"x")
 
 
-@case()
-def refused_after_close(t):
+def test_refused_after_close(t):
     """A listener that has gone refuses."""
     listener = t.listener()
     port = listener.port()
@@ -69,8 +69,7 @@ def refused_after_close(t):
     fails("ECONNREFUSED", t.socket().connect, (t.host(), port))
 
 
-@case()
-def refused_nonblocking(t):
+def test_refused_nonblocking(t):
     """Without blocking, the refusal arrives by poll() and SO_ERROR, once."""
     near = t.socket()
     near.setblocking(False)
@@ -82,8 +81,7 @@ def refused_nonblocking(t):
     ok("ERR" not in near.poll_now(), "POLLERR stays after SO_ERROR was read")
 
 
-@case()
-def refused_never_looks_done(t):
+def test_refused_never_looks_done(t):
     """Whoever asks all the time never sees a connect end without its error."""
     port = closed_port(t)
     for _ in range(300):
@@ -95,8 +93,7 @@ def refused_never_looks_done(t):
                 eq(s.error(), errno.ECONNREFUSED)
 
 
-@case()
-def refused_nonblocking_by_connect(t):
+def test_refused_nonblocking_by_connect(t):
     """A second connect() may also fetch the refusal."""
     near = t.socket()
     near.setblocking(False)
@@ -107,8 +104,7 @@ def refused_nonblocking_by_connect(t):
     fails("EINPROGRESS", near.connect, (t.host(), port))
 
 
-@case()
-def nonblocking(t):
+def test_nonblocking(t):
     """EINPROGRESS, then writable; connect() again says done once, then EISCONN."""
     listener = t.listener()
     where = (t.host(), listener.port())
@@ -123,8 +119,8 @@ def nonblocking(t):
     eq(far.recv_exact(3), b"now")
 
 
-@case()
-def in_progress(t):
+@pytest.mark.long
+def test_in_progress(t):
     """While a connect is on its way: EALREADY, no peer name, not writable; it ends well after all."""
     listener, near = jammed(t)
     fails("EALREADY", near.connect, (t.host(), listener.port()))
@@ -136,8 +132,7 @@ def in_progress(t):
     unjam(listener, near)
 
 
-@case()
-def twice(t):
+def test_twice(t):
     """A connected socket is EISCONN, wherever it is told to go."""
     listener = t.listener()
     near, far = t.pair()
@@ -148,8 +143,7 @@ def twice(t):
     eq(far.recv_exact(8), b"unharmed")
 
 
-@case()
-def on_listener(t):
+def test_on_listener(t):
     """A listener cannot connect and goes on listening."""
     listener = t.listener()
     other = t.listener(t.here)
@@ -158,8 +152,7 @@ def on_listener(t):
     listener.accept()
 
 
-@case()
-def malformed(t):
+def test_malformed(t):
     """Short lengths are EINVAL, other families EAFNOSUPPORT, bad pointers EFAULT."""
     listener = t.listener()
     fd = t.socket().fileno()
@@ -175,8 +168,8 @@ def malformed(t):
     listener.accept()
 
 
-@case(modes=("loop",))
-def to_wildcard(t):
+@pytest.mark.mode("loop")
+def test_to_wildcard(t):
     """The wildcard address means this host."""
     listener = t.listener()
     near = t.socket()
@@ -185,8 +178,7 @@ def to_wildcard(t):
     eq(near.getpeername()[:2], (t.host(), listener.port()))
 
 
-@case()
-def port_zero(t):
+def test_port_zero(t):
     """No listener has port 0: refused, and the same socket may try elsewhere."""
     near = t.socket()
     fails("ECONNREFUSED", near.connect, (t.host(), 0))
@@ -195,8 +187,7 @@ def port_zero(t):
     listener.accept()
 
 
-@case()
-def port_zero_nonblocking(t):
+def test_port_zero_nonblocking(t):
     """Without blocking the connect begins, and edge-triggered epoll reports its end."""
     near = t.socket()
     near.setblocking(False)
@@ -210,8 +201,7 @@ def port_zero_nonblocking(t):
     eq(near.error(), errno.ECONNREFUSED)
 
 
-@case()
-def shutdown_before(t):
+def test_shutdown_before(t):
     """shutdown() of an unconnected socket is an error, and nevertheless so: also after connect()."""
     for how, nothing in ((socket.SHUT_RD, "RD"), (socket.SHUT_WR, "WR"), (socket.SHUT_RDWR, "RD WR")):
         listener = t.listener()
@@ -232,8 +222,8 @@ def shutdown_before(t):
             eq(far.recv_exact(1), b"y")
 
 
-@case(modes=("loop",))
-def to_itself(t):
+@pytest.mark.mode("loop")
+def test_to_itself(t):
     """A socket that connects to its own port meets itself or is refused; nothing else may happen."""
     near = t.socket()
     near.bind((t.host(), 0))
@@ -247,8 +237,7 @@ def to_itself(t):
         eq(near.recv_exact(2), b"me")
 
 
-@case()
-def disconnect(t):
+def test_disconnect(t):
     """connect() to AF_UNSPEC ends the connection and frees the socket for another."""
     near, far = t.pair()
     result = libc.error_of(libc.connect, near.fileno(), bytes(16))
@@ -265,8 +254,7 @@ def disconnect(t):
     listener.accept()
 
 
-@case()
-def transfer_before(t):
+def test_transfer_before(t):
     """Before connect(): sending is EPIPE, receiving ENOTCONN."""
     near = t.socket()
     fails("EPIPE ENOTCONN" if t.sovia else "EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
@@ -279,8 +267,8 @@ def transfer_before(t):
     fails("ENOTCONN", listener.recv, 1)
 
 
-@case()
-def interrupted(t):
+@pytest.mark.long
+def test_interrupted(t):
     """A signal ends a blocking connect with EINTR; the connection goes on being made."""
     listener, _ = jammed(t)
     near = t.socket()
@@ -299,8 +287,8 @@ def timeval(seconds):
     return struct.pack("=qq", int(seconds), int(seconds % 1 * 1e6))
 
 
-@case()
-def timeout(t):
+@pytest.mark.long
+def test_timeout(t):
     """SO_SNDTIMEO limits connect() too: EINPROGRESS, and the attempt goes on."""
     listener, _ = jammed(t)
     near = t.socket()
@@ -309,8 +297,8 @@ def timeout(t):
     unjam(listener, near)
 
 
-@case()
-def closed_on_the_way(t):
+@pytest.mark.long
+def test_closed_on_the_way(t):
     """A socket closed during connect leaves nothing behind that accept() could hang on."""
     listener, near = jammed(t)
     near.close()
@@ -337,8 +325,10 @@ NOWHERE = [
 ]
 
 
-@case(table=NOWHERE, timeout=120)
-def unreachable(t, addresses):
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@table("addresses", NOWHERE)
+def test_unreachable(t, addresses):
     """An address that leads nowhere ends with the network's error, if it ends within our patience."""
     host = addresses[t.family] if addresses else neighbour(t)
     if not host:
@@ -357,8 +347,9 @@ def unreachable(t, addresses):
     fails("ENOTCONN", near.getpeername)
 
 
-@case(timeout=150)
-def unreachable_blocking(t):
+@pytest.mark.long
+@pytest.mark.timeout(150)
+def test_unreachable_blocking(t):
     """The same for a blocking connect, and the socket is still good for a connection."""
     host = neighbour(t)
     if not host:
@@ -373,8 +364,7 @@ def unreachable_blocking(t):
     near.connect((t.host(), listener.port()))
 
 
-@case()
-def failed_keeps_no_address(t):
+def test_failed_keeps_no_address(t):
     """connect() that fails before anything is sent leaves the socket as it was: without an address of its own."""
     listener = t.listener()
     where = listener.getsockname()[:2]

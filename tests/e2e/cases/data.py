@@ -8,16 +8,17 @@ import struct
 import tempfile
 import threading
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.sock import Sock
 
 MB = 1 << 20
 SIZES = sorted({max(0, (1 << power) + delta) for power in range(0, 21) for delta in (-1, 0, 1)})
 
 
-@case()
-def single_bytes(t):
+def test_single_bytes(t):
     """One byte a write and one byte a read, each way."""
     near, far = t.pair()
     near.send_pattern(500, 1, chunk=1)
@@ -26,8 +27,7 @@ def single_bytes(t):
     near.recv_pattern(500, 2, chunk=1)
 
 
-@case()
-def ping_pong(t):
+def test_ping_pong(t):
     """Many small questions and answers."""
     near, far = t.pair()
     task = t.bg(far.echo)
@@ -38,8 +38,7 @@ def ping_pong(t):
     eq(task.result(), 1200)
 
 
-@case()
-def sizes(t):
+def test_sizes(t):
     """Writes of sizes around each power of two up to 1 MB arrive whole."""
     near, far = t.pair()
     task = t.bg(far.recv_pattern, sum(SIZES), 7)
@@ -50,8 +49,7 @@ def sizes(t):
     task.result()
 
 
-@case()
-def sizes_one_at_a_time(t):
+def test_sizes_one_at_a_time(t):
     """The same with a whole-message read before the next write, towards here."""
     near, far = t.pair()
     offset = 0
@@ -62,8 +60,7 @@ def sizes_one_at_a_time(t):
         offset += size
 
 
-@case()
-def read_sizes(t):
+def test_read_sizes(t):
     """A stream written in one size is read in others."""
     near, far = t.pair()
     for write, read in ((65536, 1000), (1000, 65536), (4096, 4095), (4095, 4096), (100000, 7)):
@@ -73,8 +70,8 @@ def read_sizes(t):
         task.result()
 
 
-@case(timeout=120)
-def both_directions(t):
+@pytest.mark.timeout(120)
+def test_both_directions(t):
     """16 MB each way at once, compared and hashed."""
     near, far = t.pair()
     size = 16 * MB
@@ -85,8 +82,9 @@ def both_directions(t):
     eq(sums[3], sums[2], "sha256 of what came here")
 
 
-@case(timeout=120, table=[("there", "there"), ("here", "here")])
-def one_direction(t, towards):
+@pytest.mark.timeout(120)
+@table("towards", [("there", "there"), ("here", "here")])
+def test_one_direction(t, towards):
     """16 MB one way, then end of file."""
     near, far = t.pair()
     sender, receiver = (near, far) if towards == "there" else (far, near)
@@ -101,8 +99,9 @@ def one_direction(t, towards):
 BUFFERS = [("smallest send", 1, 0), ("smallest receive", 0, 1), ("both smallest", 1, 1), ("both 64K", 65536, 65536)]
 
 
-@case(timeout=120, table=BUFFERS)
-def buffers(t, send, receive):
+@pytest.mark.timeout(120)
+@table("send, receive", BUFFERS)
+def test_buffers(t, send, receive):
     """Small buffers slow a transfer down and lose nothing."""
     listener = t.listener()
     near = t.socket()
@@ -121,8 +120,7 @@ def buffers(t, send, receive):
         task.result(100)
 
 
-@case()
-def window(t):
+def test_window(t):
     """A reader that does not read stops the writer, and what was taken is all there later."""
     near, far = t.pair()
     taken = near.fill(seed=16)
@@ -145,8 +143,8 @@ def write_by_poll(s, size, seed):
     s.setblocking(True)
 
 
-@case(table=[("blocking", False), ("by poll", True)])
-def written_before_read(t, by_poll):
+@table("by_poll", [("blocking", False), ("by poll", True)])
+def test_written_before_read(t, by_poll):
     """Both ends write a megabyte before either of them reads."""
     near, far = t.pair()
     write = write_by_poll if by_poll else Sock.send_pattern
@@ -157,8 +155,7 @@ def written_before_read(t, by_poll):
     near.recv_pattern(MB, 19)
 
 
-@case()
-def window_by_option(t):
+def test_window_by_option(t):
     """SO_SNDBUF is the limit of who has set it."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
@@ -167,8 +164,7 @@ def window_by_option(t):
     far.recv_pattern(taken, 20)
 
 
-@case()
-def window_repeatedly(t):
+def test_window_repeatedly(t):
     """Full and empty again, several times, each way."""
     near, far = t.pair()
     for _ in range(3):
@@ -177,8 +173,7 @@ def window_repeatedly(t):
             receiver.recv_pattern(taken, 17)
 
 
-@case()
-def vectors(t):
+def test_vectors(t):
     """readv and writev, with empty and odd pieces."""
     near, far = t.pair()
     pieces = [b"", b"a", b"bc" * 1000, b"", b"d" * 4097, b"e"]
@@ -194,8 +189,7 @@ def vectors(t):
     task.result()
 
 
-@case()
-def messages(t):
+def test_messages(t):
     """sendmsg and recvmsg with many pieces; flags and address stay empty."""
     near, far = t.pair()
     pieces = [pattern.piece(18, i * 100, 100) for i in range(1000)]
@@ -209,8 +203,8 @@ def messages(t):
     task.result()
 
 
-@case(families="4|6")
-def too_many_pieces(t):
+@pytest.mark.families("4|6")
+def test_too_many_pieces(t):
     """More than IOV_MAX pieces are EMSGSIZE or EINVAL, none are nothing."""
     near, far = t.pair()
     fails("EMSGSIZE EINVAL", near.sendmsg, [b"x"] * 1025)
@@ -220,8 +214,7 @@ def too_many_pieces(t):
     eq(far.recv_exact(8), b"unharmed")
 
 
-@case()
-def sendto(t):
+def test_sendto(t):
     """On a connection the address of sendto is ignored, and recvfrom gives none."""
     near, far = t.pair()
     elsewhere = ("2001:db8::1" if t.v6 else "198.51.100.1", 9)
@@ -231,8 +224,7 @@ def sendto(t):
     eq(address, None)
 
 
-@case()
-def zero(t):
+def test_zero(t):
     """Nothing sent is nothing received; nothing asked for waits for something to be there, and leaves it."""
     near, far = t.pair()
     eq(near.send(b""), 0)
@@ -254,8 +246,8 @@ def zero(t):
     eq(libc.recv(near.fileno(), 0), b"")
 
 
-@case(modes=("loop",))
-def bad_pointers(t):
+@pytest.mark.mode("loop")
+def test_bad_pointers(t):
     """EFAULT for memory that is not there; nothing is lost by it."""
     near, far = t.pair()
     fails("EFAULT", libc.send, near.fileno(), libc.BAD_POINTER)
@@ -269,8 +261,7 @@ def bad_pointers(t):
     far.recv_pattern(100000, 19)
 
 
-@case()
-def inq_outq(t):
+def test_inq_outq(t):
     """FIONREAD counts what can be read, SIOCOUTQ what is not acknowledged yet."""
     near, far = t.pair()
     eq((near.inq(), far.inq(), near.outq()), (0, 0, 0))
@@ -287,8 +278,8 @@ def inq_outq(t):
     until(lambda: near.outq() == 0, "SIOCOUTQ 0")
 
 
-@case(families="4|6")
-def inq_of_others(t):
+@pytest.mark.families("4|6")
+def test_inq_of_others(t):
     """FIONREAD on a listener is EINVAL; ioctls nobody knows are ENOTTY."""
     fails("EINVAL", t.listener(t.here).inq)
     near, _ = t.pair()
@@ -297,8 +288,7 @@ def inq_of_others(t):
     ok(not os.isatty(near.fileno()), "a socket is not a terminal")
 
 
-@case()
-def inq_beside(t):
+def test_inq_beside(t):
     """TCP_INQ counts beyond the urgent mark, and the end of the stream as one byte."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, 36, 1)      # TCP_INQ
@@ -319,8 +309,7 @@ def inq_beside(t):
     eq([take(1), take(1), take(1)], [(b"e", [2]), (b"f", [1]), (b"", [1])])
 
 
-@case()
-def sendfile(t):
+def test_sendfile(t):
     """sendfile() of a file, from its middle too."""
     near, far = t.pair()
     with tempfile.TemporaryFile() as f:
@@ -336,8 +325,7 @@ def sendfile(t):
         eq(os.sendfile(near.fileno(), f.fileno(), MB, 100), 0)
 
 
-@case()
-def splice(t):
+def test_splice(t):
     """splice() from a pipe into a socket and from a socket into a pipe."""
     near, far = t.pair()
     read_end, write_end = os.pipe()
@@ -360,8 +348,7 @@ def splice(t):
     task.result()
 
 
-@case()
-def writers(t):
+def test_writers(t):
     """Four threads write to one socket: every byte of each arrives."""
     near, far = t.pair()
     size = 200000
@@ -372,8 +359,7 @@ def writers(t):
     eq([data.count(bytes([i])) for i in range(4)], [size] * 4)
 
 
-@case()
-def readers(t):
+def test_readers(t):
     """Three threads read from one socket: every byte goes to one of them."""
     near, far = t.pair()
     got = []
@@ -438,8 +424,9 @@ def random_receive(s, seed):
             done += len(data)
 
 
-@case(timeout=120, table=[(str(seed), seed) for seed in (101, 202, 303)])
-def any_calls(t, seed):
+@pytest.mark.timeout(120)
+@table("seed", [(str(seed), seed) for seed in (101, 202, 303)])
+def test_any_calls(t, seed):
     """A random mix of calls, sizes and flags at both ends, both ways at once."""
     near, far = t.pair()
     size = 2 * MB

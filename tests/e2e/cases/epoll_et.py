@@ -6,8 +6,10 @@ import select
 import socket
 import time
 
+import pytest
+
 from kit import pattern
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok
 from kit.proc import Child
 
 # A wait as long as this with work to do is a lost wake-up.
@@ -55,8 +57,7 @@ class Edge:
                 self.wait(f"{size - done} bytes are still to go")
 
 
-@case()
-def one_event(t):
+def test_one_event(t):
     """One arrival is one event; no new arrival, no new event, though data is left."""
     near, far = t.pair()
     edge = Edge(near, select.EPOLLIN)
@@ -69,8 +70,7 @@ def one_event(t):
     eq(near.recv(10), b"23")
 
 
-@case()
-def data_before_registering(t):
+def test_data_before_registering(t):
     """What is there when the socket is registered is an event."""
     near, far = t.pair()
     far.sendall(b"x")
@@ -78,8 +78,7 @@ def data_before_registering(t):
     Edge(near, select.EPOLLIN).wait("data is there")
 
 
-@case()
-def room_again(t):
+def test_room_again(t):
     """EPOLLOUT comes when a full connection has drained, and not before."""
     near, far = t.pair()
     edge = Edge(near, select.EPOLLOUT)
@@ -95,8 +94,7 @@ def room_again(t):
         edge.wait("the peer has read everything")
 
 
-@case()
-def end_of_file(t):
+def test_end_of_file(t):
     """End of file and reset are events, also after the data was read."""
     near, far = t.pair()
     edge = Edge(near, select.EPOLLIN | select.EPOLLRDHUP)
@@ -123,8 +121,8 @@ def trickle(s, size, seed):
             time.sleep(0.001)
 
 
-@case(timeout=120)
-def small_messages(t):
+@pytest.mark.timeout(120)
+def test_small_messages(t):
     """A reader until EAGAIN sees each of many small messages."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -134,8 +132,8 @@ def small_messages(t):
     task.result()
 
 
-@case(timeout=120)
-def bulk_out(t):
+@pytest.mark.timeout(120)
+def test_bulk_out(t):
     """A writer until EAGAIN gets 8 MB through to a reader of moods."""
     near, far = t.pair()
     size = 8 << 20
@@ -144,8 +142,8 @@ def bulk_out(t):
     task.result()
 
 
-@case(timeout=120)
-def small_window_out(t):
+@pytest.mark.timeout(120)
+def test_small_window_out(t):
     """The same with the smallest buffers, where each edge counts."""
     listener = t.listener()
     near = t.socket()
@@ -159,8 +157,8 @@ def small_window_out(t):
     task.result(100)
 
 
-@case(timeout=120)
-def both_ways(t):
+@pytest.mark.timeout(120)
+def test_both_ways(t):
     """One epoll for both directions of one socket, both saturated."""
     near, far = t.pair()
     size = 4 << 20
@@ -228,8 +226,8 @@ def bounce(sockets, seconds):
     return list(counts.values())
 
 
-@case(timeout=90)
-def stress(t):
+@pytest.mark.timeout(90)
+def test_stress(t):
     """16 connections bounce messages for seconds between two edge-triggered loops."""
     pairs = [t.pair() for _ in range(16)]
     task = t.bg(t.there.call, bounce, [far for _, far in pairs], 6.0)
@@ -260,8 +258,7 @@ def accept_exclusive(listener, stop):
                     pass
 
 
-@case()
-def exclusive(t):
+def test_exclusive(t):
     """EPOLLEXCLUSIVE: workers share a listener, and each connection is served."""
     listener = t.listener(t.here, backlog=64)
     stop, hold = os.pipe()

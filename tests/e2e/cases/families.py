@@ -7,8 +7,10 @@ import resource
 import select
 import socket
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok, table
 from kit.proc import Child
 
 V4MAPPED = "::ffff:"
@@ -58,8 +60,9 @@ def addresses_of_both(t):
     return both
 
 
-@case(families="6", table=[("fresh sockets", False), ("without waiting", True)])
-def next_address(t, nonblocking):
+@pytest.mark.families("6")
+@table("nonblocking", [("fresh sockets", False), ("without waiting", True)])
+def test_next_address(t, nonblocking):
     """The loop over getaddrinfo()'s answers: IPv6 is refused, IPv4 works."""
     both = addresses_of_both(t)
     listener = listening(t, both[1][1], 0, socket.AF_INET)
@@ -80,8 +83,8 @@ def next_address(t, nonblocking):
     talk(s, listener.accept()[0])
 
 
-@case(modes=("loop",))
-def next_address_same_socket(t):
+@pytest.mark.mode("loop")
+def test_next_address_same_socket(t):
     """One socket tries address after address until one is not refused."""
     hosts = t.hosts()
     if len(hosts) < 2:
@@ -98,8 +101,8 @@ def next_address_same_socket(t):
     talk(near, far)
 
 
-@case(families="6")
-def race_of_addresses(t):
+@pytest.mark.families("6")
+def test_race_of_addresses(t):
     """Connects to both families at once: the first that is made is used, the other closed, and the server sees its end."""
     both = addresses_of_both(t)
     listener = listening(t, "::")
@@ -126,8 +129,8 @@ def race_of_addresses(t):
 
 # One port in both families
 
-@case(families="6")
-def two_listeners(t):
+@pytest.mark.families("6")
+def test_two_listeners(t):
     """A listener for IPv6 alone and one for IPv4 on the same port, each with its own clients; in either order."""
     both = addresses_of_both(t)
     for first in (socket.AF_INET6, socket.AF_INET):
@@ -144,8 +147,8 @@ def two_listeners(t):
             listener.close()
 
 
-@case(families="6")
-def only_v6_is_read_back(t):
+@pytest.mark.families("6")
+def test_only_v6_is_read_back(t):
     """IPV6_V6ONLY begins as the system says, takes any number, and stays as it is once bound."""
     with open("/proc/sys/net/ipv6/bindv6only", encoding="ascii") as f:
         first = int(f.read())
@@ -159,8 +162,8 @@ def only_v6_is_read_back(t):
     fails("ENOPROTOOPT", t.here.socket(socket.AF_INET).setsockopt, socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
-@case(families="6")
-def mapped_bind(t):
+@pytest.mark.families("6")
+def test_mapped_bind(t):
     """An IPv6 socket bound to a mapped address serves IPv4 clients at that address; with IPV6_V6ONLY it is EINVAL."""
     (_, host6), (_, host4) = addresses_of_both(t)
     listener = listening(t, V4MAPPED + host4)
@@ -175,8 +178,8 @@ def mapped_bind(t):
     fails("EINVAL", s.bind, (V4MAPPED + t.here.address(socket.AF_INET), 0))
 
 
-@case(families="6")
-def specific_v6(t):
+@pytest.mark.families("6")
+def test_specific_v6(t):
     """A listener on one IPv6 address leaves the port of IPv4 to others."""
     (_, host6), (_, host4) = addresses_of_both(t)
     six = listening(t, host6)
@@ -186,8 +189,8 @@ def specific_v6(t):
     greet(t, four, socket.AF_INET, (host4, four.port()))
 
 
-@case(modes=("loop",))
-def address_of_its_own(t):
+@pytest.mark.mode("loop")
+def test_address_of_its_own(t):
     """Listeners with one port on several addresses: each has the clients of its address, and sees it as its name."""
     hosts = t.hosts()
     if len(hosts) < 2:
@@ -207,8 +210,8 @@ def address_of_its_own(t):
         fails("EAGAIN", listener.accept)
 
 
-@case(modes=("loop",))
-def source_address(t):
+@pytest.mark.mode("loop")
+def test_source_address(t):
     """A client bound to one of several addresses comes from there."""
     listener = listening(t, t.any_host())
     for host in t.hosts():
@@ -221,8 +224,8 @@ def source_address(t):
         talk(near, far)
 
 
-@case(families="6")
-def turned_to_v4(t):
+@pytest.mark.families("6")
+def test_turned_to_v4(t):
     """IPV6_ADDRFORM makes an IPv4 socket of a connection with mapped addresses, and of nothing else."""
     (_, _), (_, host4) = addresses_of_both(t)
 
@@ -255,8 +258,8 @@ def link_local():
     return None
 
 
-@case(families="6")
-def link_local_address(t):
+@pytest.mark.families("6")
+def test_link_local_address(t):
     """A link-local address goes with its interface: bound, connected and told; without it EINVAL."""
     here, there = link_local(), t.there.call(link_local)
     if not here or not there:
@@ -279,8 +282,8 @@ def link_local_address(t):
         far.close()
 
 
-@case(families="6")
-def link_local_any(t):
+@pytest.mark.families("6")
+def test_link_local_any(t):
     """Who listens on any address learns by which interface a link-local peer has come."""
     here, there = link_local(), t.there.call(link_local)
     if not here or not there:
@@ -299,8 +302,7 @@ def link_local_any(t):
 
 # Binding with a difference
 
-@case()
-def foreign_address(t):
+def test_foreign_address(t):
     """IP_FREEBIND lets a socket have an address that no interface has, to wait for it."""
     s = t.socket()
     if t.v6:
@@ -314,8 +316,7 @@ def foreign_address(t):
     eq(s.getsockname()[0], host)
 
 
-@case()
-def port_at_connect(t):
+def test_port_at_connect(t):
     """IP_BIND_ADDRESS_NO_PORT: bind() fixes the address, connect() finds the port."""
     s = t.socket()
     s.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
@@ -348,8 +349,7 @@ def descriptors_left(count):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@case()
-def no_descriptor(t):
+def test_no_descriptor(t):
     """With none left socket() and accept() are EMFILE at once, whether or not somebody waits."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
@@ -366,8 +366,7 @@ def no_descriptor(t):
     talk(near, far)
 
 
-@case()
-def server_at_the_limit(t):
+def test_server_at_the_limit(t):
     """A server that runs out of descriptors takes up where it was when it has closed one."""
     listener = t.listener(t.here, backlog=32)
     clients = [t.socket(node=t.there) for _ in range(10)]
@@ -400,8 +399,8 @@ def server_at_the_limit(t):
     child.wait()
 
 
-@case(families="4|6")
-def passing_at_the_limit(t):
+@pytest.mark.families("4|6")
+def test_passing_at_the_limit(t):
     """A socket passed to a process without room for it is closed there: its peer sees the end."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

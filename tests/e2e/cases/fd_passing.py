@@ -7,8 +7,10 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, until
 from kit.proc import Child
 from kit.sock import Sock
 
@@ -35,8 +37,7 @@ class Post:
         return [Sock(family, fileno=fd) for fd in fds]
 
 
-@case()
-def pass_unread(t):
+def test_pass_unread(t):
     """Data that came before, during and after the journey is read by the receiver, though the sender has closed."""
     near, far = t.pair()
     post = Post()
@@ -59,8 +60,8 @@ def pass_unread(t):
     child.wait()
 
 
-@case(families="4|6")
-def pass_several(t):
+@pytest.mark.families("4|6")
+def test_pass_several(t):
     """Several sockets in one message, of all kinds: fresh, bound, listening, connected, half closed."""
     bound = t.socket()
     bound.bind((t.host(t.here), 0))
@@ -99,8 +100,8 @@ def pass_several(t):
     child.wait()
 
 
-@case(families="4|6")
-def pass_along(t):
+@pytest.mark.families("4|6")
+def test_pass_along(t):
     """Through a chain of processes, each of which closes its own: the connection lives on."""
     near, far = t.pair()
     posts = [Post() for _ in range(4)]
@@ -124,8 +125,8 @@ def pass_along(t):
     eq(far.recv(1), b"")
 
 
-@case(families="4|6")
-def pass_pending(t):
+@pytest.mark.families("4|6")
+def test_pass_pending(t):
     """A listener with connections waiting: who gets it accepts them."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
@@ -144,8 +145,7 @@ def pass_pending(t):
         eq(client.recv_exact(7), b"welcome")
 
 
-@case()
-def duplicates(t):
+def test_duplicates(t):
     """F_DUPFD, dup2 and dup3 make more of the same; the last close ends the connection, in any order."""
     near, far = t.pair()
     fds = [near.fileno(), os.dup(near.fileno()), os.dup2(near.fileno(), 200), os.open("/dev/null", os.O_RDONLY)]
@@ -166,8 +166,7 @@ def duplicates(t):
 
 # Workers
 
-@case()
-def many_acceptors(t):
+def test_many_acceptors(t):
     """Many processes wait in accept() on one inherited listener: each connection is served once."""
     listener = t.listener(t.here, backlog=64)
     where = (t.host(t.here), listener.port())
@@ -200,8 +199,8 @@ def many_acceptors(t):
         child.wait()
 
 
-@case(families="4|6")
-def acceptors_killed(t):
+@pytest.mark.families("4|6")
+def test_acceptors_killed(t):
     """Workers that die while they wait in accept() or epoll take no connection with them."""
     listener = t.listener(t.here, backlog=64)
     where = (t.host(t.here), listener.port())
@@ -235,8 +234,7 @@ def histogram(data, counts):
         counts[byte] += data.count(byte)
 
 
-@case()
-def many_readers(t):
+def test_many_readers(t):
     """Several processes read from one connection: every byte goes to exactly one of them."""
     near, far = t.pair()
     size = 1 << 20
@@ -282,8 +280,7 @@ def ask(t, port):
     return int.from_bytes(answer, "big")
 
 
-@case()
-def reuseport_processes(t):
+def test_reuseport_processes(t):
     """Listeners of several processes on one port: each connection is accepted once, and every process gets some."""
     first = reuseport(t)
     port = first.port()
@@ -315,8 +312,7 @@ def reuseport_processes(t):
     fails("ECONNREFUSED", client.connect, (t.host(t.here), port))
 
 
-@case()
-def reuseport_close(t):
+def test_reuseport_close(t):
     """Closing one of the listeners resets what waited there, and harms nobody else."""
     listeners = [reuseport(t)]
     port = listeners[0].port()
@@ -351,8 +347,7 @@ def reuseport_close(t):
     eq(len(accept_all(listeners[1]) + accept_all(listeners[2])), 20, "accepted by those that are left")
 
 
-@case()
-def reuseport_binding(t):
+def test_reuseport_binding(t):
     """Only with the option on all, and only for one user."""
     first = reuseport(t)
     port = first.port()
@@ -368,8 +363,7 @@ def reuseport_binding(t):
     fails("EADDRINUSE", reuseport, t, other.port())
 
 
-@case()
-def reuseport_users(t):
+def test_reuseport_users(t):
     """A socket of another user is EADDRINUSE, with the option on both."""
     if os.geteuid() != 0:
         t.skip("needs root")
@@ -387,8 +381,7 @@ def reuseport_users(t):
     reuseport(t, port)
 
 
-@case()
-def reuseport_returns(t):
+def test_reuseport_returns(t):
     """A server without privileges comes back to its port while closed connections of its own still live there."""
     if os.geteuid() != 0:
         t.skip("needs root")
@@ -425,8 +418,8 @@ def reuseport_returns(t):
         child.wait()
 
 
-@case(modes=("loop",))
-def reuseport_specific(t):
+@pytest.mark.mode("loop")
+def test_reuseport_specific(t):
     """The listeners on the address itself come before those on the wildcard."""
     wild = reuseport(t, 0, t.any_host())
     port = wild.port()
@@ -448,8 +441,7 @@ def reuseport_specific(t):
 
 # Calls that meet a shutdown
 
-@case()
-def shutdown_wakes_all(t):
+def test_shutdown_wakes_all(t):
     """shutdown() wakes every thread that waits on the socket: readers with end of file, pollers with IN."""
     near, _ = t.pair()
     tasks = [t.bg(near.recv, 10) for _ in range(3)]
@@ -460,8 +452,7 @@ def shutdown_wakes_all(t):
     eq([task.result() for task in polls], ["IN RDHUP"] * 2)
 
 
-@case()
-def shutdown_wakes_by_process(t):
+def test_shutdown_wakes_by_process(t):
     """... and those of other processes."""
     near, _ = t.pair()
     child = Child(lambda: eq(near.recv(10), b""))
@@ -472,8 +463,7 @@ def shutdown_wakes_by_process(t):
     eq(task.result(), b"")
 
 
-@case()
-def shutdown_meets_waitall(t):
+def test_shutdown_meets_waitall(t):
     """MSG_WAITALL with a part: shutdown() returns the part."""
     near, far = t.pair()
     far.sendall(b"part")
@@ -484,8 +474,7 @@ def shutdown_meets_waitall(t):
     eq(task.result(), b"part")
 
 
-@case()
-def shutdown_meets_splice(t):
+def test_shutdown_meets_splice(t):
     """A splice() that waits for data ends with 0, a sendfile() that waits for room with a part."""
     near, _ = t.pair()
     out, into = os.pipe()
@@ -503,8 +492,7 @@ def shutdown_meets_splice(t):
         ok(0 < task.result() < 64 << 20, "a part")
 
 
-@case()
-def shutdown_one_way(t):
+def test_shutdown_one_way(t):
     """SHUT_RD leaves a blocked send() alone, SHUT_WR a blocked recv()."""
     near, far = t.pair()
     taken = near.fill(seed=3)
@@ -523,8 +511,7 @@ def shutdown_one_way(t):
     eq(reader.result(), b"answer")
 
 
-@case()
-def shutdown_acceptors(t):
+def test_shutdown_acceptors(t):
     """shutdown() of a listener wakes all its acceptors with EINVAL, and its pollers; listen() brings it back."""
     listener = t.listener(t.here)
     tasks = [t.bg(listener.accept) for _ in range(3)]
@@ -542,8 +529,7 @@ def shutdown_acceptors(t):
     eq(far.recv_exact(5), b"again")
 
 
-@case()
-def shutdown_listener_half(t):
+def test_shutdown_listener_half(t):
     """SHUT_WR of a listener does nothing."""
     listener = t.listener(t.here)
     listener.shutdown(socket.SHUT_WR)
@@ -554,8 +540,8 @@ def shutdown_listener_half(t):
     eq(near.recv_exact(2), b"in")
 
 
-@case(families="4|6")
-def shutdown_meets_connect(t):
+@pytest.mark.families("4|6")
+def test_shutdown_meets_connect(t):
     """shutdown() ends a connect() that waits, with ECONNRESET, and the socket can be used again."""
     listener, near = jammed(t)
     near.setblocking(True)
@@ -571,8 +557,8 @@ def shutdown_meets_connect(t):
     eq(far.recv_exact(6), b"second")
 
 
-@case(timeout=120)
-def shutdown_races(t):
+@pytest.mark.timeout(120)
+def test_shutdown_races(t):
     """A shutdown at any moment of a recv(), send() or accept() ends it, every time."""
     for turn in range(60):
         near, far = t.pair()
@@ -594,8 +580,7 @@ def shutdown_races(t):
 
 # Calls that meet a close
 
-@case()
-def close_leaves_reader(t):
+def test_close_leaves_reader(t):
     """close() of the descriptor does not end a recv() on it: it gets the data, and the connection ends after it."""
     near, far = t.pair()
     task = t.bg(libc.recv, near.fileno(), 10)
@@ -607,8 +592,7 @@ def close_leaves_reader(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def close_leaves_writer(t):
+def test_close_leaves_writer(t):
     """... nor a send(): all of it arrives, then end of file."""
     near, far = t.pair()
     size = 16 << 20
@@ -620,8 +604,7 @@ def close_leaves_writer(t):
     eq(task.result(), size)
 
 
-@case()
-def close_leaves_acceptor(t):
+def test_close_leaves_acceptor(t):
     """... nor an accept(): it takes one more connection, then the port is closed."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
@@ -637,8 +620,7 @@ def close_leaves_acceptor(t):
     fails("ECONNREFUSED", t.socket(node=t.there).connect, where)
 
 
-@case()
-def close_leaves_poll(t):
+def test_close_leaves_poll(t):
     """... nor a poll(): what comes wakes it, to find the number not in use any more."""
     near, far = t.pair()
     poller = select.poll()
@@ -652,8 +634,8 @@ def close_leaves_poll(t):
     eq(task.result(), [(fd, select.POLLNVAL)])
 
 
-@case(families="4|6")
-def close_leaves_connect(t):
+@pytest.mark.families("4|6")
+def test_close_leaves_connect(t):
     """... nor a connect(): it ends as it would have, and then the connection is closed."""
     listener, near = jammed(t)
     near.setblocking(True)
@@ -669,8 +651,8 @@ def close_leaves_connect(t):
     fails("EBADF", libc.send, fd, b"x")
 
 
-@case(timeout=120)
-def close_races(t):
+@pytest.mark.timeout(120)
+def test_close_races(t):
     """close() and the peer's data at the same moment: the reader gets it or the call fails, and nothing hangs."""
     for turn in range(100):
         near, far = t.pair()

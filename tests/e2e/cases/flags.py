@@ -6,13 +6,14 @@ import signal
 import socket
 import struct
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, until
 from kit.proc import Child, alarm
 
 
-@case()
-def peek(t):
+def test_peek(t):
     """MSG_PEEK shows data and leaves it, also when more is asked for than there is."""
     near, far = t.pair()
     near.sendall(b"0123456789")
@@ -32,8 +33,7 @@ def peek(t):
     eq(far.recv(1), b"", "end of file")
 
 
-@case()
-def peek_many(t):
+def test_peek_many(t):
     """MSG_PEEK looks across many small messages and large ones."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -47,8 +47,7 @@ def peek_many(t):
     far.recv_pattern(43000, 30)
 
 
-@case()
-def peek_blocks(t):
+def test_peek_blocks(t):
     """MSG_PEEK waits for data like any read; with MSG_WAITALL for all of it."""
     near, far = t.pair()
     task = t.bg(far.recv, 10, socket.MSG_PEEK)
@@ -62,8 +61,8 @@ def peek_blocks(t):
     eq(far.recv_exact(6), b"abcdef")
 
 
-@case()
-def waitall(t):
+@pytest.mark.long
+def test_waitall(t):
     """MSG_WAITALL waits for everything asked for, or the end of file."""
     near, far = t.pair()
     task = t.bg(far.recv, 100000, socket.MSG_WAITALL)
@@ -84,8 +83,7 @@ def waitall(t):
     eq(far.recv(100, socket.MSG_WAITALL | socket.MSG_DONTWAIT), b"some", "with MSG_DONTWAIT")
 
 
-@case()
-def waitall_beyond_buffer(t):
+def test_waitall_beyond_buffer(t):
     """MSG_WAITALL for more than the receive buffer holds."""
     near, far = t.pair()
     far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
@@ -96,8 +94,8 @@ def waitall_beyond_buffer(t):
     pattern.check(data, 32, 0)
 
 
-@case(modes=("loop",))
-def trunc(t):
+@pytest.mark.mode("loop")
+def test_trunc(t):
     """MSG_TRUNC throws data away without a buffer, as TCP does."""
     near, far = t.pair()
     near.send_pattern(50000, 33)
@@ -110,8 +108,8 @@ def trunc(t):
     eq(far.recv_exact(4), b"next")
 
 
-@case()
-def dontwait(t):
+@pytest.mark.long
+def test_dontwait(t):
     """MSG_DONTWAIT: EAGAIN for this call, and the socket still blocks in others."""
     near, far = t.pair()
     fails("EAGAIN", near.recv, 1, socket.MSG_DONTWAIT)
@@ -123,8 +121,7 @@ def dontwait(t):
     eq(task.result(), b"!")
 
 
-@case()
-def partial(t):
+def test_partial(t):
     """A non-blocking write of more than there is room for takes a part and says how much."""
     near, far = t.pair()
     near.setblocking(False)
@@ -135,8 +132,7 @@ def partial(t):
     eq(sum(map(len, iter(lambda: far.recv(262144), b""))), taken)
 
 
-@case()
-def more(t):
+def test_more(t):
     """What was sent with MSG_MORE goes with the next plain write, in order."""
     near, far = t.pair()
     for i in range(20):
@@ -146,8 +142,7 @@ def more(t):
     eq(far.recv_exact(len(want)), want)
 
 
-@case()
-def more_then_a_failure(t):
+def test_more_then_a_failure(t):
     """Calls that send nothing leave what MSG_MORE holds back."""
     near, far = t.pair()
 
@@ -163,8 +158,7 @@ def more_then_a_failure(t):
     until(stays, "held back")
 
 
-@case()
-def more_then_nothing(t):
+def test_more_then_nothing(t):
     """MSG_MORE with nothing after it: close and shutdown send what is held."""
     near, far = t.pair()
     near.send(b"held", socket.MSG_MORE)
@@ -176,8 +170,7 @@ def more_then_nothing(t):
     eq(far.recv_exact(10), b"held")
 
 
-@case()
-def cork(t):
+def test_cork(t):
     """TCP_CORK holds small writes back, uncorking sends them, in order."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -188,8 +181,7 @@ def cork(t):
     eq(far.recv_exact(100), b"".join(bytes([65 + i]) * 10 for i in range(10)))
 
 
-@case()
-def cork_bounded(t):
+def test_cork_bounded(t):
     """Corked data goes out by itself after a while: a cork is no way to hang a reader."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -197,8 +189,7 @@ def cork_bounded(t):
     eq(far.recv_exact(8), b"patience")
 
 
-@case()
-def cork_large(t):
+def test_cork_large(t):
     """More than fits into a message flows through a cork; close sends the rest."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -208,8 +199,7 @@ def cork_large(t):
     eq(task.result(), 300001)
 
 
-@case()
-def cork_nodelay(t):
+def test_cork_nodelay(t):
     """TCP_NODELAY set under a cork does not cost data, nor its order."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -221,8 +211,8 @@ def cork_nodelay(t):
     eq(far.recv_exact(11), b"onetwothree")
 
 
-@case(modes=("loop",))
-def sigpipe(t):
+@pytest.mark.mode("loop")
+def test_sigpipe(t):
     """Writing after SHUT_WR: SIGPIPE, or with MSG_NOSIGNAL just EPIPE."""
     near, _ = t.pair()
     near.shutdown(socket.SHUT_WR)
@@ -240,8 +230,7 @@ def sigpipe(t):
         ok(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPIPE, f"wait status {status:#x}")
 
 
-@case()
-def error_queue(t):
+def test_error_queue(t):
     """MSG_ERRQUEUE has nothing to tell: EAGAIN."""
     near, far = t.pair()
     far.sendall(b"data")
@@ -250,8 +239,7 @@ def error_queue(t):
     eq(near.recv_exact(4), b"data")
 
 
-@case()
-def receive_timeout(t):
+def test_receive_timeout(t):
     """SO_RCVTIMEO: EAGAIN when nothing comes in time, a short count under MSG_WAITALL."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("=qq", 0, 300000))
@@ -261,8 +249,8 @@ def receive_timeout(t):
     eq(libc.recv(near.fileno(), 100, socket.MSG_WAITALL), b"part")
 
 
-@case()
-def send_timeout(t):
+@pytest.mark.long
+def test_send_timeout(t):
     """SO_SNDTIMEO: EAGAIN when nothing can go in time, a short count when a part could."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("=qq", 0, 300000))
@@ -275,8 +263,8 @@ def send_timeout(t):
     eq(len(far.recv_all()), taken)
 
 
-@case()
-def receive_interrupted(t):
+@pytest.mark.long
+def test_receive_interrupted(t):
     """A signal ends a blocking read with EINTR; with SA_RESTART it goes on; with a time limit it cannot."""
     near, far = t.pair()
     alarm(0.3)
@@ -294,8 +282,7 @@ def receive_interrupted(t):
     fails("EINTR", libc.recv, near.fileno(), 1)
 
 
-@case()
-def receive_interrupted_halfway(t):
+def test_receive_interrupted_halfway(t):
     """A signal during MSG_WAITALL: what has come so far is returned, not lost."""
     near, far = t.pair()
     far.sendall(b"half")
@@ -306,8 +293,8 @@ def receive_interrupted_halfway(t):
     eq(near.recv_exact(4), b"rest")
 
 
-@case()
-def send_interrupted(t):
+@pytest.mark.long
+def test_send_interrupted(t):
     """A signal during a blocking write: EINTR if nothing went, else the count that did."""
     near, far = t.pair()
     alarm(1.0)

@@ -9,8 +9,10 @@ import signal
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 
 CLONE_NEWNET = 0x40000000
@@ -30,8 +32,7 @@ def itself(t):
     return s
 
 
-@case()
-def names(t):
+def test_names(t):
     """Both names are the same; it is ESTABLISHED, writable, and connecting it again is EISCONN."""
     s = itself(t)
     eq(s.getpeername(), s.getsockname())
@@ -41,8 +42,7 @@ def names(t):
     fails("EAGAIN", s.recv, 1, socket.MSG_DONTWAIT)
 
 
-@case()
-def nonblocking(t):
+def test_nonblocking(t):
     """connect() that does not wait: EINPROGRESS or done, then writable without an error."""
     s = bound(t, libc.SOCK_NONBLOCK)
     result = libc.error_of(s.connect, s.getsockname()[:2])
@@ -52,8 +52,7 @@ def nonblocking(t):
     eq(s.getpeername(), s.getsockname())
 
 
-@case()
-def shut_before(t):
+def test_shut_before(t):
     """Shut for writing before it connects to itself, it is closed at once; shut for reading, it is connected."""
     for how in (socket.SHUT_WR, socket.SHUT_RDWR):
         s = bound(t)
@@ -70,8 +69,7 @@ def shut_before(t):
     eq(s.recv(1), b"")
 
 
-@case()
-def shut_before_signals(t):
+def test_shut_before_signals(t):
     """... and a program that waits for SIGIO is told."""
     seen = []
     signal.signal(signal.SIGIO, lambda number, frame: seen.append(number))
@@ -84,8 +82,8 @@ def shut_before_signals(t):
     until(lambda: seen, "SIGIO")
 
 
-@case(timeout=90)
-def echo(t):
+@pytest.mark.timeout(90)
+def test_echo(t):
     """A stream comes back whole and in order, by one thread and by two; peeking takes nothing away."""
     s = itself(t)
     s.sendall(b"hello")
@@ -100,8 +98,8 @@ def echo(t):
     until(lambda: s.outq() == 0, "all is acknowledged")
 
 
-@case(timeout=90)
-def full(t):
+@pytest.mark.timeout(90)
+def test_full(t):
     """A writer without a reader gets EAGAIN or waits; reading lets it go on, and nothing is lost."""
     s = itself(t)
     taken = s.fill(6)
@@ -115,8 +113,7 @@ def full(t):
     eq(s.inq(), 0)
 
 
-@case()
-def urgent(t):
+def test_urgent(t):
     """Urgent data: the mark, the byte, and SIGURG's poll bit."""
     s = itself(t)
     s.sendall(b"ab")
@@ -128,8 +125,7 @@ def urgent(t):
     eq(s.recv_exact(2), b"ef")
 
 
-@case()
-def half_close(t):
+def test_half_close(t):
     """shutdown() of the sending half: what was sent is read, then end of file; sending is EPIPE; the end is CLOSE or TIME_WAIT."""
     s = itself(t)
     s.sendall(b"last words")
@@ -141,8 +137,7 @@ def half_close(t):
     until(lambda: s.tcp_state() in (6, 7), "the connection is over")
 
 
-@case()
-def shutdown_wakes(t):
+def test_shutdown_wakes(t):
     """A reader that waits gets end of file by shutdown() of either half."""
     for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
         s = itself(t)
@@ -152,8 +147,9 @@ def shutdown_wakes(t):
         eq(task.result(), b"")
 
 
-@case(table=[("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
-def closed(t, data, reset):
+@table("data, reset",
+       [("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
+def test_closed(t, data, reset):
     """close(), with and without unread data or a reset: the port is free for a listener, which knows nothing of it."""
     s = itself(t)
     s.sendall(data)
@@ -175,8 +171,7 @@ def closed(t, data, reset):
     eq(far.recv_exact(5), b"fresh")
 
 
-@case()
-def again(t):
+def test_again(t):
     """connect() to AF_UNSPEC ends it; the next socket on the port can do the same, and finds nothing of the first."""
     s = bound(t)
     where = s.getsockname()[:2]
@@ -192,8 +187,7 @@ def again(t):
         s.bind(where)
 
 
-@case()
-def not_a_listener(t):
+def test_not_a_listener(t):
     """A listener on the port takes no part: SO_REUSEPORT, and each connection is its own."""
     s = t.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -216,8 +210,8 @@ def not_a_listener(t):
     eq(far.recv_exact(6), b"theirs")
 
 
-@case(modes=("loop",))
-def by_accident(t):
+@pytest.mark.mode("loop")
+def test_by_accident(t):
     """connect() that is given the very port it asks for, which has no listener: connected to itself."""
     if os.geteuid() != 0:
         t.skip("needs root")
@@ -239,8 +233,7 @@ def by_accident(t):
     Child(alone).wait()
 
 
-@case()
-def killed(t):
+def test_killed(t):
     """A process that ends with its socket full leaves nothing behind: the port can be used at once."""
     told, tell = os.pipe()
 

@@ -6,8 +6,10 @@ import select
 import socket
 import time
 
+import pytest
+
 from kit import pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.sock import Sock
 
 CHUNK = 65536
@@ -112,8 +114,9 @@ def connect_all(t, where, count, at_once=50):
     return sockets
 
 
-@case(timeout=300, table=[("1000", 1000, 8192), ("100 large", 100, 200000)])
-def at_once(t, count, size):
+@pytest.mark.timeout(300)
+@table("count, size", [("1000", 1000, 8192), ("100 large", 100, 200000)])
+def test_at_once(t, count, size):
     """That many connections open together, each with data both ways, checked."""
     listener = t.listener(backlog=1024)
     allow_descriptors(8192)
@@ -125,8 +128,9 @@ def at_once(t, count, size):
     task.result(120)
 
 
-@case(families="4|6", timeout=300)
-def connect_storm(t):
+@pytest.mark.timeout(300)
+@pytest.mark.families("4|6")
+def test_connect_storm(t):
     """300 connects under way together, by one process."""
     listener = t.listener(backlog=1024)
     allow_descriptors(8192)
@@ -161,8 +165,10 @@ def ask_each(family, where, count, seed, close_first):
         s.close()
 
 
-@case(families="4|6", timeout=300, table=[("client closes", True), ("server closes", False)])
-def churn(t, client_closes):
+@pytest.mark.timeout(300)
+@pytest.mark.families("4|6")
+@table("client_closes", [("client closes", True), ("server closes", False)])
+def test_churn(t, client_closes):
     """2,000 connections one after the other, each used and closed."""
     count = 1000
     listener = t.listener(backlog=64)
@@ -227,8 +233,9 @@ def ask_all(sockets, seconds, least=0):
     return min(rounds)
 
 
-@case(families="4|6", timeout=180)
-def sleeping_reader(t):
+@pytest.mark.timeout(180)
+@pytest.mark.families("4|6")
+def test_sleeping_reader(t):
     """A reader that does not read for 10 s holds up nobody else, and then gets everything."""
     count = 100
     slow_near, slow_far = t.pair()
@@ -250,8 +257,9 @@ def sleeping_reader(t):
     ok(echo.result() >= count * rounds * 500, "bytes echoed")
 
 
-@case(families="4|6", timeout=180)
-def sleeping_reader_here(t):
+@pytest.mark.timeout(180)
+@pytest.mark.families("4|6")
+def test_sleeping_reader_here(t):
     """The same with the sleeping reader on this side, and many of them."""
     sleepers = [t.pair() for _ in range(20)]
     taken = [far.fill(seed=number, quiet=0.2) for number, (_, far) in enumerate(sleepers)]
@@ -266,8 +274,9 @@ def sleeping_reader_here(t):
         eq(near.recv_pattern_to_eof(number), taken[number])
 
 
-@case(families="4|6", timeout=120)
-def fairness(t):
+@pytest.mark.timeout(120)
+@pytest.mark.families("4|6")
+def test_fairness(t):
     """Small questions get their answers while other connections send all they can."""
     bulk = [t.pair() for _ in range(4)]
     near, far = t.pair()
@@ -291,8 +300,9 @@ def fairness(t):
     t.note(f"{rounds} rounds")
 
 
-@case(families="4|6", timeout=120)
-def full_both_ways(t):
+@pytest.mark.timeout(120)
+@pytest.mark.families("4|6")
+def test_full_both_ways(t):
     """Windows full in both directions on many connections at once: draining them is no deadlock."""
     pairs = [t.pair() for _ in range(8)]
     taken = [(near.fill(seed=2 * n, quiet=0.1), far.fill(seed=2 * n + 1, quiet=0.1))
@@ -302,8 +312,7 @@ def full_both_ways(t):
         far.recv_pattern(taken[n][0], 2 * n)
 
 
-@case()
-def out_of_descriptors(t):
+def test_out_of_descriptors(t):
     """accept() at the limit of open files is EMFILE, and the connection waits."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
@@ -320,8 +329,9 @@ def out_of_descriptors(t):
     eq(near.recv_exact(8), b"patience")
 
 
-@case(families="4|6", timeout=180)
-def left_nothing_behind(t):
+@pytest.mark.timeout(180)
+@pytest.mark.families("4|6")
+def test_left_nothing_behind(t):
     """After many connections came and went, none is left in /proc/net."""
     if not t.sovia:
         t.skip("AF_SOVIA only")

@@ -5,8 +5,10 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 
 SOL = socket.SOL_SOCKET
 TCP = socket.IPPROTO_TCP
@@ -25,8 +27,8 @@ SWITCHES = [(name, level, getattr(socket, name), first) for level, name, first i
     (SOL, "SO_REUSEPORT", 0), (SOL, "SO_OOBINLINE", 0), (SOL, "SO_DONTROUTE", 0))]
 
 
-@case(table=SWITCHES)
-def switch(t, level, name, first):
+@table("level, name, first", SWITCHES)
+def test_switch(t, level, name, first):
     """Off at first, on, off; any number but 0 is on; on a fresh and on a connected socket."""
     for s in (t.socket(), *t.pair()):
         if name not in (socket.SO_REUSEADDR, socket.SO_REUSEPORT) or s.tcp_state() == 7:
@@ -53,8 +55,8 @@ NUMBERS = [(label, level, name, values) for label, level, name, values in (
 )]
 
 
-@case(table=NUMBERS)
-def number(t, level, name, values):
+@table("level, name, values", NUMBERS)
+def test_number(t, level, name, values):
     """Set and read back, or ENOPROTOOPT."""
     near, _ = t.pair()
     for value in values:
@@ -74,14 +76,16 @@ def set_and_read(t, level, name, value):
         eq(s.getsockopt(level, name), value)
 
 
-@case(families="4", table=[("IP_TOS", socket.IP_TOS, 0x10), ("IP_TTL", socket.IP_TTL, 33)])
-def ipv4_option(t, name, value):
+@pytest.mark.families("4")
+@table("name, value", [("IP_TOS", socket.IP_TOS, 0x10), ("IP_TTL", socket.IP_TTL, 33)])
+def test_ipv4_option(t, name, value):
     """IP options that FTP and SSH servers set on their connections."""
     set_and_read(t, IP, name, value)
 
 
-@case(families="6", table=[("IPV6_TCLASS", socket.IPV6_TCLASS, 0x10), ("IPV6_UNICAST_HOPS", socket.IPV6_UNICAST_HOPS, 33)])
-def ipv6_option(t, name, value):
+@pytest.mark.families("6")
+@table("name, value", [("IPV6_TCLASS", socket.IPV6_TCLASS, 0x10), ("IPV6_UNICAST_HOPS", socket.IPV6_UNICAST_HOPS, 33)])
+def test_ipv6_option(t, name, value):
     """The same for IPv6."""
     set_and_read(t, IPV6, name, value)
 
@@ -97,8 +101,8 @@ def flow_label(action, label=0x12345):
         struct.pack("=BBHHHI", action, FL_EXCLUSIVE, FL_CREATE if action == FL_GET else 0, 0, 0, 0)
 
 
-@case(families="6")
-def flow_labels_stay(t):
+@pytest.mark.families("6")
+def test_flow_labels_stay(t):
     """A listener's flow labels are not those of the sockets that it accepts."""
     listener = t.listener()
     listener.setsockopt(IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_GET))
@@ -109,8 +113,7 @@ def flow_labels_stay(t):
     listener.setsockopt(IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_PUT))
 
 
-@case()
-def nodelay_inherited(t):
+def test_nodelay_inherited(t):
     """Accepted sockets take over what their listener was told."""
     listener = t.listener()
     listener.setsockopt(TCP, socket.TCP_NODELAY, 1)
@@ -125,8 +128,8 @@ def nodelay_inherited(t):
     eq(struct.unpack("=ii", far.getsockopt(SOL, socket.SO_LINGER, 8)), (1, 7))
 
 
-@case(table=[("send", "SO_SNDBUF", "wmem_max"), ("receive", "SO_RCVBUF", "rmem_max")])
-def buffer_sizes(t, name, limit):
+@table("name, limit", [("send", "SO_SNDBUF", "wmem_max"), ("receive", "SO_RCVBUF", "rmem_max")])
+def test_buffer_sizes(t, name, limit):
     """Twice what was set, at least the kernel's minimum, at most twice the system's limit."""
     option = getattr(socket, name)
     limit = proc(limit)
@@ -141,8 +144,7 @@ def buffer_sizes(t, name, limit):
         ok(2000 < least < 10000, f"the least is {least}")
 
 
-@case()
-def linger(t):
+def test_linger(t):
     """SO_LINGER is read back; a short length is EINVAL."""
     for s in (t.socket(), *t.pair()):
         eq(struct.unpack("=ii", s.getsockopt(SOL, socket.SO_LINGER, 8)), (0, 0))
@@ -152,8 +154,8 @@ def linger(t):
     fails("EINVAL", s.setsockopt, SOL, socket.SO_LINGER, 1)
 
 
-@case(table=[("receive", socket.SO_RCVTIMEO), ("send", socket.SO_SNDTIMEO)])
-def timeouts(t, name):
+@table("name", [("receive", socket.SO_RCVTIMEO), ("send", socket.SO_SNDTIMEO)])
+def test_timeouts(t, name):
     """SO_RCVTIMEO and SO_SNDTIMEO are read back; microseconds out of range are EDOM."""
     s = t.socket()
     eq(struct.unpack("=qq", s.getsockopt(SOL, name, 16)), (0, 0))
@@ -163,16 +165,14 @@ def timeouts(t, name):
     fails("EINVAL", s.setsockopt, SOL, name, 1)
 
 
-@case()
-def read_only(t):
+def test_read_only(t):
     """Answers that cannot be set."""
     s = t.socket()
     for name in (socket.SO_TYPE, socket.SO_ERROR, socket.SO_DOMAIN, socket.SO_PROTOCOL, socket.SO_ACCEPTCONN):
         fails("ENOPROTOOPT", s.setsockopt, SOL, name, 1)
 
 
-@case()
-def unknown(t):
+def test_unknown(t):
     """Options and levels that do not exist: ENOPROTOOPT, to set and to get."""
     near, _ = t.pair()
     for level, name in ((SOL, 9999), (TCP, 9999), (9999, 1), (socket.IPPROTO_UDP, 1)):
@@ -180,8 +180,7 @@ def unknown(t):
         fails("ENOPROTOOPT EOPNOTSUPP", near.getsockopt, level, name)
 
 
-@case()
-def bad_lengths(t):
+def test_bad_lengths(t):
     """A length too short is EINVAL, a negative one too; a bad pointer is EFAULT."""
     fd = t.socket().fileno()
     for level, name in ((TCP, socket.TCP_NODELAY), (TCP, socket.TCP_CORK), (SOL, socket.SO_KEEPALIVE),
@@ -200,8 +199,7 @@ def bad_lengths(t):
         eq(length, min(room, 4), "length told")
 
 
-@case()
-def info(t):
+def test_info(t):
     """TCP_INFO tells the state, in buffers of any length."""
     near, far = t.pair()
     whole, size = libc.getsockopt(near.fileno(), TCP, socket.TCP_INFO, 512)
@@ -224,8 +222,7 @@ BYTES_ACKED = 120
 BYTES_RECEIVED = 128
 
 
-@case()
-def info_counts(t):
+def test_info_counts(t):
     """TCP_INFO counts the bytes acknowledged and received."""
     near, far = t.pair()
     near.send_pattern(100000, 80)
@@ -243,8 +240,8 @@ def info_counts(t):
 NOTSENT, BYTES_SENT, SND_WND = 144, 200, 228
 
 
-@case(timeout=90)
-def info_windows(t):
+@pytest.mark.timeout(90)
+def test_info_windows(t):
     """TCP_INFO of a writer whose peer does not read: what was sent, what waits, and the window that is used up."""
     near, far = t.pair()
     far.setsockopt(SOL, socket.SO_RCVBUF, 20000)
@@ -269,8 +266,10 @@ def info_windows(t):
     until(lambda: look(far)["received"] == taken - look(near)["notsent"], "what was sent is received")
 
 
-@case(modes=("loop",), timeout=180, families="4|6")
-def info_beyond_32_bits(t):
+@pytest.mark.timeout(180)
+@pytest.mark.mode("loop")
+@pytest.mark.families("4|6")
+def test_info_beyond_32_bits(t):
     """The counters of bytes are 64 bits wide: 4 GiB and some."""
     near, far = t.pair()
     size = (4 << 30) + 12345
@@ -292,8 +291,7 @@ def info_beyond_32_bits(t):
     eq(struct.unpack_from("=Q", far.getsockopt(TCP, socket.TCP_INFO, 256), BYTES_RECEIVED)[0], size)
 
 
-@case()
-def maxseg(t):
+def test_maxseg(t):
     """TCP_MAXSEG can be read on a connection, or is not known."""
     near, _ = t.pair()
     result = libc.error_of(near.getsockopt, TCP, socket.TCP_MAXSEG)
@@ -303,8 +301,7 @@ def maxseg(t):
     ok(near.getsockopt(TCP, socket.TCP_MAXSEG) >= 500, "a size")
 
 
-@case()
-def keepalive_quiet(t):
+def test_keepalive_quiet(t):
     """SO_KEEPALIVE on an idle connection does it no harm."""
     near, far = t.pair()
     for s in (near, far):
@@ -316,8 +313,7 @@ def keepalive_quiet(t):
     eq(far.recv_exact(5), b"alive")
 
 
-@case()
-def buffers_while_connected(t):
+def test_buffers_while_connected(t):
     """Buffers that change size under traffic lose nothing."""
     near, far = t.pair()
     sizes = (1, 200000, 5000, 65536, 100000, 30000, 1 << 20, 10000)

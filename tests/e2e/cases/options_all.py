@@ -4,8 +4,10 @@ import contextlib
 import errno
 import socket
 
+import pytest
+
 from kit import libc
-from kit.case import case, ok
+from kit.case import ok, table
 
 SOL = socket.SOL_SOCKET
 TCP = socket.IPPROTO_TCP
@@ -86,8 +88,10 @@ def none(differences):
     ok(not differences, "\n".join([f"{len(differences)} answers differ", *differences[:40]]))
 
 
-@case(timeout=240, modes=("loop",), table=[("SOL_SOCKET", SOL), ("IPPROTO_TCP", TCP), ("IPPROTO_IP", IP), ("IPPROTO_IPV6", IPV6)])
-def every_name(t, level):
+@pytest.mark.timeout(240)
+@pytest.mark.mode("loop")
+@table("level", [("SOL_SOCKET", SOL), ("IPPROTO_TCP", TCP), ("IPPROTO_IP", IP), ("IPPROTO_IPV6", IPV6)])
+def test_every_name(t, level):
     """Options 0 to 150 of a level, with values and lengths good and bad, are read and set as TCP's are."""
     differences = []
     for name in NAMES:
@@ -110,8 +114,9 @@ def ends(make, host):
     return listener, near, listener.accept()[0]
 
 
-@case(timeout=120, modes=("loop",))
-def every_name_later(t):
+@pytest.mark.timeout(120)
+@pytest.mark.mode("loop")
+def test_every_name_later(t):
     """A listener and the ends of a connection are asked for options as TCP's are."""
     ours = ends(t.socket, t.host())
     reference = ends(lambda: socket.socket(t.family), t.host())
@@ -126,8 +131,9 @@ def every_name_later(t):
     none(differences)
 
 
-@case(timeout=240, modes=("loop",))
-def every_level(t):
+@pytest.mark.timeout(240)
+@pytest.mark.mode("loop")
+def test_every_level(t):
     """Levels 0 to 300: one that the socket does not know is refused as TCP refuses it."""
     differences = []
     for level in LEVELS:

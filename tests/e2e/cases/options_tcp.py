@@ -9,8 +9,10 @@ import socket
 import struct
 import termios
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child, alarm
 
 SOL = socket.SOL_SOCKET
@@ -39,8 +41,8 @@ RANGES = [(name, getattr(socket, name), *row) for name, *row in (
 )]
 
 
-@case(table=RANGES)
-def ranges(t, name, first, good, bad):
+@table("name, first, good, bad", RANGES)
+def test_ranges(t, name, first, good, bad):
     """What is in range is read back, what is not is EINVAL and changes nothing; before, during and on a listener."""
     if isinstance(first, str):
         first = sysctl(first)
@@ -54,11 +56,11 @@ def ranges(t, name, first, good, bad):
             eq(s.getsockopt(TCP, name), good[-1], f"after {value}")
 
 
-@case(table=[(name, getattr(socket, name)) for name in (
+@table("name", [(name, getattr(socket, name)) for name in (
     "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_SYNCNT", "TCP_USER_TIMEOUT", "TCP_NOTSENT_LOWAT", "TCP_LINGER2",
     "TCP_MAXSEG", "TCP_QUICKACK", "TCP_DEFER_ACCEPT", "TCP_WINDOW_CLAMP", "TCP_FASTOPEN")]
-      + [("TCP_FASTOPEN_CONNECT", TCP_FASTOPEN_CONNECT)])
-def lengths(t, name):
+       + [("TCP_FASTOPEN_CONNECT", TCP_FASTOPEN_CONNECT)])
+def test_lengths(t, name):
     """Too short to set is EINVAL, too long is not; reading fills the room there is; bad pointers EFAULT."""
     fd = t.socket().fileno()
     for length in (0, 1, 3, -1):
@@ -73,8 +75,7 @@ def lengths(t, name):
     fails("EINVAL", libc.getsockopt, fd, TCP, name, -1)
 
 
-@case()
-def linger2(t):
+def test_linger2(t):
     """TCP_LINGER2: a negative one is -1, one beyond two minutes is two minutes."""
     near, _ = t.pair()
     for value, want in ((-5, -1), (100000, 120), (7, 7)):
@@ -82,8 +83,7 @@ def linger2(t):
         eq(near.getsockopt(TCP, socket.TCP_LINGER2), want)
 
 
-@case()
-def maxseg(t):
+def test_maxseg(t):
     """TCP_MAXSEG: 88 to 32767 or 0 for none, read back before a connection, some size during it."""
     s = t.socket()
     eq(s.getsockopt(TCP, socket.TCP_MAXSEG), 536)
@@ -102,8 +102,7 @@ def maxseg(t):
     task.result()
 
 
-@case()
-def quickack(t):
+def test_quickack(t):
     """TCP_QUICKACK off and on again, with data after each."""
     near, far = t.pair()
     for value in (0, 1, 0, 1):
@@ -115,8 +114,7 @@ def quickack(t):
         eq(far.recv(1), b"y")
 
 
-@case()
-def window_clamp(t):
+def test_window_clamp(t):
     """TCP_WINDOW_CLAMP: read back, not below the kernel's minimum, 0 only before a connection; data flows with it."""
     s = t.socket()
     s.setsockopt(TCP, socket.TCP_WINDOW_CLAMP, 20000)
@@ -133,8 +131,7 @@ def window_clamp(t):
     task.result()
 
 
-@case()
-def congestion(t):
+def test_congestion(t):
     """TCP_CONGESTION: the name that is set is read back, cut to the room; an unknown one is ENOENT."""
     near, far = t.pair()
     with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as f:
@@ -151,8 +148,7 @@ def congestion(t):
     eq(far.recv_exact(5), b"flows")
 
 
-@case()
-def upper_protocol(t):
+def test_upper_protocol(t):
     """TCP_ULP: none at first, an unknown one is ENOENT, nothing is EINVAL."""
     near, far = t.pair()
     eq(libc.getsockopt(near.fileno(), TCP, TCP_ULP, 16)[1], 0, "length of no name")
@@ -162,8 +158,7 @@ def upper_protocol(t):
     eq(far.recv_exact(5), b"plain")
 
 
-@case()
-def inherited(t):
+def test_inherited(t):
     """Accepted sockets have what their listener was told."""
     settings = [(socket.TCP_KEEPIDLE, 33), (socket.TCP_KEEPINTVL, 44), (socket.TCP_KEEPCNT, 5), (socket.TCP_SYNCNT, 3),
                 (socket.TCP_USER_TIMEOUT, 5000), (socket.TCP_LINGER2, 17), (socket.TCP_NOTSENT_LOWAT, 12345),
@@ -182,8 +177,7 @@ def inherited(t):
     eq(far.recv_exact(5), b"flows")
 
 
-@case()
-def queue_told(t):
+def test_queue_told(t):
     """TCP_INQ: recvmsg() tells how much is left in the queue, and at end of file one more."""
     near, far = t.pair()
     eq(near.getsockopt(TCP, TCP_INQ), 0)
@@ -201,8 +195,7 @@ def queue_told(t):
     eq(near.recvmsg(4, 100)[:2], (b"last", [(TCP, TCP_INQ, struct.pack("=i", 1))]))
 
 
-@case()
-def not_sent_low_water(t):
+def test_not_sent_low_water(t):
     """TCP_NOTSENT_LOWAT: with more than that unsent the socket takes no more and is not writable, whatever its buffer."""
     listener = t.listener()
     listener.setsockopt(SOL, socket.SO_RCVBUF, 8192)
@@ -226,8 +219,7 @@ def not_sent_low_water(t):
     eq(task.result(), "OUT")
 
 
-@case()
-def inq_later(t):
+def test_inq_later(t):
     """... but not to a call that was waiting when it was set."""
     near, far = t.pair()
     task = t.bg(near.recvmsg, 4, 100)
@@ -239,8 +231,7 @@ def inq_later(t):
 
 # Accepting late, sending early
 
-@case()
-def defer_accept(t):
+def test_defer_accept(t):
     """TCP_DEFER_ACCEPT: a connection shows up at its listener with its first data, or its end."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
@@ -265,8 +256,7 @@ def defer_accept(t):
             eq(near.recv(1), b"")
 
 
-@case()
-def defer_accept_blocks(t):
+def test_defer_accept_blocks(t):
     """A blocking accept() waits for the data of one connection and takes another that has some."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
@@ -281,8 +271,7 @@ def defer_accept_blocks(t):
     eq(near.recv_exact(5), b"first")
 
 
-@case()
-def defer_accept_ends(t):
+def test_defer_accept_ends(t):
     """After its time a silent connection is accepted all the same."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 1)
@@ -293,8 +282,7 @@ def defer_accept_ends(t):
     eq(far.recv_exact(6), b"hello?")
 
 
-@case()
-def defer_accept_reset(t):
+def test_defer_accept_reset(t):
     """A connection that is reset before it has said anything never shows up."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
@@ -312,8 +300,7 @@ def defer_accept_reset(t):
     fails("EAGAIN", listener.accept)
 
 
-@case()
-def defer_accept_values(t):
+def test_defer_accept_values(t):
     """Seconds are rounded up to what retransmission can count: 1, 3, 7, 15...; nothing and less are off."""
     s = t.listener(t.here)
     for value, want in ((1, 1), (2, 3), (3, 3), (10, 15), (0, 0), (30, 31), (-1, 0)):
@@ -321,8 +308,7 @@ def defer_accept_values(t):
         eq(s.getsockopt(TCP, socket.TCP_DEFER_ACCEPT), want, f"after {value}")
 
 
-@case()
-def fastopen_listener(t):
+def test_fastopen_listener(t):
     """TCP_FASTOPEN: the length of a queue, on sockets that are not connected; less than none is EINVAL."""
     listener = t.listener(t.here)
     for s in (t.socket(), listener):
@@ -339,8 +325,7 @@ def fastopen_listener(t):
     eq(near.recv_exact(7), b"as ever")
 
 
-@case()
-def fastopen_connect(t):
+def test_fastopen_connect(t):
     """TCP_FASTOPEN_CONNECT: 0 or 1, not once connected; connect, write and read go on as ever."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
@@ -360,8 +345,7 @@ def fastopen_connect(t):
     fails("EINVAL", near.setsockopt, TCP, TCP_FASTOPEN_CONNECT, 1)
 
 
-@case()
-def fastopen_sendto(t):
+def test_fastopen_sendto(t):
     """sendto() with MSG_FASTOPEN connects and sends, little or much; on a connection it is EISCONN."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
@@ -381,8 +365,7 @@ def fastopen_sendto(t):
     fails("ECONNREFUSED", t.socket().sendto, b"x", MSG_FASTOPEN, (t.host(), port.port()))
 
 
-@case()
-def fastopen_sendto_nonblocking(t):
+def test_fastopen_sendto_nonblocking(t):
     """The same without waiting is EINPROGRESS or done, and nothing is sent twice."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
@@ -402,8 +385,7 @@ def fastopen_sendto_nonblocking(t):
 
 # Cork
 
-@case()
-def cork_and_more(t):
+def test_cork_and_more(t):
     """Corks of both kinds over each other: nothing is lost or held for good, at the end of either."""
     near, far = t.pair()
     for nodelay in (0, 1):
@@ -420,8 +402,7 @@ def cork_and_more(t):
         eq(far.recv_exact(1), b"d")
 
 
-@case()
-def cork_shutdown(t):
+def test_cork_shutdown(t):
     """What a cork holds goes out before a shutdown's end of file; a reset drops it."""
     near, far = t.pair()
     near.setsockopt(TCP, socket.TCP_CORK, 1)
@@ -441,8 +422,7 @@ def unread_by(far, near):
     return taken
 
 
-@case()
-def linger_nonblocking(t):
+def test_linger_nonblocking(t):
     """close() with SO_LINGER waits for the peer's reading on a non-blocking socket too."""
     near, far = t.pair()
     taken = unread_by(far, near)
@@ -454,8 +434,7 @@ def linger_nonblocking(t):
     task.result()
 
 
-@case()
-def linger_duplicate(t):
+def test_linger_duplicate(t):
     """Closing one of two descriptors does not wait."""
     near, far = t.pair()
     taken = unread_by(far, near)
@@ -468,8 +447,7 @@ def linger_duplicate(t):
     task.result()
 
 
-@case()
-def linger_exit(t):
+def test_linger_exit(t):
     """A process that ends does not wait, and its data arrives."""
     near, far = t.pair()
     near.linger(1, 1000)
@@ -484,8 +462,7 @@ def linger_exit(t):
     eq(far.recv_pattern_to_eof(4), taken)
 
 
-@case()
-def linger_interrupted(t):
+def test_linger_interrupted(t):
     """A signal ends the wait of close(), and the data still arrives."""
     near, far = t.pair()
     taken = unread_by(far, near)
@@ -495,8 +472,7 @@ def linger_interrupted(t):
     eq(far.recv_pattern_to_eof(4), taken)
 
 
-@case()
-def linger_shutdown(t):
+def test_linger_shutdown(t):
     """shutdown() does not linger, close() after it does."""
     near, far = t.pair()
     taken = unread_by(far, near)
@@ -508,8 +484,7 @@ def linger_shutdown(t):
     task.result()
 
 
-@case()
-def linger_reset_meanwhile(t):
+def test_linger_reset_meanwhile(t):
     """The peer's reset ends the wait of close()."""
     near, far = t.pair()
     unread_by(far, near)
@@ -520,8 +495,7 @@ def linger_reset_meanwhile(t):
     task.result()
 
 
-@case()
-def linger_listener(t):
+def test_linger_listener(t):
     """A listener and a fresh socket close at once, whatever they linger."""
     for s in (t.socket(), t.listener(t.here)):
         s.linger(1, 1000)
@@ -560,8 +534,7 @@ def drain():
     return count
 
 
-@case()
-def signal_arrival(t):
+def test_signal_arrival(t):
     """Each arrival of data is a signal: POLL_IN; none once O_ASYNC is off."""
     near, far = t.pair()
     send_signals(near)
@@ -577,8 +550,7 @@ def signal_arrival(t):
     eq(drain(), 0, "signals")
 
 
-@case()
-def signal_room(t):
+def test_signal_room(t):
     """Room after a full connection: POLL_OUT."""
     near, far = t.pair()
     send_signals(near)
@@ -591,8 +563,7 @@ def signal_room(t):
         fetch(POLL_OUT, select.POLLOUT, "room")
 
 
-@case()
-def signal_connection(t):
+def test_signal_connection(t):
     """A connection to accept: POLL_IN; one of ours that is made: POLL_OUT."""
     listener = t.listener(t.here)
     send_signals(listener)
@@ -610,8 +581,7 @@ def signal_connection(t):
     fetch(POLL_OUT, select.POLLOUT, "a connect")
 
 
-@case()
-def signal_end(t):
+def test_signal_end(t):
     """The peer's half-close is POLL_IN, the end of both directions POLL_HUP, a reset POLL_ERR."""
     near, far = t.pair()
     send_signals(near)
@@ -629,8 +599,7 @@ def signal_end(t):
     fetch(POLL_ERR, select.POLLERR, "a reset")
 
 
-@case()
-def signal_urgent(t):
+def test_signal_urgent(t):
     """With O_ASYNC urgent data is POLL_PRI besides SIGURG."""
     near, far = t.pair()
     signal.signal(signal.SIGURG, lambda number, frame: None)
@@ -639,8 +608,8 @@ def signal_urgent(t):
     fetch(POLL_PRI, select.POLLPRI, "urgent data")
 
 
-@case(families="4|6")
-def signal_default(t):
+@pytest.mark.families("4|6")
+def test_signal_default(t):
     """F_SETSIG 0 is plain SIGIO; F_SETOWN_EX names a thread; FIOASYNC switches like O_ASYNC."""
     near, far = t.pair()
     seen = []

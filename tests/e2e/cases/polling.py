@@ -9,8 +9,10 @@ import socket
 import struct
 import time
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.sock import POLL_ALL, poll_names
 
 TCP_NOTSENT_LOWAT = 25
@@ -131,8 +133,8 @@ STATES = [(make.__name__, make, names, letters) for make, names, letters in (
 )]
 
 
-@case(table=STATES)
-def state(t, make, names, letters):
+@table("make, names, letters", STATES)
+def test_state(t, make, names, letters):
     """The same from poll, epoll and select, level-triggered, asked twice."""
     s = make(t)
     try:
@@ -145,8 +147,8 @@ def state(t, make, names, letters):
     eq(select_now(s), letters, "select")
 
 
-@case()
-def waits_for_data(t):
+@pytest.mark.long
+def test_waits_for_data(t):
     """poll, select and epoll sleep until data comes."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -162,8 +164,8 @@ def waits_for_data(t):
             ok(near.poll_now(0, select.POLLIN) == "", "nothing more")
 
 
-@case()
-def waits_for_room(t):
+@pytest.mark.long
+def test_waits_for_room(t):
     """... and until there is room again."""
     near, far = t.pair()
     for wait in (lambda: near.poll_now(30, select.POLLOUT) == "OUT",
@@ -176,8 +178,7 @@ def waits_for_room(t):
         ok(task.result(), "woken with the right answer")
 
 
-@case()
-def room_is_no_news(t):
+def test_room_is_no_news(t):
     """Edge-triggered: what is acknowledged wakes no program that was not short of room."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -197,8 +198,7 @@ def drain(s, size):
         size -= len(s.recv(min(size, 65536)))
 
 
-@case()
-def room_is_news_once(t):
+def test_room_is_news_once(t):
     """... and one that was hears of it once, however much is read then."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -241,9 +241,10 @@ def read_in_fits(s, size, seed):
             select.select([], [], [], 0.02)
 
 
-@case(timeout=120, table=[("default", {}), ("small buffer", {"sndbuf": 1}), ("unsent mark", {"unsent": 16384}),
-                          ("small mark", {"unsent": 1})])
-def room_is_never_missed(t, options):
+@pytest.mark.timeout(120)
+@table("options", [("default", {}), ("small buffer", {"sndbuf": 1}), ("unsent mark", {"unsent": 16384}),
+                   ("small mark", {"unsent": 1})])
+def test_room_is_never_missed(t, options):
     """A writer that goes by edges alone gets a stream through, whatever its reader does."""
     near, far = t.pair()
     if "sndbuf" in options:
@@ -256,8 +257,7 @@ def room_is_never_missed(t, options):
     task.result()
 
 
-@case()
-def unsent_mark(t):
+def test_unsent_mark(t):
     """TCP_NOTSENT_LOWAT: writable when less than that waits to be sent, woken when half of it does."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 65536)
@@ -273,8 +273,8 @@ def unsent_mark(t):
         task.result()
 
 
-@case()
-def waits_for_end(t):
+@pytest.mark.long
+def test_waits_for_end(t):
     """... and until the peer goes, each way it can."""
     for leave, names in (("shutdown", "IN RDHUP"), ("close", "IN RDHUP"), ("reset", "IN ERR HUP RDHUP")):
         near, far = t.pair()
@@ -287,8 +287,7 @@ def waits_for_end(t):
         eq(task.result(), names, leave)
 
 
-@case()
-def waits_for_local_shutdown(t):
+def test_waits_for_local_shutdown(t):
     """A thread in poll() sees the shutdown() of another."""
     near, _ = t.pair()
     task = t.bg(near.poll_now, 30, select.POLLIN)
@@ -297,8 +296,7 @@ def waits_for_local_shutdown(t):
     ok("IN" in task.result(), "readable")
 
 
-@case()
-def waits_for_connect(t):
+def test_waits_for_connect(t):
     """epoll tells when a connect is done: registered before it, and only then writable."""
     listener = t.listener()
     near = t.socket(libc.SOCK_NONBLOCK)
@@ -315,8 +313,7 @@ def waits_for_connect(t):
         eq(far.recv_exact(5), b"hello")
 
 
-@case()
-def waits_for_clients(t):
+def test_waits_for_clients(t):
     """A listener becomes readable for a connection and quiet again once it is accepted."""
     listener = t.listener(t.here)
     with select.epoll() as ep:
@@ -330,8 +327,7 @@ def waits_for_clients(t):
             eq(ep.poll(0), [])
 
 
-@case()
-def only_what_is_asked(t):
+def test_only_what_is_asked(t):
     """Events nobody asked for do not wake, but ERR and HUP always do."""
     near, far = t.pair()
     far.sendall(b"x")
@@ -340,8 +336,8 @@ def only_what_is_asked(t):
     ok({"ERR", "HUP"} <= set(near.poll_now(10, 0).split()), "ERR HUP")
 
 
-@case(families="4|6")
-def closed_in_epoll(t):
+@pytest.mark.families("4|6")
+def test_closed_in_epoll(t):
     """A socket that is closed leaves its epoll set by itself."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -351,8 +347,7 @@ def closed_in_epoll(t):
         eq(ep.poll(0.3), [])
 
 
-@case()
-def oneshot(t):
+def test_oneshot(t):
     """EPOLLONESHOT: one event, then none until armed again."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -365,8 +360,8 @@ def oneshot(t):
         eq(ep.poll(20), [(near.fileno(), select.EPOLLIN)])
 
 
-@case()
-def low_water_mark(t):
+@pytest.mark.long
+def test_low_water_mark(t):
     """SO_RCVLOWAT: neither poll nor recv wake for less, end of file always does."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
@@ -389,8 +384,7 @@ def low_water_mark(t):
     eq(len(near.recv(1000)), 99)
 
 
-@case()
-def low_water_mark_edges(t):
+def test_low_water_mark_edges(t):
     """Edge-triggered: what does not reach SO_RCVLOWAT, and the option itself, are no news."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -411,8 +405,7 @@ def low_water_mark_edges(t):
         eq(ep.poll(0), [(near.fileno(), select.EPOLLIN | select.EPOLLOUT)])
 
 
-@case()
-def urgent_below_mark(t):
+def test_urgent_below_mark(t):
     """An urgent byte wakes whatever SO_RCVLOWAT says."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
@@ -425,8 +418,7 @@ def urgent_below_mark(t):
         eq(task.result(), [(near.fileno(), select.EPOLLPRI)])
 
 
-@case()
-def disconnected_is_news(t):
+def test_disconnected_is_news(t):
     """Edge-triggered: connect() to AF_UNSPEC wakes, also if the connection was over before."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -439,8 +431,8 @@ def disconnected_is_news(t):
         eq([fd for fd, _ in ep.poll(0)], [near.fileno()])
 
 
-@case(families="4|6")
-def signal_driven(t):
+@pytest.mark.families("4|6")
+def test_signal_driven(t):
     """O_ASYNC: SIGIO for data that comes."""
     near, far = t.pair()
     count = []
@@ -453,8 +445,8 @@ def signal_driven(t):
     eq(near.recv(1), b"x")
 
 
-@case(families="4|6")
-def many_sets(t):
+@pytest.mark.families("4|6")
+def test_many_sets(t):
     """One socket in three epoll sets and a poll: all of them wake."""
     near, far = t.pair()
     sets = [select.epoll() for _ in range(3)]

@@ -5,14 +5,15 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
 from kit import pattern
-from kit.case import case, eq, fails, ok
+from kit.case import eq, fails, ok
 from kit.proc import Child
 from kit.sock import Sock
 
 
-@case()
-def fork_both_use(t):
+def test_fork_both_use(t):
     """After fork, parent and child both write and read; the child's exit ends nothing."""
     near, far = t.pair()
 
@@ -29,8 +30,7 @@ def fork_both_use(t):
     eq(near.recv_exact(4), b"more")
 
 
-@case()
-def fork_many_writers(t):
+def test_fork_many_writers(t):
     """Several processes write to one connection: every byte of each arrives."""
     near, far = t.pair()
     size = 100000
@@ -42,8 +42,7 @@ def fork_many_writers(t):
     eq([data.count(bytes([i])) for i in range(4)], [size] * 4)
 
 
-@case()
-def fork_keeps_open(t):
+def test_fork_keeps_open(t):
     """The connection ends with its last descriptor, whoever has it."""
     near, far = t.pair()
     go, told = os.pipe()
@@ -60,8 +59,7 @@ def fork_keeps_open(t):
     child.wait()
 
 
-@case()
-def fork_shutdown(t):
+def test_fork_shutdown(t):
     """shutdown() in one process is shutdown() for all."""
     near, far = t.pair()
     Child(near.shutdown, socket.SHUT_WR).wait()
@@ -71,8 +69,7 @@ def fork_shutdown(t):
     eq(near.recv_exact(9), b"other way")
 
 
-@case()
-def fork_before_connect(t):
+def test_fork_before_connect(t):
     """A child connects the socket it inherited, the parent uses it."""
     listener = t.listener()
     near = t.socket()
@@ -82,8 +79,7 @@ def fork_before_connect(t):
     eq(far.recv_exact(6), b"parent")
 
 
-@case()
-def fork_while_connected_elsewhere(t):
+def test_fork_while_connected_elsewhere(t):
     """Sockets opened by parent and child at the same time do not meet."""
     listener = t.listener(backlog=64)
     where = (t.host(), listener.port())
@@ -104,8 +100,7 @@ def fork_while_connected_elsewhere(t):
         child.wait()
 
 
-@case()
-def exec_cat(t):
+def test_exec_cat(t):
     """cat with the connection as its input and output, as inetd starts a service."""
     near, far = t.pair()
     size = 300000
@@ -119,8 +114,7 @@ def exec_cat(t):
         eq(cat.wait(), 0)
 
 
-@case()
-def exec_python(t):
+def test_exec_python(t):
     """An executed program finds the connection by its number, with its names and types."""
     near, far = t.pair()
     program = ("import socket, sys\n"
@@ -135,8 +129,7 @@ def exec_python(t):
         eq(child.wait(), 0)
 
 
-@case()
-def close_on_exec(t):
+def test_close_on_exec(t):
     """With FD_CLOEXEC the executed program does not hold the connection, without it does."""
     for inherit in (False, True):
         near, far = t.pair()
@@ -151,8 +144,7 @@ def close_on_exec(t):
             cat.stdin.close()
 
 
-@case()
-def inherited_listener(t):
+def test_inherited_listener(t):
     """Children of a listening process accept side by side."""
     listener = t.listener(t.here, backlog=32)
     each = 5
@@ -174,8 +166,7 @@ def inherited_listener(t):
         eq(answers.count(child.pid), each, f"served by {child.pid}")
 
 
-@case()
-def dup(t):
+def test_dup(t):
     """A duplicate is the same socket; the connection ends with the last of them."""
     near, far = t.pair()
     fd = near.dup_fd()
@@ -191,8 +182,7 @@ def dup(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def pass_connection(t):
+def test_pass_connection(t):
     """A connection passed over a Unix socket works in the process that got it."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -215,8 +205,7 @@ def pass_connection(t):
     child.wait()
 
 
-@case()
-def pass_listener(t):
+def test_pass_listener(t):
     """A listener passed to another process accepts there."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
@@ -239,8 +228,8 @@ def pass_listener(t):
     child.wait()
 
 
-@case(families="4|6")
-def pass_and_forget(t):
+@pytest.mark.families("4|6")
+def test_pass_and_forget(t):
     """A connection in a message nobody reads ends with the Unix socket."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -253,8 +242,7 @@ def pass_and_forget(t):
     eq(task.result(), b"")
 
 
-@case()
-def exit_closes(t):
+def test_exit_closes(t):
     """A process that just exits has closed its connections in order."""
     listener = t.listener()
 
@@ -268,8 +256,7 @@ def exit_closes(t):
     child.wait()
 
 
-@case()
-def threads_full_duplex(t):
+def test_threads_full_duplex(t):
     """One thread sends while another receives on the same socket."""
     near, far = t.pair()
     size = 1 << 20
@@ -281,8 +268,8 @@ def threads_full_duplex(t):
     eq(task.result(), size)
 
 
-@case(families="4|6")
-def nonblocking_is_shared(t):
+@pytest.mark.families("4|6")
+def test_nonblocking_is_shared(t):
     """O_NONBLOCK belongs to the socket, so duplicates and children share it."""
     near, far = t.pair()
     fd = near.dup_fd()
@@ -294,8 +281,8 @@ def nonblocking_is_shared(t):
     eq(os.read(fd, 1), b"x")
 
 
-@case(families="4|6")
-def shell_redirection(t):
+@pytest.mark.families("4|6")
+def test_shell_redirection(t):
     """A shell pipeline writes into the connection."""
     near, far = t.pair()
     data = pattern.piece(73, 0, 50000)

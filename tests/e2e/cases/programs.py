@@ -6,8 +6,10 @@ import os
 import socket
 import struct
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, until
 from kit.proc import Child
 
 SOL = socket.SOL_SOCKET
@@ -81,8 +83,7 @@ def only(which, count=24, of=4):
     return [count if number == which else 0 for number in range(of)]
 
 
-@case()
-def choice(t):
+def test_choice(t):
     """A program that answers a number: that listener gets all connections, until another program comes."""
     listeners = group(t)
     for which in (2, 0, 3, 1):
@@ -90,8 +91,7 @@ def choice(t):
         eq(shares(t, listeners), only(which), f"connections with {which}")
 
 
-@case()
-def choice_early(t):
+def test_choice_early(t):
     """Attached to the first socket before it listens, the program is the group's."""
     first, = group(t, 1, listen=False)
     classic(first, SO_ATTACH_REUSEPORT_CBPF, constant(1))
@@ -101,8 +101,7 @@ def choice_early(t):
     eq(shares(t, listeners), only(1))
 
 
-@case()
-def choice_of_none(t):
+def test_choice_of_none(t):
     """A number beyond the last listener, chance, and no program any more: each connection finds one of them."""
     listeners = group(t)
     for program in (constant(100), ((LD_W, 0, 0, AD_RANDOM), (MOD, 0, 0, 4), (RET_A, 0, 0, 0))):
@@ -117,8 +116,7 @@ def choice_of_none(t):
     fails("ENOENT", listeners[0].setsockopt, SOL, SO_DETACH_REUSEPORT_BPF, 0)
 
 
-@case()
-def choice_by_packet(t):
+def test_choice_by_packet(t):
     """What a program sees: a SYN without payload, its headers of IP and TCP, a processor."""
     listeners = group(t, 2)
     port = NET + (40 if t.v6 else 20)
@@ -146,8 +144,7 @@ def choice_by_packet(t):
     eq(sum(shares(t, listeners)), 24)
 
 
-@case()
-def choice_extended(t):
+def test_choice_extended(t):
     """The same with eBPF."""
     listeners = group(t)
     try:
@@ -159,8 +156,7 @@ def choice_extended(t):
     eq(shares(t, listeners), only(2))
 
 
-@case()
-def choice_members(t):
+def test_choice_members(t):
     """Who closes leaves the group, accepted sockets are not in it, and the last one takes its place."""
     listeners = group(t)
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, constant(1))
@@ -180,8 +176,7 @@ def choice_members(t):
         s.close()
 
 
-@case()
-def choice_refused(t):
+def test_choice_refused(t):
     """Without SO_REUSEPORT: EINVAL, for a program and for taking one away."""
     for s in (t.socket(), t.listener(t.here)):
         fails("EINVAL", classic, s, SO_ATTACH_REUSEPORT_CBPF, constant(0))
@@ -194,8 +189,8 @@ def root(t):
         t.skip("needs root")
 
 
-@case(timeout=90)
-def filter_requests(t):
+@pytest.mark.timeout(90)
+def test_filter_requests(t):
     """A listener's filter that lets nothing pass: connect() goes on trying; without it, it succeeds."""
     root(t)
     listener = t.listener(t.here)
@@ -212,8 +207,8 @@ def filter_requests(t):
     fails("ENOENT", listener.setsockopt, SOL, SO_DETACH_FILTER, 0)
 
 
-@case(timeout=90)
-def filter_all(t):
+@pytest.mark.timeout(90)
+def test_filter_all(t):
     """A filter that lets all pass changes nothing; the sockets that a listener accepts have it, too."""
     root(t)
     listener = t.listener(t.here)
@@ -229,8 +224,8 @@ def filter_all(t):
     eq(client.recv_exact(7), b"without")
 
 
-@case(timeout=90)
-def filter_data(t):
+@pytest.mark.timeout(90)
+def test_filter_data(t):
     """A filter that looks at the length of a segment: what is too long never reaches the program."""
     root(t)
     listener = t.listener(t.here)
@@ -253,8 +248,7 @@ def filter_data(t):
     eq(task.result(), b"")
 
 
-@case()
-def filter_ports(t):
+def test_filter_ports(t):
     """A filter begins at the header of TCP: the ports are its first words, and those of IP come before."""
     root(t)
     near, far = t.pair()
@@ -275,8 +269,7 @@ def filter_ports(t):
     eq(task.result(), b"")
 
 
-@case()
-def filter_capability(t):
+def test_filter_capability(t):
     """Attaching a filter needs CAP_NET_ADMIN: EPERM on fresh, listening, connected and accepted sockets; what else it does not."""
     root(t)
     near, far = t.pair()
@@ -301,8 +294,7 @@ def filter_capability(t):
     eq(near.recv_exact(6), b"passes")
 
 
-@case()
-def filter_lock(t):
+def test_filter_lock(t):
     """A locked filter cannot be changed or taken away: EPERM."""
     root(t)
     near, far = t.pair()

@@ -6,13 +6,14 @@ import signal
 import socket
 import time
 
+import pytest
+
 from kit import libc
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, until
 from kit.proc import Child
 
 
-@case()
-def unread_data(t):
+def test_unread_data(t):
     """close() with data unread resets the peer."""
     near, far = t.pair()
     near.sendall(b"never read")
@@ -23,8 +24,7 @@ def unread_data(t):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def unread_part(t):
+def test_unread_part(t):
     """The same if only a part was read."""
     near, far = t.pair()
     near.sendall(bytes(1000))
@@ -33,8 +33,7 @@ def unread_part(t):
     fails("ECONNRESET", near.recv, 1)
 
 
-@case()
-def read_all(t):
+def test_read_all(t):
     """With everything read it is an end of file, no reset."""
     near, far = t.pair()
     near.sendall(bytes(1000))
@@ -44,8 +43,7 @@ def read_all(t):
     eq(near.error(), 0)
 
 
-@case()
-def data_after_close(t):
+def test_data_after_close(t):
     """Data that reaches a socket closed for good is answered with a reset."""
     near, far = t.pair()
     far.close()
@@ -55,8 +53,7 @@ def data_after_close(t):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def data_with_the_end_after_close(t):
+def test_data_with_the_end_after_close(t):
     """... also when the end of the stream goes with it."""
     near, far = t.pair()
     far.close()
@@ -67,8 +64,7 @@ def data_with_the_end_after_close(t):
     eq(near.error(), errno.ECONNRESET)
 
 
-@case()
-def linger_zero(t):
+def test_linger_zero(t):
     """SO_LINGER with time 0: close() is a reset."""
     near, far = t.pair()
     task = t.bg(near.recv, 1)
@@ -81,8 +77,7 @@ def linger_zero(t):
     eq(near.tcp_state(), 7, "tcpi_state CLOSE")
 
 
-@case()
-def linger_zero_drops(t):
+def test_linger_zero_drops(t):
     """... and what was still to be sent is thrown away at once."""
     near, far = t.pair()
     taken = near.fill(seed=50)
@@ -94,8 +89,7 @@ def linger_zero_drops(t):
         pass
 
 
-@case()
-def reset_wakes_writer(t):
+def test_reset_wakes_writer(t):
     """A reset ends a blocked send() with ECONNRESET."""
     near, far = t.pair()
     near.fill()
@@ -106,8 +100,7 @@ def reset_wakes_writer(t):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def reset_by_so_error(t):
+def test_reset_by_so_error(t):
     """SO_ERROR takes the reset away from the next read."""
     near, far = t.pair()
     far.reset()
@@ -117,8 +110,7 @@ def reset_by_so_error(t):
     eq(near.recv(1), b"")
 
 
-@case()
-def reset_after_end_of_file(t):
+def test_reset_after_end_of_file(t):
     """A peer that half-closed and then resets: the end of file stays, writing fails."""
     near, far = t.pair()
     far.shutdown(socket.SHUT_WR)
@@ -129,8 +121,7 @@ def reset_after_end_of_file(t):
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
-@case()
-def listener_closed(t):
+def test_listener_closed(t):
     """A listener that closes resets the connections nobody accepted."""
     listener = t.listener()
     near = [t.socket() for _ in range(5)]
@@ -142,8 +133,7 @@ def listener_closed(t):
         fails("ECONNRESET", s.recv, 1)
 
 
-@case()
-def listener_closed_accepted_stay(t):
+def test_listener_closed_accepted_stay(t):
     """... and leaves those that were accepted alone."""
     listener = t.listener()
     near = t.socket()
@@ -154,8 +144,7 @@ def listener_closed_accepted_stay(t):
     eq(far.recv_exact(5), b"alive")
 
 
-@case()
-def listener_closed_while_connecting(t):
+def test_listener_closed_while_connecting(t):
     """Connects that race with the listener's close succeed or fail; none hangs."""
     for _ in range(10):
         listener = t.listener(backlog=64)
@@ -188,8 +177,7 @@ def transfer_in_child(near, sending):
     return child
 
 
-@case()
-def writer_killed(t):
+def test_writer_killed(t):
     """A process killed while sending: its peer gets an end, not a hang."""
     near, far = t.pair()
     child = transfer_in_child(near, True)
@@ -201,8 +189,7 @@ def writer_killed(t):
         pass
 
 
-@case()
-def reader_killed(t):
+def test_reader_killed(t):
     """A process killed while receiving: its peer's writing ends with an error."""
     near, far = t.pair()
     child = transfer_in_child(near, False)
@@ -213,8 +200,7 @@ def reader_killed(t):
     fails("ECONNRESET EPIPE", task.result)
 
 
-@case()
-def killed_while_blocked(t):
+def test_killed_while_blocked(t):
     """A process blocked in send(), recv() or accept() dies of SIGKILL, and its port is free."""
     near, far = t.pair()
     near.fill()
@@ -229,8 +215,7 @@ def killed_while_blocked(t):
     t.listener(t.here, port=port)
 
 
-@case()
-def storm(t):
+def test_storm(t):
     """Connections reset by either side at any moment, while others go on."""
     listener = t.listener(backlog=64)
     near_stays, far_stays = t.pair()
@@ -247,8 +232,7 @@ def storm(t):
     task.result()
 
 
-@case()
-def reset_with_data_in_flight(t):
+def test_reset_with_data_in_flight(t):
     """A reset in the middle of traffic both ways is told to both blocked calls of the peer."""
     near, far = t.pair()
     far.fill()
@@ -277,8 +261,9 @@ def torrent(listener):
             far.close()
 
 
-@case(timeout=120, modes=("loop",))
-def reconnect_under_fire(t):
+@pytest.mark.timeout(120)
+@pytest.mark.mode("loop")
+def test_reconnect_under_fire(t):
     """connect(AF_UNSPEC) while data comes in, then another connection by the same socket, over and over."""
     listener = t.listener()
     sender = Child(torrent, listener)

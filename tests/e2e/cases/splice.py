@@ -10,8 +10,10 @@ import signal
 import socket
 import tempfile
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 
 F_SETPIPE_SZ = 1031
@@ -85,8 +87,8 @@ def read_through_pipe(s, pipe, size, seed, offset=0):
 
 # sendfile
 
-@case(table=list(FOLDERS.items()))
-def sendfile_sizes(t, folder):
+@table("folder", list(FOLDERS.items()))
+def test_sendfile_sizes(t, folder):
     """Odd sizes from odd places of a file."""
     near, far = t.pair()
     with pattern_file(MB + 4321, 1, folder) as f:
@@ -97,8 +99,7 @@ def sendfile_sizes(t, folder):
             task.result()
 
 
-@case()
-def sendfile_end(t):
+def test_sendfile_end(t):
     """A count beyond the end of the file sends what there is, from the end 0, and moves the offset that far."""
     near, far = t.pair()
     with pattern_file(10007, 2) as f:
@@ -116,8 +117,8 @@ def sendfile_end(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def sendfile_slow_reader(t):
+@pytest.mark.long
+def test_sendfile_slow_reader(t):
     """Without blocking, to a reader that waits: partial counts, then EAGAIN, and it all arrives."""
     near, far = t.pair()
     size = 16 * MB
@@ -134,8 +135,7 @@ def sendfile_slow_reader(t):
         task.result()
 
 
-@case()
-def sendfile_blocks(t):
+def test_sendfile_blocks(t):
     """Blocking, it waits for the reader and sends everything in one call."""
     near, far = t.pair()
     size = 16 * MB
@@ -146,8 +146,8 @@ def sendfile_blocks(t):
         eq(task.result(), size)
 
 
-@case()
-def sendfile_then_change(t):
+@pytest.mark.long
+def test_sendfile_then_change(t):
     """A file written again while bytes of it are unsent: each byte is of the old or the new contents."""
     near, far = t.pair()
     taken = near.fill(seed=5)
@@ -168,8 +168,8 @@ def sendfile_then_change(t):
     eq(far.recv_exact(7), b"in step")
 
 
-@case()
-def sendfile_lends(t):
+@pytest.mark.long
+def test_sendfile_lends(t):
     """What waits to be sent are the file's own pages, not copies: what is written to them still shows."""
     near, far = t.pair()
     size = 16 * MB
@@ -182,8 +182,8 @@ def sendfile_lends(t):
     eq((got[:-PAGE].count(b"a"), got[-PAGE:].count(b"b")), (taken - PAGE, PAGE))
 
 
-@case(table=list(FOLDERS.items()))
-def sendfile_truncated(t, folder):
+@table("folder", list(FOLDERS.items()))
+def test_sendfile_truncated(t, folder):
     """A file cut short meanwhile: its bytes or zeros are sent, no more than promised, and nothing hangs."""
     near, far = t.pair()
     size = 16 * MB
@@ -206,8 +206,7 @@ def sendfile_truncated(t, folder):
     eq(got[:PAGE + 100], want[:PAGE + 100], "what the file still holds")
 
 
-@case()
-def sendfile_unlinked(t):
+def test_sendfile_unlinked(t):
     """A file that is deleted and closed right after sending arrives whole."""
     near, far = t.pair()
     with pattern_file(100001, 9, "/dev/shm") as f:
@@ -216,8 +215,7 @@ def sendfile_unlinked(t):
     eq(far.recv_pattern_to_eof(9), 100001)
 
 
-@case()
-def sendfile_corked(t):
+def test_sendfile_corked(t):
     """A header under TCP_CORK or MSG_MORE, then a file, then a trailer: in order."""
     near, far = t.pair()
     with pattern_file(50001, 10) as f:
@@ -233,8 +231,7 @@ def sendfile_corked(t):
             eq(far.recv_exact(7), b"trailer")
 
 
-@case()
-def sendfile_beyond_end(t):
+def test_sendfile_beyond_end(t):
     """A count beyond the end of the file does not hold back what there is."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -247,8 +244,7 @@ def sendfile_beyond_end(t):
                 far.recv_pattern(size, 76)
 
 
-@case()
-def sendfile_beyond_end_corked(t):
+def test_sendfile_beyond_end_corked(t):
     """... but TCP_CORK does, until the file has ended and the cork is off."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -259,8 +255,7 @@ def sendfile_beyond_end_corked(t):
     far.recv_pattern(1000, 77)
 
 
-@case()
-def sendfile_errors(t):
+def test_sendfile_errors(t):
     """From a socket EINVAL; to one that is shut EPIPE, with SIGPIPE; to one that is not connected EPIPE; read-only is no bar."""
     near, far = t.pair()
     with pattern_file(1000, 11) as f:
@@ -280,8 +275,7 @@ def sendfile_errors(t):
         eq(Child(loud).wait_status(), signal.SIGPIPE, "wait status")
 
 
-@case()
-def sendfile_reset_halfway(t):
+def test_sendfile_reset_halfway(t):
     """A reset ends a sendfile() that waits."""
     near, far = t.pair()
     with pattern_file(16 * MB, 12) as f:
@@ -292,8 +286,7 @@ def sendfile_reset_halfway(t):
         fails("ECONNRESET EPIPE", os.sendfile, near.fileno(), f.fileno(), 0, 10)
 
 
-@case()
-def sendfile_many(t):
+def test_sendfile_many(t):
     """The same file to several connections at once."""
     size = 2 * MB + 77
     pairs = [t.pair() for _ in range(4)]
@@ -306,8 +299,7 @@ def sendfile_many(t):
 
 # splice out of a socket
 
-@case()
-def splice_from_sizes(t):
+def test_splice_from_sizes(t):
     """Odd sizes through a pipe; data before, between and after it by plain reads."""
     near, far = t.pair()
     pipe = Pipe(MB)
@@ -322,8 +314,7 @@ def splice_from_sizes(t):
     task.result()
 
 
-@case()
-def splice_from_takes_what_is_there(t):
+def test_splice_from_takes_what_is_there(t):
     """It waits for the first byte and does not wait for more."""
     near, far = t.pair()
     pipe = Pipe()
@@ -334,8 +325,7 @@ def splice_from_takes_what_is_there(t):
     eq(os.read(pipe.out, 100), b"some")
 
 
-@case()
-def splice_from_nonblocking(t):
+def test_splice_from_nonblocking(t):
     """EAGAIN with nothing there by O_NONBLOCK, with the pipe full by SPLICE_F_NONBLOCK: that is about pipes alone."""
     near, far = t.pair()
     pipe = Pipe(PAGE)
@@ -354,8 +344,7 @@ def splice_from_nonblocking(t):
     eq(near.recv(100), b"data", "nothing lost")
 
 
-@case()
-def splice_from_full_pipe(t):
+def test_splice_from_full_pipe(t):
     """A full pipe stops it after as much as the pipe holds; the rest stays in the socket."""
     near, far = t.pair()
     size = 300000
@@ -371,8 +360,7 @@ def splice_from_full_pipe(t):
     task.result()
 
 
-@case()
-def splice_from_end(t):
+def test_splice_from_end(t):
     """0 at end of file, also when it comes while waiting; the error of a reset; ENOTCONN on a fresh socket."""
     near, far = t.pair()
     pipe = Pipe()
@@ -395,8 +383,7 @@ def splice_from_end(t):
     fails("EINVAL", splice, near.fileno(), t.socket().fileno(), 100)
 
 
-@case()
-def splice_from_stays(t):
+def test_splice_from_stays(t):
     """Bytes in a pipe outlive their connection and do not change with what comes after them."""
     near, far = t.pair()
     pipe = Pipe(MB)
@@ -414,8 +401,7 @@ def splice_from_stays(t):
         done += len(data)
 
 
-@case()
-def splice_from_held_pipe(t):
+def test_splice_from_held_pipe(t):
     """Bytes that nobody takes out of pipes do not stop the connection for good."""
     near, far = t.pair()
     pipes = [Pipe(MB) for _ in range(4)]
@@ -434,8 +420,7 @@ def splice_from_held_pipe(t):
             done += len(data)
 
 
-@case()
-def splice_to_file(t):
+def test_splice_to_file(t):
     """From a socket into a file, as a server that receives does."""
     near, far = t.pair()
     size = 2 * MB + 333
@@ -456,8 +441,7 @@ def splice_to_file(t):
 
 # splice into a socket
 
-@case()
-def splice_to_flags(t):
+def test_splice_to_flags(t):
     """SPLICE_F_MORE holds small pieces together and loses none, up to the close."""
     near, far = t.pair()
     pipe = Pipe()
@@ -472,8 +456,7 @@ def splice_to_flags(t):
     eq(far.recv_pattern_to_eof(19), size)
 
 
-@case()
-def splice_to_more_goes(t):
+def test_splice_to_more_goes(t):
     """What SPLICE_F_MORE held goes with the next plain write."""
     near, far = t.pair()
     pipe = Pipe()
@@ -483,8 +466,8 @@ def splice_to_more_goes(t):
     eq(far.recv_exact(11), b"firstsecond")
 
 
-@case()
-def splice_to_full(t):
+@pytest.mark.long
+def test_splice_to_full(t):
     """Into a full connection: EAGAIN with O_NONBLOCK, blocks without; the bytes stay in the pipe."""
     near, far = t.pair()
     taken = near.fill(seed=20)
@@ -503,8 +486,7 @@ def splice_to_full(t):
     ok(moved == 30000 or task.result() is None, "spliced")
 
 
-@case()
-def splice_to_errors(t):
+def test_splice_to_errors(t):
     """EPIPE once shut, SPLICE_F_NONBLOCK with an empty pipe EAGAIN, 0 when the pipe has no writers."""
     near, far = t.pair()
     pipe = Pipe()
@@ -518,8 +500,7 @@ def splice_to_errors(t):
     eq(splice(pipe.out, near.fileno(), 10), 0)
 
 
-@case()
-def splice_from_pipe_of_file(t):
+def test_splice_from_pipe_of_file(t):
     """A file spliced into a pipe and on into a socket."""
     near, far = t.pair()
     size = 600001
@@ -540,8 +521,7 @@ def vmsplice(fd, address, size, flags=0):
     return libc.call("vmsplice", fd, vector, ctypes.c_size_t(1), flags)
 
 
-@case()
-def vmspliced(t):
+def test_vmspliced(t):
     """Memory of the program, spliced through a pipe into a socket, from any place in a page."""
     near, far = t.pair()
     size = 40 * PAGE
@@ -557,8 +537,7 @@ def vmspliced(t):
         task.result()
 
 
-@case()
-def teed(t):
+def test_teed(t):
     """tee() doubles a stream: one copy goes on to a socket, the other to a second one."""
     near, far = t.pair()
     out, sink = t.pair()
@@ -590,8 +569,8 @@ def relay(source, sink, pipe):
     return done
 
 
-@case(table=[("small pipe", PAGE), ("usual pipe", 65536), ("large pipe", MB)])
-def proxy(t, pipe_size):
+@table("pipe_size", [("small pipe", PAGE), ("usual pipe", 65536), ("large pipe", MB)])
+def test_proxy(t, pipe_size):
     """Both directions between two connections through pipes, with end of file passed on."""
     client, front = t.pair()
     back, server = t.pair()
@@ -605,8 +584,7 @@ def proxy(t, pipe_size):
     eq([task.result() for task in tasks[:2] + readers], [size] * 4)
 
 
-@case()
-def proxy_events(t):
+def test_proxy_events(t):
     """The same by one thread with epoll, O_NONBLOCK and a slow reader at the end."""
     source, front = t.pair()
     sink, back = t.pair()
@@ -646,8 +624,7 @@ def proxy_events(t):
     feeder.result()
 
 
-@case()
-def sendfile_into_pipe(t):
+def test_sendfile_into_pipe(t):
     """A file goes by sendfile() into a pipe, and from there another process splices it into the socket."""
     near, far = t.pair()
     pipe = Pipe()
@@ -661,8 +638,7 @@ def sendfile_into_pipe(t):
         child.wait()
 
 
-@case()
-def read_modes_mixed(t):
+def test_read_modes_mixed(t):
     """Plain reads, peeks, splices and discarding reads take turns on one stream."""
     near, far = t.pair()
     pipe = Pipe(MB)

@@ -9,8 +9,10 @@ import socket
 import struct
 import termios
 
+import pytest
+
 from kit import libc, pattern
-from kit.case import case, eq, fails, until
+from kit.case import eq, fails, table, until
 from kit.proc import Child
 
 OOB = socket.MSG_OOB
@@ -44,8 +46,7 @@ def arrived(near, count):
     until(lambda: queued() == count, f"{count} bytes in the queue")
 
 
-@case()
-def beside(t):
+def test_beside(t):
     """The byte is read beside the stream, from which it is missing; a read stops at the mark."""
     near, far = t.pair()
     eq(at_mark(near), 0, "mark at first")
@@ -60,8 +61,7 @@ def beside(t):
     eq(at_mark(near), 0)
 
 
-@case()
-def last_of_several(t):
+def test_last_of_several(t):
     """Of several bytes sent as urgent the last is it."""
     near, far = t.pair()
     send_around(far, b"", b"abc", b"de")
@@ -72,8 +72,7 @@ def last_of_several(t):
     eq(near.recv_exact(2), b"de")
 
 
-@case()
-def by_messages(t):
+def test_by_messages(t):
     """sendmsg and recvmsg: MSG_OOB in the flags that come back; no room is MSG_TRUNC and takes nothing."""
     near, far = t.pair()
     eq(far.sendmsg([b"x", b"y"], [], OOB), 2)
@@ -86,8 +85,7 @@ def by_messages(t):
     eq((data, flags), (b"x", 0))
 
 
-@case()
-def nothing_urgent(t):
+def test_nothing_urgent(t):
     """MSG_OOB without urgent data is EINVAL at once, blocking or not, and takes nothing of the stream."""
     near, far = t.pair()
     fails("EINVAL", near.recv, 1, OOB)
@@ -101,8 +99,7 @@ def nothing_urgent(t):
     fails("EINVAL", near.recv, 1, OOB)
 
 
-@case()
-def once(t):
+def test_once(t):
     """The byte is read once, then it is EINVAL."""
     near, far = t.pair()
     far.send(b"!", OOB)
@@ -115,8 +112,7 @@ def once(t):
     fails("EINVAL", near.recv, 1, OOB)
 
 
-@case()
-def peeked(t):
+def test_peeked(t):
     """MSG_PEEK leaves the urgent byte, and PRI, where they are."""
     near, far = t.pair()
     far.send(b"!", OOB)
@@ -128,8 +124,7 @@ def peeked(t):
     fails("EINVAL", near.recv, 1, OOB | socket.MSG_PEEK)
 
 
-@case()
-def peek_to_the_mark(t):
+def test_peek_to_the_mark(t):
     """Peeking at the stream stops at the mark too, and from the mark leaves the byte out."""
     near, far = t.pair()
     send_around(far, b"before", b"!", b"after")
@@ -144,8 +139,7 @@ def peek_to_the_mark(t):
     eq(near.recv_exact(5), b"after")
 
 
-@case()
-def skipped(t):
+def test_skipped(t):
     """An urgent byte that the reader passes without asking for it is gone."""
     near, far = t.pair()
     send_around(far, b"", b"!", b"on")
@@ -155,8 +149,7 @@ def skipped(t):
     fails("EINVAL", near.recv, 1, OOB)
 
 
-@case()
-def waitall(t):
+def test_waitall(t):
     """MSG_WAITALL ends at the mark with less than it asked for."""
     near, far = t.pair()
     send_around(far, b"before", b"!", b"after")
@@ -176,8 +169,8 @@ def splice_now(s, size):
         os.close(into)
 
 
-@case(table=[("beside", 0), ("inline", 1)])
-def spliced(t, on):
+@table("on", [("beside", 0), ("inline", 1)])
+def test_spliced(t, on):
     """splice() ends at the mark and does not pass it, whether or not the byte is in line."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, on)
@@ -199,8 +192,7 @@ def spliced(t, on):
     eq(splice_now(near, 100), b"after" if on else b"fter")
 
 
-@case()
-def inlined(t):
+def test_inlined(t):
     """SO_OOBINLINE: the byte stays in the stream behind the mark, and MSG_OOB is EINVAL."""
     near, far = t.pair()
     inline(near)
@@ -216,8 +208,7 @@ def inlined(t):
     eq(near.recv_exact(5), b"after")
 
 
-@case()
-def inlined_late(t):
+def test_inlined_late(t):
     """SO_OOBINLINE set when the byte is there already puts it back in line, and off takes it out."""
     near, far = t.pair()
     send_around(far, b"a", b"!", b"b")
@@ -230,8 +221,7 @@ def inlined_late(t):
     eq(near.recv_exact(2), b"cd")
 
 
-@case()
-def inline_inherited(t):
+def test_inline_inherited(t):
     """Accepted sockets have their listener's SO_OOBINLINE."""
     listener = t.listener(t.here)
     inline(listener)
@@ -243,8 +233,7 @@ def inline_inherited(t):
     eq(near.recv_exact(3), b"a!b")
 
 
-@case()
-def before_accept(t):
+def test_before_accept(t):
     """Urgent data that came before accept() is there after it."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
@@ -257,8 +246,7 @@ def before_accept(t):
     eq(near.recv_all(), b"ab")
 
 
-@case()
-def replaced(t):
+def test_replaced(t):
     """A later urgent byte takes the place of one nobody read, which becomes plain data."""
     near, far = t.pair()
     far.sendall(b"ab")
@@ -274,8 +262,7 @@ def replaced(t):
     eq(near.recv_exact(2), b"ef")
 
 
-@case()
-def replaced_at_the_mark(t):
+def test_replaced_at_the_mark(t):
     """... unless the reader stands at the mark: then the first byte is dropped."""
     near, far = t.pair()
     send_around(far, b"ab", b"1", b"")
@@ -290,8 +277,8 @@ def replaced_at_the_mark(t):
     eq(near.recv_exact(2), b"ef")
 
 
-@case(table=[("unread", False), ("read", True)])
-def in_a_row(t, read):
+@table("read", [("unread", False), ("read", True)])
+def test_in_a_row(t, read):
     """Urgent bytes in a row: each at the mark drops the one before it, and there is nothing to read but the last."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -313,8 +300,7 @@ def in_a_row(t, read):
     eq((near.poll_now(), near.inq(), at_mark(near)), ("OUT", 0, 0))
 
 
-@case()
-def in_a_row_passed(t):
+def test_in_a_row_passed(t):
     """A read that finds nothing but urgent bytes passes them all."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -328,8 +314,7 @@ def in_a_row_passed(t):
     eq(near.recv_exact(2), b"on")
 
 
-@case()
-def in_a_row_inline(t):
+def test_in_a_row_inline(t):
     """With SO_OOBINLINE none is dropped; one that was dropped before does not come back."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -347,8 +332,8 @@ def in_a_row_inline(t):
     eq(near.recv(10), b"3")
 
 
-@case(table=[("option", 0), ("flag", socket.MSG_MORE)])
-def corked(t, more):
+@table("more", [("option", 0), ("flag", socket.MSG_MORE)])
+def test_corked(t, more):
     """Neither TCP_CORK nor MSG_MORE holds an urgent byte back, nor what was corked before it."""
     near, far = t.pair()
     if not more:
@@ -363,8 +348,7 @@ def corked(t, more):
         eq(far.recv_exact(2), b"ab")
 
 
-@case()
-def replaced_after_reading(t):
+def test_replaced_after_reading(t):
     """A byte that was read beside the stream is in it once a later one has moved the mark."""
     near, far = t.pair()
     send_around(far, b"ab", b"1", b"")
@@ -377,8 +361,7 @@ def replaced_after_reading(t):
     eq(at_mark(near), 1)
 
 
-@case()
-def readable(t):
+def test_readable(t):
     """FIONREAD counts up to the mark; poll says IN only when there is more than the urgent byte."""
     near, far = t.pair()
     far.send(b"!", OOB)
@@ -401,8 +384,7 @@ def readable(t):
     eq(near.poll_now(), "OUT")
 
 
-@case()
-def readable_inline(t):
+def test_readable_inline(t):
     """With SO_OOBINLINE the byte counts like any other."""
     near, far = t.pair()
     inline(near)
@@ -413,8 +395,7 @@ def readable_inline(t):
     eq(near.poll_now(), "OUT")
 
 
-@case()
-def selected(t):
+def test_selected(t):
     """select() has it in the set of exceptions and wakes for it."""
     near, far = t.pair()
     task = t.bg(select.select, [], [], [near], 30)
@@ -427,8 +408,8 @@ def selected(t):
     eq(select.select([], [], [near], 0)[2], [])
 
 
-@case(table=[("level", 0), ("edge", select.EPOLLET)])
-def epolled(t, flags):
+@table("flags", [("level", 0), ("edge", select.EPOLLET)])
+def test_epolled(t, flags):
     """EPOLLPRI, level- and edge-triggered, for each urgent byte."""
     near, far = t.pair()
     with select.epoll() as ep:
@@ -455,8 +436,7 @@ def count_signals(number):
     return seen
 
 
-@case()
-def signalled(t):
+def test_signalled(t):
     """SIGURG goes to the owner that F_SETOWN names, for urgent data only, and to nobody without an owner."""
     near, far = t.pair()
     seen = count_signals(signal.SIGURG)
@@ -477,8 +457,9 @@ def signalled(t):
         eq(near.recv(1, OOB), byte)
 
 
-@case(families="4|6", table=[("process", 1), ("group", -1)])
-def signalled_elsewhere(t, sign):
+@pytest.mark.families("4|6")
+@table("sign", [("process", 1), ("group", -1)])
+def test_signalled_elsewhere(t, sign):
     """The owner may be another process, or a process group."""
     near, far = t.pair()
     go, told = os.pipe()
@@ -500,8 +481,8 @@ def signalled_elsewhere(t, sign):
     eq(ours, [])
 
 
-@case(families="4|6")
-def signalled_by_ioctl(t):
+@pytest.mark.families("4|6")
+def test_signalled_by_ioctl(t):
     """SIOCSPGRP and FIOSETOWN name the owner as well."""
     near, far = t.pair()
     seen = count_signals(signal.SIGURG)
@@ -519,8 +500,7 @@ def signalled_by_ioctl(t):
     eq(len(seen), before, "with no owner any more")
 
 
-@case()
-def with_end_of_file(t):
+def test_with_end_of_file(t):
     """Urgent data before a close is there, and so is the end of file behind it."""
     near, far = t.pair()
     send_around(far, b"a", b"!", b"")
@@ -531,8 +511,7 @@ def with_end_of_file(t):
     fails("EINVAL", near.recv, 1, OOB)
 
 
-@case()
-def errors(t):
+def test_errors(t):
     """On sockets that are not connected, and after shutdown."""
     fresh = t.socket()
     fails("EPIPE", fresh.send, b"!", OOB | socket.MSG_NOSIGNAL)
@@ -547,8 +526,7 @@ def errors(t):
     eq(near.recv(1, OOB), b"!")
 
 
-@case()
-def cut_off(t):
+def test_cut_off(t):
     """After a reset the urgent byte cannot be read, and stays."""
     near, far = t.pair()
     far.send(b"a!", OOB)
@@ -560,8 +538,7 @@ def cut_off(t):
         eq(near.poll_now(), "IN PRI OUT ERR HUP RDHUP")
 
 
-@case()
-def both_directions(t):
+def test_both_directions(t):
     """Each direction has its own urgent byte and mark."""
     near, far = t.pair()
     send_around(far, b"ab", b"1", b"cd")
@@ -573,8 +550,7 @@ def both_directions(t):
     eq((near.recv_exact(2), far.recv_exact(2)), (b"cd", b"CD"))
 
 
-@case()
-def announced(t):
+def test_announced(t):
     """News of urgent data does not wait for room: SIGURG, EAGAIN until the byte itself comes, then the byte."""
     listener = t.listener(t.here)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -597,8 +573,7 @@ def announced(t):
     eq(near.recv_exact(5), b"after")
 
 
-@case()
-def discard_to_the_mark(t):
+def test_discard_to_the_mark(t):
     """What a telnet server does for an abort, many times over: throw away up to the mark, then go on."""
     near, far = t.pair()
     for turn in range(20):
@@ -625,8 +600,7 @@ def send_mixed(s, size, seed):
         count += 1
 
 
-@case()
-def inline_stream(t):
+def test_inline_stream(t):
     """With SO_OOBINLINE a stream full of urgent bytes arrives whole and in order."""
     near, far = t.pair()
     inline(near)
@@ -636,8 +610,7 @@ def inline_stream(t):
     task.result()
 
 
-@case()
-def after_urgent(t):
+def test_after_urgent(t):
     """Plain traffic both ways is as before once the urgent byte is read."""
     near, far = t.pair()
     far.send(b"!", OOB)
@@ -650,8 +623,7 @@ def after_urgent(t):
     eq(task.result(), 200000)
 
 
-@case()
-def failed_read(t):
+def test_failed_read(t):
     """A read that fails behind the mark has passed the mark, but the byte is still there."""
     near, far = t.pair()
     far.send(b"!", socket.MSG_OOB)
@@ -664,8 +636,8 @@ def failed_read(t):
     eq(near.recv(2), b"x")
 
 
-@case(modes=("loop",))
-def ioctl_pointer(t):
+@pytest.mark.mode("loop")
+def test_ioctl_pointer(t):
     """SIOCATMARK with a bad pointer is EFAULT."""
     near, _ = t.pair()
     for request in (SIOCATMARK, termios.FIONREAD):

@@ -9,8 +9,10 @@ import select
 import socket
 import struct
 
+import pytest
+
 from kit import libc, pattern, uring
-from kit.case import case, eq, fails, ok, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 from kit.sock import Sock
 from kit.uring import Ring, buffer
@@ -47,8 +49,8 @@ def idle(ring, seconds=0.3):
 WAYS = [("polled", 0), ("by a thread", uring.ASYNC)]
 
 
-@case(table=WAYS)
-def send_and_receive(t, flags):
+@table("flags", WAYS)
+def test_send_and_receive(t, flags):
     """Receiving waits for data, sending for room; every byte arrives, each way."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -72,8 +74,9 @@ def send_and_receive(t, flags):
     eq(task.result(), done)
 
 
-@case(table=WAYS)
-def send_large(t, flags):
+@pytest.mark.long
+@table("flags", WAYS)
+def test_send_large(t, flags):
     """A send with MSG_WAITALL completes when all of it is taken, and without harm to the order of what follows."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -89,8 +92,8 @@ def send_large(t, flags):
     eq(far.recv_exact(5), b"after")
 
 
-@case(table=WAYS)
-def read_and_write(t, flags):
+@table("flags", WAYS)
+def test_read_and_write(t, flags):
     """READ and WRITE, as for a file."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -104,8 +107,8 @@ def read_and_write(t, flags):
     eq(memory.raw[:4], b"read")
 
 
-@case(table=WAYS)
-def ends(t, flags):
+@table("flags", WAYS)
+def test_ends(t, flags):
     """End of file is 0 and a reset ECONNRESET, also for those who wait; writing after shutdown EPIPE."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -126,8 +129,7 @@ def ends(t, flags):
     fails("EPIPE", run, ring, uring.SEND, t.socket().fileno(), buffer(10), op_flags=socket.MSG_NOSIGNAL, flags=flags)
 
 
-@case()
-def nonblocking(t):
+def test_nonblocking(t):
     """MSG_DONTWAIT is EAGAIN at once; O_NONBLOCK is not: io_uring waits for whatever it can poll."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -145,8 +147,9 @@ def nonblocking(t):
     ok(finish(ring, name) > 0, "a descriptor")
 
 
-@case(table=WAYS)
-def accept(t, flags):
+@pytest.mark.long
+@table("flags", WAYS)
+def test_accept(t, flags):
     """ACCEPT waits for a connection and tells its address."""
     ring = open_ring(t)
     listener = t.listener(t.here)
@@ -171,8 +174,7 @@ def accept(t, flags):
     fails("EINVAL", run, ring, uring.ACCEPT, t.socket().fileno(), flags=flags)
 
 
-@case()
-def accept_multishot(t):
+def test_accept_multishot(t):
     """One ACCEPT for many connections, until it is cancelled."""
     ring = open_ring(t)
     listener = t.listener(t.here, backlog=64)
@@ -205,8 +207,8 @@ def accept_multishot(t):
     listener.accept()
 
 
-@case(table=WAYS)
-def connect(t, flags):
+@table("flags", WAYS)
+def test_connect(t, flags):
     """CONNECT makes a connection, or is ECONNREFUSED and the socket can try again."""
     ring = open_ring(t)
     port = t.socket(node=t.there)
@@ -225,8 +227,8 @@ def connect(t, flags):
     fails("EISCONN", to, (t.host(), listener.port()))
 
 
-@case()
-def poll(t):
+@pytest.mark.long
+def test_poll(t):
     """POLL_ADD completes with what poll() would say, once."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -250,8 +252,8 @@ def poll(t):
     eq(finish(ring, name), select.POLLIN)
 
 
-@case()
-def poll_multishot(t):
+@pytest.mark.long
+def test_poll_multishot(t):
     """A multishot POLL_ADD tells of each arrival."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -266,8 +268,8 @@ def poll_multishot(t):
             pass
 
 
-@case(table=WAYS)
-def cancel(t, flags):
+@table("flags", WAYS)
+def test_cancel(t, flags):
     """A cancelled receive is ECANCELED (or EINTR) and takes nothing with it."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -281,8 +283,7 @@ def cancel(t, flags):
     eq(near.recv_exact(5), b"whole")
 
 
-@case()
-def linked_timeout(t):
+def test_linked_timeout(t):
     """A receive with a time limit linked to it: data before it, ECANCELED after it."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -298,8 +299,7 @@ def linked_timeout(t):
         eq(results[timer], -errno.ECANCELED if data else -errno.ETIME)
 
 
-@case()
-def linked_operations(t):
+def test_linked_operations(t):
     """connect, send, receive and close in one chain, submitted once."""
     ring = open_ring(t)
     listener = t.listener()
@@ -320,8 +320,7 @@ def linked_operations(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def close_with_waiter(t):
+def test_close_with_waiter(t):
     """CLOSE takes the descriptor away, not the socket from a receive that waits on it."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -336,8 +335,7 @@ def close_with_waiter(t):
     eq(far.recv(1), b"")
 
 
-@case()
-def splice(t):
+def test_splice(t):
     """SPLICE out of a socket into a pipe and from a pipe into a socket."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -375,8 +373,7 @@ def provide(ring, memory, size, group):
     eq(run(ring, uring.PROVIDE_BUFFERS, count, memory, size, group=group), 0)
 
 
-@case()
-def receive_into_provided(t):
+def test_receive_into_provided(t):
     """A receive takes one of the buffers provided when data comes; none left is ENOBUFS."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -399,8 +396,7 @@ def receive_into_provided(t):
     eq(near.recv_exact(4), b"kept")
 
 
-@case()
-def receive_multishot(t):
+def test_receive_multishot(t):
     """One RECV for a whole stream, with buffers given back as they are read; then end of file."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -443,8 +439,7 @@ def receive_multishot(t):
     task.result()
 
 
-@case()
-def send_zerocopy(t):
+def test_send_zerocopy(t):
     """SEND_ZC: the count, then word that the memory is free again, after which it may be written."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -469,8 +464,7 @@ def send_zerocopy(t):
             far.recv_pattern(size, 5, offset=turn * size)
 
 
-@case()
-def messages(t):
+def test_messages(t):
     """SENDMSG and RECVMSG with several pieces."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -491,8 +485,7 @@ def messages(t):
     eq((pieces[0].raw, pieces[1].raw[:6]), (b"0123", b"456789"))
 
 
-@case()
-def both_directions(t):
+def test_both_directions(t):
     """A receive and a send on one socket under way together, for a while, both saturated."""
     ring = open_ring(t)
     near, far = t.pair()
@@ -522,8 +515,9 @@ def both_directions(t):
         task.result()
 
 
-@case(families="4|6", table=[("exit", False), ("killed", True)])
-def process_gone(t, killed):
+@pytest.mark.families("4|6")
+@table("killed", [("exit", False), ("killed", True)])
+def test_process_gone(t, killed):
     """A process that ends with operations under way takes them with it: its peers see the end, its port is free."""
     near, far = t.pair()
     listener = t.listener(t.here)

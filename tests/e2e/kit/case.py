@@ -1,47 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""How a case is written: the decorator, what it gets handed, and its assertions.
+"""What a case is written with: its tables, what it gets handed, and its assertions.
 
-    @case(timeout=30)
-    def echo(t):
+    @pytest.mark.timeout(30)
+    def test_echo(t):
         '''What is sent comes back.'''
         near, far = t.pair()
         ...
-
-With @case(table=[("label", argument...), ...]) each row is a case of its own.
 """
 import errno
 import socket
 import threading
 import time
-import traceback
 
-CASES = []
-
-
-class Skip(Exception):
-    """The case does not apply; str() says why."""
+import pytest
 
 
-class Case:
-    def __init__(self, function, label, args, timeout, modes, families, first):
-        self.function = function
-        self.first = first      # row of its table
-        self.args = args
-        self.timeout = timeout
-        self.modes = modes
-        self.families = families
-        topic = function.__module__.rpartition(".")[2]
-        self.name = f"{topic}.{function.__name__}" + (f"[{label}]" if label else "")
-        self.what = (function.__doc__ or "").strip().splitlines()[0]
-
-
-def case(timeout=60, modes=("loop", "pair"), families="46", table=None):
-    """Registers a case. @families: "46" for a run in each, "4|6" for one run in either, "6" for IPv6 alone."""
-    def register(function):
-        for row, (label, *args) in enumerate(table or [("",)]):
-            CASES.append(Case(function, label, args, timeout, modes, families, not row))
-        return function
-    return register
+def table(names, rows):
+    """A case for each of @rows, which begin with a label; the others are the arguments @names."""
+    return pytest.mark.parametrize(names, [pytest.param(*row, id=label) for label, *row in rows])
 
 
 class Task:
@@ -87,7 +63,7 @@ class Task:
 class Context:
     """What a case gets as its argument t."""
 
-    def __init__(self, mode, transport, family, here, there, other_addresses):
+    def __init__(self, mode, transport, family, here, there, other_addresses, note):
         self.mode = mode
         self.sovia = transport == "sovia"
         self.family = family
@@ -95,7 +71,7 @@ class Context:
         self.here = here
         self.there = there
         self._addresses = other_addresses
-        self.notes = []
+        self.note = note        # a line to show beside the outcome
         self.tasks = []
 
     # Sockets
@@ -148,17 +124,14 @@ class Context:
         return task
 
     def skip(self, why):
-        raise Skip(why)
-
-    def note(self, text):
-        """A line to show beside the outcome."""
-        self.notes.append(text)
+        pytest.skip(why)
 
     def finish(self):
         """Nothing that went wrong in the background stays unsaid."""
         for task in self.tasks:
             if task.unseen_error() is not None:
                 raise task.unseen_error()
+        self.there.done()
 
 
 def eq(got, want, what="value"):
@@ -196,9 +169,3 @@ def until(condition, what, timeout=20.0, step=0.05):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout} s: {what}")
         time.sleep(step)
-
-
-def describe(error):
-    """The lines that tell a reader where a case failed."""
-    text = traceback.format_exception(error)
-    return [line for chunk in text for line in chunk.rstrip().splitlines()]

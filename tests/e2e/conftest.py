@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What pytest has to know: its options, which cases to run, the fixture t, a process for each case, TAP.
+
+What a case leaves behind ends with its process, and a case that hangs, in the kernel even, is reported
+with the stacks of its threads while the others go on.
+"""
+import faulthandler
+import functools
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+import zlib
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from kit.case import Context
+from kit.node import CONTROL_PORT, LocalNode, RemoteNode, dial, kernel_stacks, own_address, route_source
+from kit.sock import Sock
+
+FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
+LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+
+# What differs most from kernel to kernel, and from family to family: what a quick run has.
+QUICK = ("basics", "families", "binding", "connecting", "closing", "flags", "itself", "splice", "polling", "programs",
+         "uring")
+
+# Seconds that a case has unless it is marked otherwise; and for the dump of one that hangs, and again to die.
+LIMIT = 60.0
+GRACE = 5.0
+
+# Cases that take longer say so, in seconds.
+SLOW = 5.0
+
+
+def pytest_addoption(parser):
+    add = parser.getgroup("end-to-end cases").addoption
+    add("--transport", choices=("tcp", "sovia"), default="tcp")
+    add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one at an agent.py on --peer")
+    add("--peer", default="node-b", help="where agent.py runs (default %(default)s)")
+    add("--port", type=int, default=CONTROL_PORT, help="agent.py's port (default %(default)s)")
+    add("--family", choices=("4", "6", "both", "one"), default="both",
+        help="one: each case over one of them, always the same (default %(default)s)")
+    add("--quick", action="store_true", help="some topics, no cases that take long, and one row of each table")
+    add("--slow", type=float, default=1.0, metavar="N", help="multiply all time limits by N")
+
+
+# What to run
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """Each row of a table over each family."""
+    asked = metafunc.config.option.family
+    metafunc.parametrize("t", [family for family in FAMILIES if asked in (family[1], "both", "one")], indirect=True)
+
+
+def pytest_itemcollected(item):
+    """The name that is shown, and looked at by -k: topic.case[row] family."""
+    row, _, family = item.callspec.id.rpartition("-")
+    name = item.module.__name__.removeprefix("cases.") + "." + item.originalname.removeprefix("test_")
+    item.name = item._nodeid = name + (f"[{row}] " if row else " ") + family
+
+
+def marked(item, name, default):
+    mark = item.get_closest_marker(name)
+    return mark.args[0] if mark else default
+
+
+def is_for(item, asked):
+    """Does the case run in this family, given those that the user asked for?"""
+    wanted = marked(item, "families", "46")
+    families = [family for family in FAMILIES if family[1] in wanted and asked in (family[1], "both", "one")]
+    if asked == "one":
+        families = [families[zlib.crc32(item.name[:-len(" v4")].encode()) % len(families)]]
+    elif "|" in wanted:
+        families = families[:1]
+    return item.callspec.params["t"] in families
+
+
+def is_quick(item):
+    """The first row of a table stands for all."""
+    table = item.get_closest_marker("parametrize")
+    first = not table or item.callspec.id.rpartition("-")[0] == table.args[1][0].id
+    return first and not item.get_closest_marker("long")
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.option.quick and collection_path.suffix == ".py" and collection_path.stem not in QUICK:
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(config, items):
+    option = config.option
+    items[:] = [item for item in items if is_for(item, option.family)
+                and marked(item, "mode", option.mode) == option.mode and (is_quick(item) or not option.quick)]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """Opens the first socket too, so that a module that is not there is one message and not hundreds."""
+    option = session.config.option
+    Sock.transport = option.transport
+    if session.testsfailed or option.collectonly:
+        return
+    try:
+        Sock(socket.AF_INET6 if option.family == "6" else socket.AF_INET).close()
+        if option.mode == "pair":
+            dial(option.peer, option.port, patience=60.0).close()
+    except OSError as e:
+        print(f"Bail out! {option.transport}, {option.mode}: {e}")
+        pytest.exit("no end-to-end cases without it", 2)
+    print(f"1..{session.testscollected}", flush=True)
+
+
+# What a case gets
+
+
+@functools.cache
+def addresses(mode, peer):
+    """By family: the address here, the one there, and all that lead there: none of a family that this machine lacks."""
+    here, there, hosts = {}, {}, {}
+    for family, loopback in LOOPBACK.items():
+        hosts[family] = []
+        try:
+            if mode == "pair":
+                answers = socket.getaddrinfo(peer, None, family, socket.SOCK_STREAM)
+                there[family] = answers[0][4][0]
+                here[family] = route_source(there[family])
+                hosts[family] = list(dict.fromkeys(address[0] for *_, address in answers))
+            else:
+                socket.create_server((loopback, 0), family=family).close()
+                here[family] = there[family] = loopback
+                others = (own_address(family), "127.0.0.2" if family == socket.AF_INET else None)
+                hosts[family] = [loopback, *filter(None, others)]
+        except OSError:
+            pass
+    return here, there, hosts
+
+
+@pytest.fixture
+def t(request):
+    """In a pair, this opens the session with the agent."""
+    option = request.config.option
+    family = FAMILIES[request.param]
+    here, there, hosts = addresses(option.mode, option.peer)
+    if not hosts[family]:
+        pytest.skip("no address of this family")
+    near = far = LocalNode(here)
+    if option.mode == "pair":
+        far = RemoteNode(option.peer, there, {"transport": option.transport}, option.port)
+    note = functools.partial(request.node.add_report_section, "call", "note")
+    return Context(option.mode, option.transport, family, near, far, hosts, note)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_call(item):
+    """Once the case has returned."""
+    item.funcargs["t"].finish()
+
+
+# The process of a case
+
+
+def child(item, result, stacks):
+    """Never returns."""
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.enable(stacks)
+        sys.dont_write_bytecode = True
+        # Python ignores SIGPIPE, programs do not; what a case does about it is its business.
+        reports = runtestprotocol(item, log=False)
+        report = next((report for report in reports if not report.passed), reports[-1])
+        text = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else report.longreprtext
+        answer = report.outcome, [note for _, note in report.sections] + text.splitlines()
+    except BaseException:       # noqa: BLE001: any exception is this case's failure
+        answer = "failed", traceback.format_exc().splitlines()
+    result.write(pickle.dumps(answer))
+    # Not sys.exit(): a thread that is stuck must not keep the process.
+    os._exit(0)
+
+
+def group_members(group):
+    """Processes of a case: it leads a process group."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.getpgid(int(name)) == group:
+                yield int(name)
+        except OSError:
+            pass
+
+
+def kill_group(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def diagnose(pid, ended):
+    """Where a process that did not end is; this ends it."""
+    lines = []
+    for stuck in group_members(pid):
+        lines += [f"process {stuck}:"] + kernel_stacks(stuck)
+    os.kill(pid, signal.SIGABRT)        # faulthandler writes Python's stacks
+    if not ended(GRACE):
+        kill_group(pid)
+        if not ended(GRACE):
+            lines.append("the process does not even die from SIGKILL: stuck in the kernel")
+    return lines
+
+
+def run_apart(item):
+    """A case in a process of its own: (outcome, lines), whatever happens to it."""
+    limit = marked(item, "timeout", LIMIT) * item.config.option.slow
+    with open(os.memfd_create("result"), "w+b", 0) as result, open(os.memfd_create("stacks"), "w+b", 0) as stacks:
+        pid = os.fork()
+        if pid == 0:
+            child(item, result, stacks)
+        pidfd = os.pidfd_open(pid)
+
+        def ended(seconds):
+            return select.select([pidfd], [], [], seconds)[0]
+
+        lines = []
+        try:
+            if not ended(limit):
+                lines = [f"no end within {limit:.0f} s"] + diagnose(pid, ended)
+        finally:
+            kill_group(pid)
+            os.close(pidfd)
+        _, status = os.waitpid(pid, os.WNOHANG)
+        result.seek(0)
+        answer = result.read()
+        if answer and not lines:
+            return pickle.loads(answer)
+        if answer:
+            lines.insert(0, "done, but its process does not end")
+        stacks.seek(0)
+        dump = [line for line in stacks.read().decode(errors="replace").splitlines() if "/dist-packages/" not in line]
+        return "failed", (lines or [f"process ended with wait status {status:#x}"]) + dump
+
+
+def pytest_runtest_protocol(item):
+    begun = time.monotonic()
+    outcome, lines = run_apart(item)
+    took = time.monotonic() - begun
+    why = f" # SKIP {lines.pop()}" if outcome == "skipped" else ""
+    if took > SLOW:
+        lines.append(f"took {took:.0f} s")
+    print("not ok" if outcome == "failed" else "ok", item.session.items.index(item) + 1, "-", item.name + why)
+    print("".join(f"# {line}\n" for line in lines), end="", flush=True)
+    item.ihook.pytest_runtest_logreport(report=pytest.TestReport(
+        item.nodeid, item.location, {}, outcome, "\n".join(lines), "call", duration=took))
+    return True
+
+
+def pytest_report_teststatus(report):
+    """For pytest's sum alone: the cases have been shown."""
+    return {"passed": "ok", "failed": "not ok", "skipped": "skip"}[report.outcome], "", ""
