@@ -24,13 +24,13 @@ class Node:
         found = socket.getaddrinfo(address, None, socket.AF_INET)
         self.address = found[0][4][0]
 
-    def argv(self, argv, ends=False):
+    def argv(self, argv):
         return list(argv)
 
     def start(self, argv, **streams):
         """A process that runs until it is stopped, with lines for us on its standard output."""
         try:
-            return subprocess.Popen(self.argv(argv, ends=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            return subprocess.Popen(self.argv(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     text=True, **streams)
         except OSError as error:
             raise Failed(f"{argv[0]}: {error.strerror}") from None
@@ -90,39 +90,10 @@ class Node:
 
 
 class Peer(Node):
-    """The other guest of a pair."""
+    """The other guest of a pair, or the other machine.  What is started there ends with what it was started by."""
 
-    def argv(self, argv, ends=False):
+    def argv(self, argv):
         return ["on-peer", shlex.join(argv)]
-
-
-class Remote(Node):
-    """A machine that ssh reaches.  One connection to it serves all."""
-
-    # What is started there ends with ssh, which closes its input; ssh alone does not see to that.
-    UNTIL_EOF = "exec 3<&0; {} </dev/null & pid=$!; {{ cat <&3; kill $pid; }} >/dev/null 2>&1 & wait $pid"
-
-    def __init__(self, address, ssh, folder):
-        super().__init__(address)
-        self.ssh = ["ssh", "-oBatchMode=yes", "-oControlMaster=auto", "-oControlPersist=60",
-                    f"-oControlPath={folder}/ssh-%C", ssh]
-
-    def argv(self, argv, ends=False):
-        command = shlex.join(argv)
-        return [*self.ssh, self.UNTIL_EOF.format(command) if ends else command]
-
-    def copy(self, paths):
-        """Puts files into a new folder there, whose name is the answer."""
-        folder = self.shell("mktemp -d").strip()
-        tar = subprocess.Popen(["tar", "-c", *(word for path in paths for word in ("-C", *os.path.split(path)))],
-                               stdout=subprocess.PIPE)
-        subprocess.run(self.argv(["tar", "-x", "-C", folder]), stdin=tar.stdout, check=True)
-        if tar.wait():
-            raise Failed("tar")
-        return folder
-
-    def remove(self, folder):
-        self.run(["rm", "-rf", folder])
 
 
 def line(process):

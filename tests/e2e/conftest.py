@@ -12,6 +12,7 @@ import resource
 import select
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -25,6 +26,7 @@ from kit.node import CONTROL_PORT, LocalNode, RemoteNode, dial, kernel_stacks, o
 from kit.sock import Sock
 
 FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
+AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.py")
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 # What differs most from kernel to kernel, and from family to family: what a quick run has.
@@ -42,8 +44,9 @@ SLOW = 5.0
 def pytest_addoption(parser):
     add = parser.getgroup("end-to-end cases").addoption
     add("--transport", choices=("tcp", "sovia"), default="tcp")
-    add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one at an agent.py on --peer")
-    add("--peer", default="node-b", help="where agent.py runs (default %(default)s)")
+    add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one at an agent.py on the other node")
+    add("--peer", default=os.environ.get("SOVIA_PEER", "localhost"), metavar="NAME",
+        help="the other node; agent.py is started there if on-peer reaches it (default %(default)s)")
     add("--port", type=int, default=CONTROL_PORT, help="agent.py's port (default %(default)s)")
     add("--family", choices=("4", "6", "both", "one"), default="both",
         help="one: each case over one of them, always the same (default %(default)s)")
@@ -113,6 +116,9 @@ def pytest_runtestloop(session):
     try:
         Sock(socket.AF_INET6 if option.family == "6" else socket.AF_INET).close()
         if option.mode == "pair":
+            if "SOVIA_SSH" in os.environ:
+                agent = subprocess.Popen(["on-peer", AGENT, "--port", str(option.port)], stdout=subprocess.DEVNULL)
+                session.config.add_cleanup(agent.terminate)
             dial(option.peer, option.port, patience=60.0).close()
     except OSError as e:
         print(f"Bail out! {option.transport}, {option.mode}: {e}")

@@ -23,17 +23,17 @@ start_redis() {
 	start redis redis-server $WORK/redis.conf
 	listening 7100 redis
 }
-cli() { sovia-run redis-cli -h node-b -p 7100 "$@"; }
+cli() { sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 "$@"; }
 
 # A benchmark's numbers are not ours to judge: it must end, with all it was asked for.
 benchmark() { # ARGUMENT...
-	sovia-run redis-benchmark -h node-b -p 7100 --csv "$@" >$WORK/benchmark || return
+	sovia-run redis-benchmark -h "$SOVIA_PEER" -p 7100 --csv "$@" >$WORK/benchmark || return
 	cat $WORK/benchmark
 	awk -F'"' 'NR > 1 && $4 > 0 { good++ } END { exit !(good == NR - 1 && NR > 1) }' $WORK/benchmark
 }
 
 fill() {
-	seq 20000 | sed 's/.*/SET key:& value-&/' | sovia-run redis-cli -h node-b -p 7100 --pipe | grep 'errors: 0, replies: 20000' || return
+	seq 20000 | sed 's/.*/SET key:& value-&/' | sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 --pipe | grep 'errors: 0, replies: 20000' || return
 	head -c 5000000 /dev/urandom >$WORK/blob
 	equal "$(cli -x SET blob <$WORK/blob)" OK
 }
@@ -50,7 +50,7 @@ restarted() {
 
 # Two clients and the server: one hears what the other says.
 publish() {
-	timeout 30 sovia-run redis-cli -h node-b -p 7100 SUBSCRIBE news >$WORK/news &
+	timeout 30 sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 SUBSCRIBE news >$WORK/news &
 	eventually hears_somebody || return
 	eventually grep -qx 'hot off' $WORK/news
 }
@@ -59,7 +59,7 @@ hears_somebody() { [ "$(cli PUBLISH news 'hot off')" = 1 ]; }
 # A second redis here copies all of the first and follows it.
 replica() {
 	start replica redis-server --port 7101 --protected-mode no --dir $WORK --save '' --dbfilename replica.rdb \
-		--replicaof node-b 7100
+		--replicaof "$SOVIA_PEER" 7100
 	listening 7101 replica
 }
 replicated() {
@@ -134,26 +134,26 @@ fetched() { # PORT SIZE...
 	shift
 	mkdir -p $WORK/copy
 	for size; do
-		sovia-run curl -sSf -o "$WORK/copy/$size" "http://node-b:$port/$size" || return
+		sovia-run curl -sSf -o "$WORK/copy/$size" "http://$SOVIA_PEER:$port/$size" || return
 		grep " $size\$" $WORK/sums | (cd $WORK/copy && sha256sum -c --quiet) || return
 	done
 }
 
 resumed() {
 	head -c 543210 $WORK/copy/1000000 >$WORK/copy/part
-	sovia-run curl -sSf -C - -o $WORK/copy/part http://node-b:7110/1000000 && cmp $WORK/copy/part $WORK/copy/1000000
+	sovia-run curl -sSf -C - -o $WORK/copy/part http://"$SOVIA_PEER":7110/1000000 && cmp $WORK/copy/part $WORK/copy/1000000
 }
 
 # Connections that curl makes for two requests.
 connects() { # PORT WANT
-	sovia-run curl -sSf -o /dev/null -o /dev/null -w '%{num_connects}\n' "http://node-b:$1/1" "http://node-b:$1/1000" \
+	sovia-run curl -sSf -o /dev/null -o /dev/null -w '%{num_connects}\n' "http://$SOVIA_PEER:$1/1" "http://$SOVIA_PEER:$1/1000" \
 		>$WORK/connects || return
 	equal "$(paste -sd' ' $WORK/connects)" "$2"
 }
 
 # wrk: requests were answered, none of them wrongly, and no socket failed.
 wrk_() { # PORT SIZE
-	sovia-run wrk -t 2 -c 20 -d 4s --timeout 20s "http://node-b:$1/$2" >$WORK/wrk || return
+	sovia-run wrk -t 2 -c 20 -d 4s --timeout 20s "http://$SOVIA_PEER:$1/$2" >$WORK/wrk || return
 	cat $WORK/wrk
 	awk '/requests in/ { requests = $1 } END { exit !(requests >= 20) }' $WORK/wrk && ! grep -E 'Socket errors|Non-2xx' $WORK/wrk
 }

@@ -37,8 +37,8 @@ start_memcached() {
 # Several clients at once, values up to the largest.
 cache() {
 	cat >$WORK/cache.py <<-'END'
-	import random, socket
-	clients = [socket.create_connection(("node-b", 7300), 30) for _ in range(20)]
+	import random, socket, sys
+	clients = [socket.create_connection((sys.argv[1], 7300), 30) for _ in range(20)]
 	files = [client.makefile("rwb") for client in clients]
 	values = [random.randbytes(size) for size in (0, 1, 1000, 100000, 1000000)]
 	for number, file in enumerate(files):
@@ -54,7 +54,7 @@ cache() {
 	    assert file.read(len(value)) == value
 	    assert file.readline() + file.readline() == b"\r\nEND\r\n"
 	END
-	sovia-run python3 $WORK/cache.py
+	sovia-run python3 $WORK/cache.py "$SOVIA_PEER"
 }
 
 # --- haproxy ---
@@ -70,11 +70,11 @@ start_haproxy() {
 		mode tcp
 		option splice-request
 		option splice-response
-		server there node-b:7301
+		server there $SOVIA_PEER:7301
 	listen parsing
 		bind 127.0.0.1:7311
 		mode http
-		server there node-b:7301
+		server there $SOVIA_PEER:7301
 	END
 	start haproxy haproxy -db -f $WORK/haproxy.conf
 	listening 7310 haproxy && listening 7311 haproxy
@@ -102,9 +102,9 @@ start_mosquitto() {
 	listening 7330 mosquitto
 }
 message() {
-	timeout 40 sovia-run mosquitto_sub -h node-b -p 7330 -t news -q 1 -C 1 -N >$WORK/news &
+	timeout 40 sovia-run mosquitto_sub -h "$SOVIA_PEER" -p 7330 -t news -q 1 -C 1 -N >$WORK/news &
 	eventually there subscribed || return
-	sovia-run mosquitto_pub -h node-b -p 7330 -t news -q 1 -f $WORK/data || return
+	sovia-run mosquitto_pub -h "$SOVIA_PEER" -p 7330 -t news -q 1 -f $WORK/data || return
 	wait $!
 	cmp $WORK/news $WORK/data
 }
@@ -121,7 +121,7 @@ start_git() {
 	listening 7340 git
 }
 clone() {
-	sovia-run git clone -q git://node-b:7340/repo $WORK/clone || return
+	sovia-run git clone -q git://"$SOVIA_PEER":7340/repo $WORK/clone || return
 	sha256sum <$WORK/clone/data | cut -c1-64 | grep -qf - $WORK/sum
 }
 push() {
@@ -153,7 +153,7 @@ start_lighttpd() {
 	listening 7350 lighttpd && listening 7351 lighttpd
 }
 ab_() { # PORT ARGUMENT...
-	sovia-run ab -q -n 500 -c 20 "${@:2}" "http://node-b:$1/1000" >$WORK/ab || return
+	sovia-run ab -q -n 500 -c 20 "${@:2}" "http://$SOVIA_PEER:$1/1000" >$WORK/ab || return
 	cat $WORK/ab
 	for line in 'Complete requests: *500' 'Failed requests: *0' 'HTML transferred: *500000 bytes'; do
 		grep -qx "$line" $WORK/ab || return
@@ -162,7 +162,7 @@ ab_() { # PORT ARGUMENT...
 }
 # Four connections at once, which follow the server's lists of files.
 mirror() {
-	sovia-run lftp -c "mirror --parallel=4 http://node-b:7350/sub/ $WORK/mirrored" || return
+	sovia-run lftp -c "mirror --parallel=4 http://$SOVIA_PEER:7350/sub/ $WORK/mirrored" || return
 	equal "$(cat $WORK/mirrored/* | sha256sum | cut -c1-64)" "$(cut -c1-64 $WORK/sum)"
 }
 
@@ -201,8 +201,8 @@ check 'haproxy listens'				start_haproxy
 check 'haproxy splices'				over_verbs 0 $SIZE fetched http://127.0.0.1:7310/data
 check 'haproxy parses'				over_verbs 0 $SIZE fetched http://127.0.0.1:7311/data
 check 'stunnel listens'				there start_stunnel no 7320 127.0.0.1:7301
-check 'its client, too'				start_stunnel yes 127.0.0.1:7321 node-b:7320
-check 'curl by TLS'				over_verbs 0 $SIZE fetched -k https://node-b:7320/data
+check 'its client, too'				start_stunnel yes 127.0.0.1:7321 "$SOVIA_PEER":7320
+check 'curl by TLS'				over_verbs 0 $SIZE fetched -k https://"$SOVIA_PEER":7320/data
 check 'curl through two stunnels'		over_verbs 0 $SIZE fetched http://127.0.0.1:7321/data
 check 'mosquitto listens'			there start_mosquitto
 check 'a message through mosquitto'		over_verbs $SIZE $SIZE message

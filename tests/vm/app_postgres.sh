@@ -43,10 +43,10 @@ start_first() {
 }
 start_second() {
 	folder second
-	as_keeper sovia-run pg_basebackup -h node-b -p 7400 -U keeper -D $WORK/second -R -N -c fast -X stream && serve second 7401
+	as_keeper sovia-run pg_basebackup -h "$SOVIA_PEER" -p 7400 -U keeper -D $WORK/second -R -N -c fast -X stream && serve second 7401
 }
 
-FIRST=(-h node-b -p 7400 -U keeper)
+FIRST=(-h "$SOVIA_PEER" -p 7400 -U keeper)
 SECOND=(-h 127.0.0.1 -p 7401 -U keeper)
 PSQL=(psql -d postgres -XAtq -v ON_ERROR_STOP=1)
 first() { sovia-run "${PSQL[@]}" "${FIRST[@]}" "$@"; }
@@ -109,4 +109,6 @@ check 'a dead client is noticed'		notices
 check 'a second server copies the first'	over_verbs 0 20000000 start_second
 check 'and follows it'				follows
 check 'both have the same'			over_verbs 0 2000000 dumps
+sed -i '/^keeper:/d' /etc/passwd
+there sed -i '/^keeper:/d' /etc/passwd
 finish

@@ -32,19 +32,19 @@ received() { # NAME
 	there eventually test -e "$WORK/$1.done" && arrived out "$1"
 }
 
-ncat_out() { sovia-run ncat --send-only node-b 7010 <$WORK/out && received ncat; }
+ncat_out() { sovia-run ncat --send-only "$SOVIA_PEER" 7010 <$WORK/out && received ncat; }
 ncat_in() {
-	sovia-run ncat --recv-only node-b 7011 >$WORK/back
+	sovia-run ncat --recv-only "$SOVIA_PEER" 7011 >$WORK/back
 	arrived back in
 }
 ncat_program() { # a process for each connection; it ends with its input, so the program alone speaks
-	sovia-run ncat --recv-only node-b 7012 >$WORK/back
+	sovia-run ncat --recv-only "$SOVIA_PEER" 7012 >$WORK/back
 	arrived back in
 }
 ncat_broker() {
-	sovia-run ncat --recv-only node-b 7013 >$WORK/heard &
+	sovia-run ncat --recv-only "$SOVIA_PEER" 7013 >$WORK/heard &
 	there eventually established 7013 || return
-	echo 'to all' | sovia-run ncat --send-only node-b 7013
+	echo 'to all' | sovia-run ncat --send-only "$SOVIA_PEER" 7013
 	eventually grep -qx 'to all' $WORK/heard
 }
 established() { grep -q "^ESTABLISHED [^ ]*:$1 " /proc/net/sovia/sock; }
@@ -67,15 +67,15 @@ netcats() {
 
 # --- socat ---
 
-socat_out() { sovia-run socat -u FILE:$WORK/out TCP:node-b:7020 && received socat; }
-socat_v6() { equal "$(sovia-run socat -t 30 - TCP6:node-b:7021 <$WORK/out)" "$(sum out)"; }
+socat_out() { sovia-run socat -u FILE:$WORK/out TCP:"$SOVIA_PEER":7020 && received socat; }
+socat_v6() { equal "$(sovia-run socat -t 30 - TCP6:"$SOVIA_PEER":7021 <$WORK/out)" "$(sum out)"; }
 # a relay here, with a process for each connection
 socat_relay() { equal "$(sovia-run socat -t 30 - TCP:127.0.0.1:7022 <$WORK/out)" "$(sum out)"; }
 
 socats() {
 	there start socat bash -c "socat -u TCP-LISTEN:7020 CREATE:$WORK/socat; touch $WORK/socat.done"
 	there start socat-exec socat TCP6-LISTEN:7021,fork,ipv6only=0 EXEC:sha256sum
-	start socat-relay socat -t 30 TCP-LISTEN:7022,fork TCP:node-b:7021
+	start socat-relay socat -t 30 TCP-LISTEN:7022,fork TCP:"$SOVIA_PEER":7021
 	check 'socat listens'			there listening 7020 socat
 	check 'socat with a program listens'	there listening 7021 socat-exec
 	check 'socat relays'			listening 7022 socat-relay
@@ -88,7 +88,7 @@ socats() {
 
 http_get() { sovia-run curl -sSg -o $WORK/back "http://$1:7030/in" && arrived back in; }
 http_reuse() { # one connection for several requests
-	sovia-run curl -sS -w '%{num_connects}\n' -o /dev/null http://node-b:7031/in -o /dev/null http://node-b:7031/in >$WORK/connects
+	sovia-run curl -sS -w '%{num_connects}\n' -o /dev/null http://"$SOVIA_PEER":7031/in -o /dev/null http://"$SOVIA_PEER":7031/in >$WORK/connects
 	equal "$(paste -sd' ' $WORK/connects)" '1 0'
 }
 
@@ -97,8 +97,8 @@ http() {
 	there start http11 python3 -m http.server -d $WORK -p HTTP/1.1 7031
 	check 'an HTTP server listens'		there listening 7030 http
 	check 'and another'			there listening 7031 http11
-	check 'curl'				over_verbs 0 $SIZE http_get node-b
-	check 'curl, IPv6'			over_verbs 0 $SIZE http_get '[fd77::2]'
+	check 'curl'				over_verbs 0 $SIZE http_get "$SOVIA_PEER"
+	check 'curl, IPv6'			over_verbs 0 $SIZE http_get "[$(address 6 "$SOVIA_PEER")]"
 	check 'curl keeps its connection'	over_verbs 0 $((2 * SIZE)) http_reuse
 }
 
@@ -120,13 +120,13 @@ tree() { # 200 small files and a large one
 }
 sums() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
 same_trees() { equal "$(sums $WORK/tree | sha256sum)" "$(there sums $WORK/rsync/tree | sha256sum)"; }
-rsync_push() { sovia-run rsync -a $WORK/tree rsync://node-b:7040/work/ && same_trees; }
+rsync_push() { sovia-run rsync -a $WORK/tree rsync://"$SOVIA_PEER":7040/work/ && same_trees; }
 rsync_change() { # only what has changed goes over the wire
 	printf changed | dd of=$WORK/tree/large bs=1 seek=1234567 conv=notrunc status=none
 	rsync_push
 }
 rsync_pull() {
-	sovia-run rsync -a rsync://node-b:7040/work/tree/ $WORK/pulled && equal "$(sums $WORK/pulled)" "$(sums $WORK/tree)"
+	sovia-run rsync -a rsync://"$SOVIA_PEER":7040/work/tree/ $WORK/pulled && equal "$(sums $WORK/pulled)" "$(sums $WORK/tree)"
 }
 
 rsyncs() {
@@ -148,7 +148,7 @@ sshd_conf() {
 }
 # A user who can log in, and the one that sshd confines itself to.
 make_sshd() { # PUBLIC-KEY
-	echo 'sshd:x:1998:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
+	grep -q ^sshd: /etc/passwd || echo 'sshd:x:1998:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 	echo "walker:x:1999:65534::$WORK:/bin/bash" >>/etc/passwd
 	echo 'walker:*:1::::::' >>/etc/shadow
 	mkdir -p /run/sshd
@@ -159,20 +159,21 @@ make_sshd() { # PUBLIC-KEY
 	start sshd "$PROGRAMS/usr/sbin/sshd" -D -e -f $WORK/sshd.conf
 	listening 7050 sshd
 }
+end_sshd() { stop sshd && sed -i '/^walker:/d' /etc/passwd /etc/shadow; }
 ssh_() { sovia-run ssh "${SSH[@]}" "$@"; }
-ssh_login() { equal "$(ssh_ walker@node-b 'id -un; uname -n' | paste -sd' ')" 'walker node-b'; }
-ssh_terminal() { equal "$(ssh_ -tt walker@node-b 'tty >/dev/null && echo yes' | tr -d '\r')" yes; }
-ssh_pipe() { equal "$(ssh_ walker@node-b "tee $WORK/ssh | sha256sum" <$WORK/ssh)" "$(sum ssh)"; }
+ssh_login() { equal "$(ssh_ walker@"$SOVIA_PEER" 'id -un; uname -n' | paste -sd' ')" "walker $(on-peer uname -n)"; }
+ssh_terminal() { equal "$(ssh_ -tt walker@"$SOVIA_PEER" 'tty >/dev/null && echo yes' | tr -d '\r')" yes; }
+ssh_pipe() { equal "$(ssh_ walker@"$SOVIA_PEER" "tee $WORK/ssh | sha256sum" <$WORK/ssh)" "$(sum ssh)"; }
 scp_() { sovia-run scp -q -P 7050 "${SSH[@]:0:2}" "${SSH[@]:4}" "$@"; }
 scp_out() {
 	data large $SCP_SIZE
-	scp_ $WORK/large walker@node-b:$WORK/large && arrived large large
+	scp_ $WORK/large walker@"$SOVIA_PEER":$WORK/large && arrived large large
 }
-scp_in() { scp_ walker@node-b:$WORK/large $WORK/fetched && equal "$(sum fetched)" "$(sum large)"; }
+scp_in() { scp_ walker@"$SOVIA_PEER":$WORK/large $WORK/fetched && equal "$(sum fetched)" "$(sum large)"; }
 # With a connection that stays open until the check is done.
 forwarded() { # -L|-R SPEC COMMAND...
 	local pid status
-	sovia-run ssh "${SSH[@]}" -N -o ExitOnForwardFailure=yes "$1" "$2" walker@node-b &
+	sovia-run ssh "${SSH[@]}" -N -o ExitOnForwardFailure=yes "$1" "$2" walker@"$SOVIA_PEER" &
 	pid=$!
 	shift 2
 	"$@"
@@ -210,6 +211,7 @@ secure_shell() {
 	check 'ssh -L'				over_verbs 0 $SSH_SIZE forwarded -L 7051:127.0.0.1:7030 use_local
 	check 'ssh -R'				over_verbs $SSH_SIZE 0 forwarded -R 7052:127.0.0.1:7033 use_remote
 	check 'ssh -D'				over_verbs 0 $SSH_SIZE forwarded -D 7053 use_socks
+	check 'sshd ends'			there end_sshd
 }
 
 # Of megabytes, most messages say nothing new in their headers.

@@ -6,28 +6,15 @@
 # come from both ends, and nothing of it stays there.
 #
 # vm: --pair --timeout 240
+# lab: it is about --hosts itself, and makes keys for root
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
-ROOT=$(realpath ../..)
-WORK=$(mktemp -d)
-SSH=/root/.ssh
-HOSTKEY=/root/hostkey
-SSHD=$ROOT/.build/programs/usr/sbin/sshd
+# shellcheck source=lib/foreign.sh source-path=SCRIPTDIR
+. lib/foreign.sh
 
-# As README.md has it.
-install_there() { on-peer "make -s -C $ROOT/userland install O=$ROOT/.build/userland && PATH=/usr/local/bin:/bin && sovia-run true"; }
-
-# It answers root, who has the key of here.
-serve_ssh() {
-	install -d -m 700 $SSH && rm -f $SSH/config && ssh-keygen -q -t ed25519 -N '' -f $SSH/id_ed25519 <<<y || return
-	on-peer "install -d -m 700 $SSH /run/sshd && echo '$(cat $SSH/id_ed25519.pub)' >$SSH/authorized_keys &&
-		sed -i 's/^root:[^:]*/root:*/' /etc/shadow && echo 'sshd:x:1998:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd &&
-		ssh-keygen -q -t ed25519 -N '' -f $HOSTKEY && $SSHD -f /dev/null -o UsePAM=no -h $HOSTKEY" || return
-	echo "node-b $(on-peer cat $HOSTKEY.pub)" >$SSH/known_hosts
-	equal "$(ssh -oBatchMode=yes node-b uname -n)" node-b
-}
+install_there() { on-peer "$(declare -f install_tools); ROOT=$ROOT install_tools"; }
 
 bench() { "$ROOT/scripts/bench" --hosts node-a node-b --paths wire --figures latency,connect --reps 1 "$@"; }
 counted() { sovia-stat --value verbs_tx_bytes; }
@@ -52,12 +39,13 @@ left_there() { on-peer 'pgrep -lx pp; ls -d /tmp/tmp.* 2>/dev/null'; }
 nothing_left() { equal "$(left_there)" ''; }
 
 check 'the other machine has the tools'		install_there
-check 'ssh reaches it'				serve_ssh
+check 'ssh reaches it'				serve_ssh node-b
 # an emulated compiler takes its time
 limit 150
 check 'it measures'				measured
 check '... and prints them'			said '^| warm link, 1/s  *| [0-9]'
 check '... and leaves nothing there'		eventually nothing_left
-deny 'no figures where ssh may not log in'	bench --ssh nobody@node-b
+mv $SSH/id_ed25519 $SSH/other
+deny 'no figures where ssh may not log in'	bench
 check '... and it says so'			said '^bench: .*denied'
 finish

@@ -19,7 +19,7 @@ SIZE=5000000
 # What its receivers say to have got is what the modules must have carried: they stop when the sender says so, and
 # not at the end of the data.
 iperf() { # ARGUMENT...
-	sovia-run iperf3 -c node-b -p 7200 -J "$@" >$WORK/iperf.json || { grep error $WORK/iperf.json; return 1; }
+	sovia-run iperf3 -c "$SOVIA_PEER" -p 7200 -J "$@" >$WORK/iperf.json || { grep error $WORK/iperf.json; return 1; }
 	python3 - $WORK/iperf.json >$WORK/received <<-'END' || return
 	import json, sys
 	with open(sys.argv[1]) as file:
@@ -64,7 +64,7 @@ iperf3s() {
 sockperf_() { # MODE SIZE ARGUMENT...
 	local messages
 	# it does not know names
-	sovia-run sockperf "$1" --tcp -i "$(getent ahostsv4 node-b | awk '{ print $1; exit }')" -p 7210 -t 2 -m "${@:2}" \
+	sovia-run sockperf "$1" --tcp -i "$(address 4 "$SOVIA_PEER")" -p 7210 -t 2 -m "${@:2}" \
 		>$WORK/sockperf || { tail -n 30 $WORK/sockperf; return 1; }
 	tail -n 30 $WORK/sockperf
 	if [ "$1" = throughput ]; then
@@ -91,7 +91,7 @@ sockperfs() {
 # The receiver's count: the server's for tcp_bw, that of both for tcp_lat.
 qperf_() { # SIZE TEST
 	local got
-	sovia-run qperf node-b -lp 7220 -ip 7221 -t 2 -m "$1" -vvs -uu "$2" >$WORK/qperf || { cat $WORK/qperf; return 1; }
+	sovia-run qperf "$SOVIA_PEER" -lp 7220 -ip 7221 -t 2 -m "$1" -vvs -uu "$2" >$WORK/qperf || { cat $WORK/qperf; return 1; }
 	cat $WORK/qperf
 	got=$(awk '$1 ~ /^(loc_)?recv_bytes$/ { print $3 }' $WORK/qperf)
 	[ "$got" -gt 0 ] || return

@@ -5,4 +5,5 @@
 # both directions and modes; the demonstration does the same with larger ones.
 #
 # vm: --pair --timeout 300
+# lab: it puts files into /usr and /etc of the other node
 exec scripts/guest/ftp.py test

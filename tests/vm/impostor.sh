@@ -17,24 +17,21 @@ IMPOSTOR=$HERE/../../.build/rogue_peer/impostor
 # A port that the module itself never asks from.
 RESERVED=600
 
-remote() { there "bash -c $(printf %q "$(declare -f); $(printf '%q ' "$@")")"; }
-
-address() { getent "ahostsv$1" "$2" | awk '{ print $1; exit }'; }
 count() { sovia-stat --value "$1"; }
-ends() { echo "$(count link_down) $(count link_fail) $(on-peer sovia-stat --value link_down)"; }
+ends() { echo "$(count link_down) $(count link_fail) $(there sovia-stat --value link_down)"; }
 
 anyone() { there "setpriv --reuid=nobody --regid=nogroup --clear-groups -- $*"; }
 
 # Asks for node-b's links.  Prints how many requests there were.
-ask_as_anyone() { anyone "$IMPOSTOR" ask "$(address "$1" node-b)" "$(address "$1" node-a)"; }
-ask_as_root() { there "$IMPOSTOR" ask "$(address "$1" node-b)" "$(address "$1" node-a)" $RESERVED; }
+ask_as_anyone() { anyone "$IMPOSTOR" ask "$(address "$1" "$SOVIA_PEER")" "$(address "$1" "$SOVIA_NODE")"; }
+ask_as_root() { there "$IMPOSTOR" ask "$(address "$1" "$SOVIA_PEER")" "$(address "$1" "$SOVIA_NODE")" $RESERVED; }
 
 # Transfers of both families go on while "$@" happens, over the lanes that they began with.
 unharmed() {
 	local before v status pids=()
 	before=$(ends)
 	for v in 4 6; do
-		socktool -$v flow node-b 500$v "$WORK/flow$v" >"$WORK/answer$v" 2>&1 &
+		socktool -$v flow "$SOVIA_PEER" 500$v "$WORK/flow$v" >"$WORK/answer$v" 2>&1 &
 		pids+=($!)
 		eventually test -e "$WORK/flow$v" || { cat "$WORK/answer$v"; return 1; }
 	done
@@ -67,7 +64,7 @@ load() { # PARAMETER=VALUE...
 
 no_place_for_anyone() {
 	local v host answer
-	for host in "$(address 4 node-b)" "$(address 6 node-b)" 0.0.0.0 ::; do
+	for host in "$(address 4 "$SOVIA_PEER")" "$(address 6 "$SOVIA_PEER")" 0.0.0.0 ::; do
 		answer=$(anyone "timeout 5 $IMPOSTOR" listen "$host" /tmp/place)
 		there rm -f /tmp/place
 		equal "$answer" EACCES || { echo "at $host"; return 1; }
@@ -78,7 +75,7 @@ no_place_for_anyone() {
 first_of_all() {
 	load || return
 	there 'for v in 4 6; do setsid setpriv --reuid=nobody --regid=nogroup --clear-groups socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done'
-	eventually there '[ -e /tmp/echo4 -a -e /tmp/echo6 ]' && socktool -4 ask node-b 5004 && socktool -6 ask node-b 5006
+	eventually there '[ -e /tmp/echo4 -a -e /tmp/echo6 ]' && socktool -4 ask "$SOVIA_PEER" 5004 && socktool -6 ask "$SOVIA_PEER" 5006
 }
 
 # Its place is taken when the module would listen: it does as soon as it can, and no program has to help.
@@ -87,7 +84,7 @@ place_taken() {
 	there "setsid $IMPOSTOR listen 0.0.0.0 /tmp/place >/dev/null 2>&1 &"
 	eventually there '[ -e /tmp/place ]' && start_server || return
 	there rm /tmp/place
-	eventually socktool -4 ask node-b 5004 && eventually socktool -6 ask node-b 5006
+	eventually socktool -4 ask "$SOVIA_PEER" 5004 && eventually socktool -6 ask "$SOVIA_PEER" 5006
 }
 
 # Node-b loses its side, without a word to node-a.  (TCP, below siw, says it as soon as it can.)
@@ -100,33 +97,33 @@ state_is() { grep -q "^$1 .* verbs" /proc/net/sovia/link || { cat /proc/net/sovi
 begin() {
 	over && load probe_interval=0 || return
 	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
-	eventually test -e "$WORK/echo" && there socktool ask node-a 5014 && reboot_there
+	eventually test -e "$WORK/echo" && there socktool ask "$SOVIA_NODE" 5014 && reboot_there
 }
 
-peer_asks() { begin && there socktool ask node-a 5014; }
+peer_asks() { begin && there socktool ask "$SOVIA_NODE" 5014; }
 
 both_ask() {
 	local status
 	begin && start_server || return
-	there socktool ask node-a 5014 >"$WORK/there" 2>&1 &
-	socktool ask node-b 5004
+	there socktool ask "$SOVIA_NODE" 5014 >"$WORK/there" 2>&1 &
+	socktool ask "$SOVIA_PEER" 5004
 	status=$?
 	wait $! || { cat "$WORK/there"; return 1; }
 	return $status
 }
 
-over() { rm -f "$WORK/echo"; stop_server && eventually no_links && eventually remote no_links; }
+over() { rm -f "$WORK/echo"; stop_server && eventually no_links && eventually there no_links; }
 no_links() { ! pgrep -x socktool >/dev/null; }
 
 limit 150
-check 'a server on node-b'				start_server
+check 'a server on the peer'				start_server
 check 'requests of any user are refused and counted'	anyones_requests
 check 'requests of root end no lane that answers'	roots_requests
 check 'the module goes from both nodes'			load
 check 'its place is for no other user'			no_place_for_anyone
 check 'a user is the first to need it'			first_of_all
 check 'its place was taken, and is free again'		place_taken
-check 'a node without its links asks for others'	peer_asks
-check '... and this one at the same time'		both_ask
+check_cut 'a node without its links asks for others'	peer_asks
+check_cut '... and this one at the same time'		both_ask
 check 'all ends'					over
 finish

@@ -5,6 +5,7 @@
 # executes a program that knows nothing but its standard input and output.
 #
 # vm: --pair --timeout 300
+# lab: it puts files into /usr and /etc of the other node
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -15,28 +15,28 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-is_iwarp() { equal "$(</sys/class/infiniband/siw0/node_type)" '4: RNIC'; }
+is_iwarp() { equal "$(</sys/class/infiniband/"$SOVIA_RDMA"/node_type)" '4: RNIC'; }
 
 by_verbs() {
 	local before
 	before=$(sovia-stat --value verbs_tx_bytes)
-	socktool -4 ask node-b 5004 500000 && socktool -6 ask node-b 5006 500000 || return
+	socktool -4 ask "$SOVIA_PEER" 5004 500000 && socktool -6 ask "$SOVIA_PEER" 5006 500000 || return
 	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge 1000000 ]
 }
 
 # KUnit counts some, too, where it runs.
-compact() { echo "$(sovia-stat --value compact_tx) $(on-peer sovia-stat --value compact_tx)"; }
+compact() { echo "$(sovia-stat --value compact_tx) $(there sovia-stat --value compact_tx)"; }
 
 without_imm() {
 	local before
 	before=$(compact)
-	socktool ask node-b 5004 500000 && equal "$(compact)" "$before"
+	socktool ask "$SOVIA_PEER" 5004 500000 && equal "$(compact)" "$before"
 }
 
-no_links() { [ -z "$(cat /proc/net/sovia/link)" ] && [ -z "$(on-peer cat /proc/net/sovia/link)" ]; }
+no_links() { [ -z "$(cat /proc/net/sovia/link)" ] && [ -z "$(there cat /proc/net/sovia/link)" ]; }
 
 links_end() {
-	there 'rdma link del siw0 && rdma link add siw0 type siw netdev eth0' && eventually no_links
+	there delete_device && there add_device && eventually no_links
 }
 
 # Both nodes want a link at the same moment and the one that gets its way, which
@@ -45,8 +45,8 @@ asker_is_silent() {
 	local round status
 	for round in {1..4}; do
 		links_end || return
-		there socktool ask node-a 5014 1000 >"$WORK/there" 2>&1 &
-		socktool knock node-b 5004
+		there socktool ask "$SOVIA_NODE" 5014 1000 >"$WORK/there" 2>&1 &
+		socktool knock "$SOVIA_PEER" 5004
 		wait $!
 		status=$?
 		[ $status = 0 ] || { echo "round $round:"; cat "$WORK/there"; return 1; }
@@ -57,8 +57,8 @@ both_talk() {
 	local round
 	for round in {1..4}; do
 		links_end || return
-		there socktool ask node-a 5014 1000 >"$WORK/there" 2>&1 &
-		socktool ask node-b 5004 1000 || { echo "round $round, here"; return 1; }
+		there socktool ask "$SOVIA_NODE" 5014 1000 >"$WORK/there" 2>&1 &
+		socktool ask "$SOVIA_PEER" 5004 1000 || { echo "round $round, here"; return 1; }
 		wait $! || { echo "round $round, there:"; cat "$WORK/there"; return 1; }
 	done
 }
@@ -76,11 +76,10 @@ ports_taken() {
 	EOF
 	holder=$!
 	eventually test -e "$WORK/bound" && modprobe sovia || return
-	answer=$(socktool connect node-b 5004)
+	answer=$(socktool connect "$SOVIA_PEER" 5004)
 	kill $holder
 	equal "$answer" ok
 }
-no_echo() { ! pgrep -f 'socktool echo' >/dev/null; }
 
 # A link that ends is to be gone, not mended.
 no_recovery() {
@@ -91,7 +90,7 @@ no_recovery() {
 limit 180
 check 'it is iWARP'				is_iwarp
 check 'links are not mended'			no_recovery
-check 'a server on node-b'			start_server
+check 'a server on the peer'			start_server
 setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
 check 'and here'				eventually test -e "$WORK/echo"
 check 'bytes go over verbs'			by_verbs

@@ -24,18 +24,18 @@ patient_lanes() {
 
 limit 120
 check 'lanes that notice nothing' patient_lanes
-check 'a silent connection outlives a cut of 8 s' \
+check_cut 'a silent connection outlives a cut of 8 s' \
 	watched alive wire_cut 8 -- TCP_NODELAY=1
 check 'keepalive leaves a peer alone that is there' \
 	watched alive sleep 8 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=3 SO_KEEPALIVE=1
-check 'keepalive notices a peer that is not' \
+check_cut 'keepalive notices a peer that is not' \
 	watched ETIMEDOUT wire_cut 15 -- TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2 SO_KEEPALIVE=1
 check 'lanes made anew' patient_lanes
-check 'so does keepalive that was on before its times were set' \
+check_cut 'so does keepalive that was on before its times were set' \
 	watched ETIMEDOUT wire_cut 15 -- SO_KEEPALIVE=1 TCP_KEEPIDLE=1 TCP_KEEPINTVL=1 TCP_KEEPCNT=2
 check 'lanes made anew again' patient_lanes
 check 'a user timeout leaves a peer alone that answers' \
 	watched alive sleep 5 -- 0.5 TCP_USER_TIMEOUT=2000
-check 'a user timeout notices one that does not' \
+check_cut 'a user timeout notices one that does not' \
 	watched ETIMEDOUT wire_cut 15 -- 0.5 TCP_USER_TIMEOUT=2000
 finish

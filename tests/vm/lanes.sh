@@ -17,7 +17,7 @@ FOR_MOST=320
 
 crowd_of() { sovia-run many_conns "$1" 5004 "${2:-$CONNECTIONS}"; }
 
-crowd_there() { there "sovia-run many_conns node-a 5004 $CONNECTIONS"; }
+crowd_there() { there "sovia-run many_conns $SOVIA_NODE 5004 $CONNECTIONS"; }
 
 lanes_are() { # WANT COMMAND...
 	local want=$1 got
@@ -36,8 +36,6 @@ load() { # HERE THERE
 	eventually test -e "$WORK/echo"
 }
 
-no_echo() { ! pgrep -f "socktool echo" >/dev/null; }
-
 stop_servers() {
 	rm -f "$WORK/echo"
 	eventually no_echo && stop_server
@@ -47,7 +45,7 @@ stop_servers() {
 both_at_once() {
 	local status
 	crowd_there >"$WORK/there" 2>&1 &
-	lanes_are '0 1 2 3' crowd_of node-b
+	lanes_are '0 1 2 3' crowd_of "$SOVIA_PEER"
 	status=$?
 	wait $! || { cat "$WORK/there"; return 1; }
 	[ $status = 0 ] && equal "$(cat "$WORK/there")" '0 1 2 3'
@@ -62,13 +60,13 @@ check '4 lanes on both nodes'			load 4 4
 check 'both connect at once, over all lanes'	both_at_once
 check 'and again over what is there'		both_at_once
 check '1 lane here, 4 there'			load 1 4
-check 'we use 1'				lanes_are 0 crowd_of node-b
+check 'we use 1'				lanes_are 0 crowd_of "$SOVIA_PEER"
 check 'the peer uses 4'				lanes_are '0 1 2 3' crowd_there
 check '3 lanes here, 2 there'			load 3 2
-check 'we use 3'				lanes_are '0 1 2' crowd_of node-b
+check 'we use 3'				lanes_are '0 1 2' crowd_of "$SOVIA_PEER"
 deny 'more lanes than there may be'		load 17 1
 check 'as many as there may be'			load 16 1
-check 'we use 16'				lanes_are '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15' crowd_of node-b $FOR_MOST
+check 'we use 16'				lanes_are '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15' crowd_of "$SOVIA_PEER" $FOR_MOST
 check 'the module goes'				unloads
 check 'and comes back for whoever stops the guests'	modprobe sovia
 finish

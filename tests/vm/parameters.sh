@@ -14,7 +14,6 @@ cd "$(dirname "$0")" || exit 1
 
 PARAMETERS=/sys/module/sovia/parameters
 
-no_echo() { ! pgrep -f 'socktool echo' >/dev/null; }
 start_echo() {
 	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
 	eventually test -e "$WORK/echo"
@@ -26,7 +25,7 @@ works() { # PARAMETER=VALUE...
 	stop_all && modprobe -r sovia || return
 	modprobe sovia "$@" || { dmesg | tail -n 5; return 1; }
 	there "modprobe -r sovia && modprobe sovia $*" && start_server && start_echo || return
-	socktool ask 127.0.0.1 5014 3000000 && socktool -6 ask node-b 5006 20000 && socktool ask node-b 5004 1000000
+	socktool ask 127.0.0.1 5014 3000000 && socktool -6 ask "$SOVIA_PEER" 5006 20000 && socktool ask "$SOVIA_PEER" 5004 1000000
 }
 
 # PARAMETER=VALUE, with which the module does not even load.

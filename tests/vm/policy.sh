@@ -29,7 +29,7 @@ lonely_address() {
 	modprobe dummy && ip link add far type dummy && ip link set far up &&
 		ip addr add 10.99.0.1/24 dev far && ip addr add fd99::1/64 dev far nodad
 }
-address() { [ "$1" = 6 ] && echo "fd99::$2" || echo "10.99.0.$2"; }
+lonely() { [ "$1" = 6 ] && echo "fd99::$2" || echo "10.99.0.$2"; }
 
 connects() { # FAMILY HOST PORT WANTED
 	equal "$(socktool "-$1" connect "$2" "$3")" "$4"
@@ -46,7 +46,7 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
 rule_by_user() { # FAMILY
 	local host
-	host=$(address "$1" 9)
+	host=$(lonely "$1" 9)
 	equal "$(as_nobody socktool "-$1" connect "$host" 5000)" "$(socktool "-$1" connect "$host" 5000)" || return
 	ip "-$1" rule add pref 10 uidrange 65534-65534 to "$host" prohibit || return
 	equal "$(as_nobody socktool "-$1" connect "$host" 5000)" EACCES || return
@@ -62,25 +62,23 @@ policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: there, ESP is asked
 	ip "-$family" xfrm policy "$action" "$@"
 }
 
-wire() { getent "ahostsv$1" "$2" | awk 'NR == 1 { print $1 }'; }
-
 # Here, the policy is for what this node sends to node-b, and what it gets from there.
 protect_here() { # add|delete FAMILY
-	policy "$1" "$2" "$(wire "$2" node-a)" "$(wire "$2" node-b)" out &&
-		policy "$1" "$2" "$(wire "$2" node-b)" "$(wire "$2" node-a)" in
+	policy "$1" "$2" "$(address "$2" "$SOVIA_NODE")" "$(address "$2" "$SOVIA_PEER")" out &&
+		policy "$1" "$2" "$(address "$2" "$SOVIA_PEER")" "$(address "$2" "$SOVIA_NODE")" in
 }
 
 protected() { # FAMILY
 	local status=0
-	connects "$1" node-b "500$1" ok || return
+	connects "$1" "$SOVIA_PEER" "500$1" ok || return
 	protect_here add "$1" || return
 	# Python's name for EOPNOTSUPP
-	connects "$1" node-b "500$1" ENOTSUP || status=1
+	connects "$1" "$SOVIA_PEER" "500$1" ENOTSUP || status=1
 	# The peer has no such policy.
-	equal "$(there "socktool -$1 connect node-a 600$1")" ECONNREFUSED || status=1
+	equal "$(there "socktool -$1 connect $SOVIA_NODE 600$1")" ECONNREFUSED || status=1
 	protect_here delete "$1" || return
-	connects "$1" node-b "500$1" ok || return
-	equal "$(there "socktool -$1 connect node-a 600$1")" ok || return
+	connects "$1" "$SOVIA_PEER" "500$1" ok || return
+	equal "$(there "socktool -$1 connect $SOVIA_NODE 600$1")" ok || return
 	return $status
 }
 

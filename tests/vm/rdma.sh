@@ -16,22 +16,17 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-DRIVER=$SOVIA_DEVICE
-DEVICE=${DRIVER}0
-
-add_device() { rdma link add "$DEVICE" type "$DRIVER" netdev eth0; }
-delete_device() { rdma link del "$DEVICE"; }
 device_anew() { delete_device && add_device; }
 
 works() {
-	socktool -4 ask node-b 5004 && socktool -6 ask node-b 5006
+	socktool -4 ask "$SOVIA_PEER" 5004 && socktool -6 ask "$SOVIA_PEER" 5006
 }
 
 works_again() {
 	eventually works && return
 	# what one asks first: is it us, the device or the wire?
-	ping -c 1 -W 2 -4 node-b
-	ping -c 1 -W 2 -6 node-b
+	ping -c 1 -W 2 -4 "$SOVIA_PEER"
+	ping -c 1 -W 2 -6 "$SOVIA_PEER"
 	rdma link
 	cat /proc/net/sovia/link
 	there 'rdma link; cat /proc/net/sovia/link'
@@ -42,7 +37,7 @@ works_back() { # node-b connects to node-a
 	local status
 	socktool -4 echo 5014 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
-	there socktool -4 ask node-a 5014
+	there socktool -4 ask "$SOVIA_NODE" 5014
 	status=$?
 	rm "$WORK/echo"
 	wait
@@ -53,10 +48,10 @@ works_back() { # node-b connects to node-a
 over_verbs() {
 	local before there_before size=500000
 	before=$(sovia-stat --value verbs_tx_bytes)
-	there_before=$(on-peer sovia-stat --value verbs_rx_bytes)
-	socktool ask node-b 5004 $size || return
+	there_before=$(there sovia-stat --value verbs_rx_bytes)
+	socktool ask "$SOVIA_PEER" 5004 $size || return
 	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge $size ] || { sovia-stat; return 1; }
-	[ $(($(on-peer sovia-stat --value verbs_rx_bytes) - there_before)) -ge $size ] || { on-peer sovia-stat; return 1; }
+	[ $(($(there sovia-stat --value verbs_rx_bytes) - there_before)) -ge $size ] || { there sovia-stat; return 1; }
 }
 
 # Local connections need no device and do not use it.
@@ -66,7 +61,7 @@ local_by_loop() {
 	eventually test -e "$WORK/echo" || return
 	# bytes, not messages: the lane to node-b is probed now and then
 	before=$(sovia-stat --value verbs_tx_bytes)
-	socktool ask 127.0.0.1 5015 && socktool ask node-a 5015
+	socktool ask 127.0.0.1 5015 && socktool ask "$SOVIA_NODE" 5015
 	local status=$?
 	rm "$WORK/echo"
 	wait
@@ -94,7 +89,7 @@ pump_until() {
 	there '[ ! -e /tmp/sink.pid ] || kill $(cat /tmp/sink.pid) 2>/dev/null
 		rm -f /tmp/sink; setsid socktool sink 5007 /tmp/sink >/tmp/sink.log 2>&1 & echo $! >/tmp/sink.pid
 		for i in $(seq 100); do grep -q listening /tmp/sink.log && exit 0; sleep 0.1; done; exit 1' || return
-	socktool pump node-b 5007 >"$WORK/pump" 2>&1 &
+	socktool pump "$SOVIA_PEER" 5007 >"$WORK/pump" 2>&1 &
 	pump=$!
 	eventually grep -q pumping "$WORK/pump" || { cat "$WORK/pump"; return 1; }
 	sleep 2
@@ -119,7 +114,7 @@ wait_for_end() { # PID
 # Without a device a connect fails in the time that programs are used to.
 fails_without_device() {
 	local answer
-	answer=$(timeout 60 socktool connect node-b 5004) || { echo "no answer in time"; return 1; }
+	answer=$(timeout 60 socktool connect "$SOVIA_PEER" 5004) || { echo "no answer in time"; return 1; }
 	case $answer in
 	ENETUNREACH | EHOSTUNREACH | ETIMEDOUT | ENETDOWN) echo "$answer" ;;
 	*) echo "connect says $answer"; return 1 ;;
@@ -127,11 +122,8 @@ fails_without_device() {
 }
 
 # The module first, then the device: in this order it must work as well.
-module_before_device() { # on which node
-	"$@" rdma link del "$DEVICE" || return
-	"$@" modprobe -r sovia || return
-	"$@" modprobe sovia || return
-	"$@" rdma link add "$DEVICE" type "$DRIVER" netdev eth0
+module_before_device() {
+	delete_device && modprobe -r sovia && modprobe sovia && add_device
 }
 
 # A listener that is older than the device is reached through it.
@@ -141,7 +133,7 @@ listener_before_device() {
 	socktool echo 5016 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
 	add_device || return
-	there 'for i in $(seq 50); do socktool ask node-a 5016 && exit 0; sleep 0.2; done; exit 1'
+	there 'for i in $(seq 50); do socktool ask $SOVIA_PEER 5016 && exit 0; sleep 0.2; done; exit 1'
 	status=$?
 	rm "$WORK/echo"
 	wait
@@ -177,36 +169,36 @@ device_many_times() {
 # rxe then fails all sends for good, also those of the connection manager: until the
 # device is made anew, no program connects over it, whatever it is.
 interface_down() {
-	ip link set eth0 down || return
+	echo 1 >"/proc/sys/net/ipv6/conf/$SOVIA_NETDEV/keep_addr_on_down" && ip link set "$SOVIA_NETDEV" down || return
 	sleep 2
-	ip link set eth0 up && ip addr replace fd77::1/64 dev eth0 nodad && device_anew
+	ip link set "$SOVIA_NETDEV" up && device_anew
 }
 
 limit 180
-check 'a server on node-b' start_server
+check 'a server on the peer' start_server
 check 'both families work' works
 check 'and the other way' works_back
 check 'remote traffic goes over verbs' over_verbs
 check 'local traffic does not' local_by_loop
-check 'our device goes under load' ends_under_load delete_device
-check 'connect without a device' fails_without_device
-check 'local traffic needs no device' local_by_loop
-check 'the device is back' add_device
+check_device 'our device goes under load' ends_under_load delete_device
+check_device 'connect without a device' fails_without_device
+check_device 'local traffic needs no device' local_by_loop
+check_device 'the device is back' add_device
 check 'all works again' works_again
 check 'and the other way again' works_back
-check 'the peer'\''s device goes under load' ends_under_load on-peer rdma link del "$DEVICE"
-check 'the peer'\''s device is back' on-peer rdma link add "$DEVICE" type "$DRIVER" netdev eth0
+check_device 'the peer'\''s device goes under load' ends_under_load there delete_device
+check_device 'the peer'\''s device is back' there add_device
 check 'all works again after that' works_again
-check 'module before device' module_before_device env
+check_device 'module before device' module_before_device
 check 'works in that order' works_again
-check 'listener before device' listener_before_device
+check_device 'listener before device' listener_before_device
 check 'module reloaded beside a link' reload_beside_link
 check 'the peer'\''s module reloaded beside a link' reload_of_peer
-check 'device goes and comes five times' device_many_times
-check 'the wire is cut for 2 s under load' transferring wire_cut 2
+check_device 'device goes and comes five times' device_many_times
+check_cut 'the wire is cut for 2 s under load' transferring wire_cut 2
 check 'all works after that' works_again
-check 'the wire is cut for 12 s under load' transferring wire_cut 12
+check_cut 'the wire is cut for 12 s under load' transferring wire_cut 12
 check 'all works after that as well' works_again
-check 'our interface goes down under load, and the device is made anew' transferring interface_down
+check_device 'our interface goes down under load, and the device is made anew' transferring interface_down
 check 'all works with it' works_again
 finish

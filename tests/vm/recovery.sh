@@ -21,9 +21,6 @@ if [ "$SOVIA_DEVICE" = siw ]; then
 	there 'echo 2 >/proc/sys/net/ipv4/tcp_syn_retries'
 fi
 
-# One of the functions below on the other node.
-remote() { there "bash -c $(printf %q "$(declare -f); $(printf '%q ' "$@")")"; }
-
 count() { awk -v name="$1" '$1 == name { print $2 }' /proc/net/sovia/stat; }
 state_is() { grep -q "^$1 .* verbs" /proc/net/sovia/link; }
 parameter() { echo "$2" >/sys/module/sovia/parameters/"$1"; }
@@ -43,9 +40,9 @@ load() { # PARAMETER=VALUE...
 request_lost() {
 	local before answer
 	before=$(count link_fail)
-	ping -c 1 node-b >/dev/null && there "$CUT" || return
+	ping -c 1 "$SOVIA_PEER" >/dev/null && there "$CUT" || return
 	{ sleep 3; there "$MEND"; } &
-	answer=$(socktool connect node-b 5004)
+	answer=$(socktool connect "$SOVIA_PEER" 5004)
 	wait $!
 	equal "$answer" ok && equal "$(count link_fail)" "$before"
 }
@@ -79,7 +76,7 @@ no_complaints() {
 short_ones() {
 	local i
 	for i in {1..20}; do
-		socktool ask node-b 5004 3000 || { echo "connection $i"; return 1; }
+		socktool ask "$SOVIA_PEER" 5004 3000 || { echo "connection $i"; return 1; }
 	done
 }
 short_connections() {
@@ -94,8 +91,7 @@ short_connections() {
 }
 
 device_anew() {
-	rdma link del "${SOVIA_DEVICE}0" && sleep 1 &&
-		rdma link add "${SOVIA_DEVICE}0" type "$SOVIA_DEVICE" netdev eth0 && eventually state_is UP
+	delete_device && sleep 1 && add_device && eventually state_is UP
 }
 
 # Nobody hears the other, until it is mended.  (What is dropped on its way out stays with
@@ -105,12 +101,12 @@ mended() { there "$MEND" && eval "$MEND"; }
 
 # The peer gives its side up, and then is there again.
 peer_forgets() {
-	remote parameter recovery_timeout 1 || return
+	there parameter recovery_timeout 1 || return
 	deaf || return
 	break_one
-	remote eventually link_gone
+	there eventually link_gone
 	mended
-	remote parameter recovery_timeout 60
+	there parameter recovery_timeout 60
 	eventually state_is_not RECOVERING
 }
 link_gone() { ! grep -q verbs /proc/net/sovia/link; }
@@ -119,7 +115,7 @@ state_is_not() { ! state_is "$1"; }
 # Nobody has a socket, and the wire is cut.
 unloads_recovering() {
 	stop_server || return
-	socktool connect node-b 5004
+	socktool connect "$SOVIA_PEER" 5004
 	# it may have noticed by itself
 	deaf && { break_one; eventually state_is RECOVERING; } && modprobe -r sovia
 	local status=$?
@@ -130,23 +126,23 @@ unloads_recovering() {
 
 limit 240
 check 'lanes that fail soon'			load
-check 'a request that is lost is said again'	request_lost
+check_cut 'a request that is lost is said again'	request_lost
 check 'a transfer survives a hundred lanes'	many_lanes
 check 'nobody complains'			no_complaints
-check '... there'				remote no_complaints
+check '... there'				there no_complaints
 check 'short connections do, too'		short_connections
 check 'nobody complains of those'		no_complaints
-check 'a transfer survives a cut of 10 s'	survives wire_cut 10
-check '... its device made anew'		survives device_anew
-check '... the device of its peer made anew'	survives remote device_anew
+check_cut 'a transfer survives a cut of 10 s'	survives wire_cut 10
+check_device '... its device made anew'		survives device_anew
+check_device '... the device of its peer made anew'	survives there device_anew
 check 'nobody complains of that'		no_complaints
-check 'a user timeout goes on meanwhile'	watched ETIMEDOUT wire_cut 8 -- 0.5 TCP_USER_TIMEOUT=2000
-check 'without one, a cut does no harm'		watched alive wire_cut 8 -- 0.5 TCP_NODELAY=1
-check 'the peer loses its side'			watched ECONNRESET peer_forgets -- 0.5 TCP_NODELAY=1
+check_cut 'a user timeout goes on meanwhile'	watched ETIMEDOUT wire_cut 8 -- 0.5 TCP_USER_TIMEOUT=2000
+check_cut 'without one, a cut does no harm'		watched alive wire_cut 8 -- 0.5 TCP_NODELAY=1
+check_cut 'the peer loses its side'			watched ECONNRESET peer_forgets -- 0.5 TCP_NODELAY=1
 check 'three seconds, then it is over'		load recovery_timeout=3
-check 'a peer that is gone'			watched ETIMEDOUT wire_cut 12 -- 0.5 TCP_NODELAY=1
+check_cut 'a peer that is gone'			watched ETIMEDOUT wire_cut 12 -- 0.5 TCP_NODELAY=1
 check 'no recovery'				load recovery_timeout=0
 check 'is what it says'				watched ECONNRESET break_for_good -- 0.5 TCP_NODELAY=1
 check 'recovery again'				load
-check 'the module goes in the middle of it'	unloads_recovering
+check_cut 'the module goes in the middle of it'	unloads_recovering
 finish

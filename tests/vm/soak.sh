@@ -32,7 +32,7 @@ show() { # NAME
 servers_start() {
 	setsid soak serve /tmp/serving >/tmp/served 2>&1 &
 	there 'setsid soak serve /tmp/serving >/tmp/served 2>&1 &'
-	eventually test -e /tmp/serving && there "$(declare -f eventually); eventually test -e /tmp/serving"
+	eventually test -e /tmp/serving && there eventually test -e /tmp/serving
 }
 
 # What they have forked for connections has to end by itself.
@@ -40,20 +40,20 @@ servers_stop() {
 	rm /tmp/serving && there rm /tmp/serving || return
 	local tries
 	for ((tries = 0; tries < PATIENCE / 2; tries++)); do
-		served && there "$(declare -f served); served" && break
+		served && there served && break
 		sleep 1
 	done
-	show node-a </tmp/served
-	there cat /tmp/served | show node-b
-	served && there "$(declare -f served); served"
+	show "$SOVIA_NODE" </tmp/served
+	there cat /tmp/served | show "$SOVIA_PEER"
+	served && there served
 }
 served() { grep -q '^served .* 0 wrong:' /tmp/served; }
 
 load() { # SEED SECONDS
 	local far status=0
-	there soak load "$1" "$2" node-a 127.0.0.1 ::1 2>&1 | show node-b &
+	there soak load "$1" "$2" "$SOVIA_NODE" 127.0.0.1 ::1 2>&1 | show "$SOVIA_PEER" &
 	far=$!
-	soak load "$1" "$2" node-b 127.0.0.1 ::1 2>&1 | show node-a || status=1
+	soak load "$1" "$2" "$SOVIA_PEER" 127.0.0.1 ::1 2>&1 | show "$SOVIA_NODE" || status=1
 	wait $far || status=1
 	return $status
 }
@@ -61,9 +61,9 @@ load() { # SEED SECONDS
 measure() { leakcheck measure 120 >"$WORK/$1" && there leakcheck measure 120 >"$WORK/$1-there"; }
 
 same() { # OLD NEW
-	leakcheck compare "$WORK/$1" "$WORK/$2" | show node-a
+	leakcheck compare "$WORK/$1" "$WORK/$2" | show "$SOVIA_NODE"
 	local status=$?
-	leakcheck compare "$WORK/$1-there" "$WORK/$2-there" | show node-b && [ $status = 0 ]
+	leakcheck compare "$WORK/$1-there" "$WORK/$2-there" | show "$SOVIA_PEER" && [ $status = 0 ]
 }
 
 lanes_died() {
@@ -107,5 +107,5 @@ check 'what there is afterwards' measure after
 check 'nothing has grown' same before after
 check 'lanes have died' lanes_died
 check 'nobody complains' no_complaints
-check '... there' there "bash -c $(printf %q "$(declare -f no_complaints); no_complaints")"
+check '... there' there no_complaints
 finish

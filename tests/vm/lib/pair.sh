@@ -2,32 +2,55 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 #
-# For scripts on node-a of a pair that have sourced tap.sh from their own folder.
+# For scripts on one node of a pair that have sourced tap.sh from their own folder.
+#
+# The other node is reached by on-peer, whatever it is; the environment says what both are:
+#
+#     SOVIA_NODE, SOVIA_PEER    names of this node and the other one, with IPv4 and IPv6 addresses
+#     SOVIA_NETDEV              the network interface under test
+#     SOVIA_RDMA, SOVIA_DEVICE  its RDMA device, and of which kind that is: rxe, siw, or hw
+#     SOVIA_CUT                 "yes", or why the network cannot be cut
 
 HERE=$PWD
 PATH=$HERE/lib:$PATH
-# shellcheck disable=SC2034 # for the script
 WORK=$(mktemp -d)
 
-# Runs a command on node-b, with the tools of lib.
-there() { on-peer "cd $HERE && PATH=$HERE/lib:\$PATH && $*"; }
+# Runs "$@" on the other node, a shell command if it is one argument; functions, PATH
+# and $WORK are those of here.
+there() {
+	local command=$1
+	[ $# = 1 ] || command=${*@Q}
+	on-peer "$(declare -f; declare -p HERE WORK SLOW PROGRAMS 2>/dev/null); mkdir -p $WORK; $command"
+}
 
-# An echo server on node-b for the whole script: it lives through everything.
+address() { getent "ahostsv$1" "$2" | awk 'NR == 1 { print $1 }'; } # FAMILY NAME
+
+delete_device() { rdma link del "$SOVIA_RDMA"; }
+add_device() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev "$SOVIA_NETDEV"; }
+
+# Checks that make the device anew, or cut the network.
+check_device() { if [ "$SOVIA_DEVICE" = hw ]; then skip "$1" 'the device is hardware'; else check "$@"; fi; }
+check_cut() { if [ "$SOVIA_CUT" = yes ]; then check "$@"; else skip "$1" "$SOVIA_CUT"; fi; }
+
+# An echo server on the peer for the whole script: it lives through everything.
 start_server() {
 	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
 		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
 }
 
 stop_server() {
-	there 'rm -f /tmp/echo4 /tmp/echo6; for i in $(seq 100); do pgrep -f "socktool -[46] echo" >/dev/null || exit 0; sleep 0.1; done; exit 1'
+	there 'rm -f /tmp/echo4 /tmp/echo6; eventually no_echo'
 }
+
+# The command line of what there() runs has such words as well.
+no_echo() { ! pgrep -f '^[^ ]*python3 .*socktool .*echo' >/dev/null; }
 
 # Nothing arrives for a time, and no device tells of it: the cable between two
 # switches is cut.
-CUT="tc qdisc add dev eth0 clsact && tc filter add dev eth0 ingress matchall action drop"
-MEND="tc qdisc del dev eth0 clsact"
+CUT='tc qdisc add dev "$SOVIA_NETDEV" clsact && tc filter add dev "$SOVIA_NETDEV" ingress matchall action drop'
+MEND='tc qdisc del dev "$SOVIA_NETDEV" clsact'
 wire_cut() { # SECONDS
-	there "setsid sh -c 'sleep 0.2; $CUT; sleep $1; $MEND' >/dev/null 2>&1 &" || return
+	there "{ sleep 0.2; $CUT; sleep $1; $MEND; } >/dev/null 2>&1 &" || return
 	sleep 0.2
 	eval "$CUT" || return
 	sleep "$1"
@@ -37,7 +60,7 @@ wire_cut() { # SECONDS
 # "$@" happens under a transfer both ways, all of which has to arrive, once and in order.
 transferring() {
 	local flow status
-	socktool flow node-b 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
+	socktool flow "$SOVIA_PEER" 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
 	flow=$!
 	eventually test -e "$WORK/flow" || { cat "$WORK/answer"; return 1; }
 	"$@"
@@ -57,7 +80,7 @@ watched() { # WANTED COMMAND... -- OPTION...
 		shift
 	done
 	shift
-	socktool watch node-b 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
+	socktool watch "$SOVIA_PEER" 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
 	watcher=$!
 	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
 	"${command[@]}" || return

@@ -7,22 +7,19 @@
 #     start NAME COMMAND...     in the background, under sovia-run; output in $WORK/NAME.log
 #     stop NAME                 and wait for its end
 #     listening PORT [NAME]     wait until AF_SOVIA listens there, or show NAME's output
-#     there COMMAND...          the same in node-b; knows the functions and variables of here
 #     over_verbs OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
 #                               count as many bytes at least from here to there and
 #                               back, and no TCP connection is made (but siw's own)
 #     moved OUT IN              in COMMAND: it has found out itself how many
 
-HERE=$PWD
+# shellcheck source=pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
 PROGRAMS=$(realpath ../..)/.build/programs
-PATH=$HERE/lib:$PROGRAMS/usr/sbin:$PROGRAMS/usr/bin:$PATH
+PATH=$PROGRAMS/usr/sbin:$PROGRAMS/usr/bin:$PATH
 LD_LIBRARY_PATH=$(echo "$PROGRAMS"/usr/lib/*-linux-gnu)
 export PATH LD_LIBRARY_PATH
-WORK=/tmp/work
+WORK=/tmp/sovia-programs
 mkdir -p $WORK
-
-there() { on-peer bash -c "$(declare -p PATH LD_LIBRARY_PATH HERE PROGRAMS WORK); mkdir -p $WORK; $(declare -f)
-	$(printf '%q ' "$@")"; }
 
 start() {
 	local name=$1

@@ -91,10 +91,9 @@ skip() {
 	echo "ok $tests - $1 # SKIP $2"
 }
 
-# Waits until "$@" succeeds, for half a minute and the time of one more try.  Some
-# take this to the other node, which has no idea how slow it is.
+# Waits until "$@" succeeds, for half a minute and the time of one more try.
 eventually() {
-	local patience=$((30 * ${SLOW:-4})) end
+	local patience=$((30 * SLOW)) end
 	end=$((SECONDS + patience))
 	until "$@"; do
 		if [ $SECONDS -ge $end ]; then

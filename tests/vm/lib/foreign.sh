@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Makes the guests of a pair what two machines are that only ssh connects, for scripts on
+# node-a that have sourced tap.sh from their own folder.
+
+ROOT=$(realpath ../..)
+WORK=$(mktemp -d)
+SSH=/root/.ssh
+HOSTKEY=/root/hostkey
+
+# As README.md has it; the module is there.
+install_tools() { make -s -C "$ROOT/userland" install O="$ROOT/.build/userland" && PATH=/usr/local/bin:/bin sovia-run true; }
+
+# It answers root, who has the key of here, at its address $1.
+serve_ssh() {
+	install -d -m 700 $SSH && rm -f $SSH/config && ssh-keygen -q -t ed25519 -N '' -f $SSH/id_ed25519 <<<y || return
+	on-peer "install -d -m 700 $SSH && echo '$(cat $SSH/id_ed25519.pub)' >$SSH/authorized_keys &&
+		ssh-keygen -q -t ed25519 -N '' -f $HOSTKEY &&
+		$ROOT/.build/programs/usr/sbin/sshd -f /dev/null -o UsePAM=no -o ListenAddress=$1 -h $HOSTKEY" || return
+	printf '%s\n' 'Host node-b' "HostName $1" "HostKeyAlias node-b" >$SSH/config
+	echo "node-b $(on-peer cat $HOSTKEY.pub)" >$SSH/known_hosts
+	equal "$(ssh -oBatchMode=yes node-b uname -n)" node-b
+}
+
+# From here on there is no other way.
+leave_lab() { ssh -F "$SOVIA_SSH/config" -O exit node-b && rm -r "$SOVIA_SSH" && ! on-peer true; }
