@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-#   make                the module for the running kernel, and the tools; without its headers as make lab
+#   make                the module for the running kernel, and the tools; same as make lab without its headers
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
 #   make htmldocs       the documentation, in .build/htmldocs
 #   make clean          remove everything that was built here
 #
-# In virtual machines, with nothing of it on this one:
+# In virtual machines, without changing the host's kernel:
 #
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
-#   make check          the tests of every commit, within the hour; STAGES='lint build-*' for some of them
+#   make check          the tests of every commit, within an hour; STAGES='lint build-*' for some of them
 #   make check-quick    a few of them, some minutes
-#   make check-all      all there are, some hours
+#   make check-all      all tests, some hours
 #   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools
-#   make install-deps   packages and kernels that the lab needs: the others see to it
-#   make fuzz           fuzzing of what comes from the wire; RUNS=100000000 for a night
+#   make install-deps   packages and kernels that the lab needs; other targets run it as needed
+#   make fuzz           fuzzing of messages from the wire; RUNS=100000000 for a night
 #   make bench          measurements
-#   make bench-quick    what things cost in instructions
+#   make bench-quick    costs in instructions
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
-#   make rogue-peer     a peer that breaks every rule, for ten minutes; SECONDS=n for others
-#   make soak           everything at once, for an hour; SECONDS=n for others, SEED=n for the same choices again
-#   make lint           the checkers alone
+#   make rogue-peer     a peer that violates every rule, for ten minutes; SECONDS=n
+#   make soak           mixed load with faults, for an hour; SECONDS=n, SEED=n to repeat the same choices
+#   make lint           the checkers only
 #
 # Kbuild describes the module; scripts/build-module makes it for the lab.
 
 KERNEL ?= stock
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
-# A machine that only tests has no headers of its own kernel.
+# Machines that only run the lab lack headers of their own kernel.
 all: $(if $(wildcard $(KDIR)),host,lab)
 
 host: userland

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the lab's shell scripts share.  Sourced, never run:
+# Functions shared by the lab's shell scripts.  Sourced, never run:
 #
 #     . "$(dirname "$0")/lib.sh"
 #
 # sets ROOT (the checkout) and CACHE (downloads and kernels, outside the tree
-# so that a fresh clone finds them again).
+# so that a fresh clone can reuse them).
 #
-# Every kernel that the lab knows has a folder of the same shape in the cache:
+# Every kernel of the lab has a folder with the same layout in the cache:
 #
-#     release    its version, as uname -r says it
-#     vmlinuz    what QEMU boots
+#     release    its version, as printed by uname -r
+#     vmlinuz    the image that QEMU boots
 #     modroot/   lib/modules/<release>, with modules.dep
-#     build      what an external module is built against
+#     build      the build tree for external modules
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${SOVIA_CACHE:-/var/cache/sovia}
 export ROOT CACHE
 
-# Progress goes to stderr: several scripts print a result that others read.
+# Progress goes to stderr: the output of several scripts is read by others.
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
 die() {
@@ -27,8 +27,8 @@ die() {
 	exit 1
 }
 
-# Two checkouts, or two stages of one check, may want the same thing at once.
-# The lock is released when the calling script ends.
+# Two checkouts, or two stages of one check, may prepare the same thing at once.
+# The lock is released when the calling script exits.
 lock_cache() {
 	mkdir -p "$CACHE"
 	exec 9>"$CACHE/.lock-$1"
@@ -41,8 +41,8 @@ have_package() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# The one package that meta package $1 (with /SUITE, or not) stands for and
-# whose name begins with $2.
+# The dependency of meta package $1 (optionally with /SUITE) whose name
+# begins with $2.
 meta_dependency() {
 	local version=()
 	case $1 in
@@ -61,11 +61,11 @@ as_root() {
 	fi
 }
 
-# Without questions.
+# apt-get without questions.
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >&2; }
 
-# Downloads packages and unpacks them over each other into folder $1: what is
-# only unpacked starts no service and changes nothing else on the host.
+# Downloads packages and unpacks them all into folder $1, without installing
+# them: that would start services and change the host.
 unpack_packages() {
 	local target=$1 work deb
 	shift

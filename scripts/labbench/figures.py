@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What is measured of each system, by groups."""
+"""The figures measured for each system, by groups."""
 
-# Each: what a default run measures, and what all of it is.
+# Each: values of a default run, and values of a run with --all.
 SIZES = {
     "latency": ((4, 1024, 32768), (4, 16, 64, 256, 1024, 4096, 16384, 32768)),
     "bandwidth": ((64, 1024, 16384, 65536), (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)),
@@ -14,7 +14,7 @@ COUNTS = {
     "fanout": ((8,), (1, 2, 4, 8, 16)),
     "hotspot": ((0, 50), (0, 1, 10, 50, 100)),
 }
-# of the round trips that TCP has time for
+# as fractions of TCP's rate of round trips
 LOADS = ((0.25, 0.5, 1.0), (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25))
 LOAD_CONNECTIONS = 16
 
@@ -29,13 +29,13 @@ GROUPS = {
     "streams": "connections beside each other, 16 KB writes",
     "fanin": "many senders, one receiving thread, 16 KB writes",
     "fanout": "one sending thread, many receivers, 16 KB writes",
-    "hotspot": "64 B half round trip beside connections that hammer another server",
-    "load": "64 B messages at a given rate, to be answered",
+    "hotspot": "64 B half round trip beside connections that load another server",
+    "load": "64 B requests at a given rate, each answered",
 }
 
 
 class Figure:
-    """A row: what one function of a system returns, or one number of that."""
+    """A row: the result of one function of a system, or one number of it."""
 
     def __init__(self, group, path, series, name, unit, measure, axis=None, better="more", key="value"):
         self.group, self.path, self.series, self.name = group, path, series, name
@@ -127,7 +127,7 @@ def memory(path):
     return [idle]
 
 
-# What a default run leaves out: it is to be over in a quarter of an hour.
+# Left out of a default run, which has to finish in a quarter of an hour.
 NOT_DEFAULT = {"wire": ("fanin", "fanout", "load"),
                "host": ("duplex", "connect", "memory", "scaling", "streams", "fanin", "fanout", "hotspot", "load")}
 
@@ -160,21 +160,21 @@ def choose(groups, everything, path, rate):
 
 
 def processors(path, extent, measured):
-    """Of the same samples as bandwidths, if those are measured."""
+    """Processor times, from the samples of bandwidths if those are measured."""
     for figure in measured:
         figure.derived = [cpu(path, figure.axis[1])]
     return [] if measured else [cpu(path, size) for size in SIZES["bandwidth"][extent]]
 
 
 def round_number(value):
-    """Two digits are enough of a rate."""
+    """Rounds to two digits."""
     return int(float(f"{value:.2g}"))
 
 
 # ---- in instructions -------------------------------------------------------
 
 def cost(figure, name, scale):
-    """From a rate to what one of it takes.  A nanosecond is an instruction."""
+    """Converts a rate to the cost of one unit.  A nanosecond is an instruction."""
     def measure(system):
         sample = figure.measure(system)
         return sample and {"value": scale / sample["value"]}
@@ -182,7 +182,7 @@ def cost(figure, name, scale):
 
 
 def quick(path):
-    """A microsecond is a thousand instructions."""
+    """The figures of --quick.  A microsecond is a thousand instructions."""
     sizes = (4, 64, 1024, 32768) if path == "wire" else (4, 32768)
     found = [latency(path, size) for size in sizes]
     for figure in found:

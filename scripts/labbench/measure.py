@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Measures: runs where one end of everything is.
+"""Makes the measurements; runs on the node with the client ends.
 
 A repetition measures every system at every figure, one system right after the
-other, so that what disturbs the machine disturbs all of them.  What fails is
-noted and costs its own figure only.
+other, so that disturbances of the machine affect all of them.  A failure is
+noted and affects only its own figure.
 """
 
 import os
@@ -20,7 +20,7 @@ FIRST_PORT = 7701
 
 
 class Bench:
-    """What all systems know of the measurement."""
+    """State of the measurement, shared by all systems."""
 
     def __init__(self, mode, here, there, tools, their_tools=None, seconds=1):
         self.mode, self.here, self.there = mode, here, there
@@ -68,7 +68,7 @@ def say(text):
 
 
 def measure(bench, wanted, reps, minutes):
-    """The figures' samples, and of how many repetitions: none begins that would not be over in time."""
+    """The figures' samples, and the number of repetitions: none starts that would not finish in time."""
     rows = {figure: figure.describe([system for system in bench.systems if system.path == figure.path])
             for first in wanted for figure in (first, *first.derived)}
     begin = last = time.monotonic()
@@ -99,7 +99,7 @@ def measure(bench, wanted, reps, minutes):
 
 
 def tcp_rate(bench, path):
-    """How many round trips TCP makes in a second when all connections have one under way."""
+    """TCP's round trips per second with one in flight on each connection."""
     tcp = {"wire": systems.Tcp, "host": systems.TcpLoop}[path](bench)
     try:
         return tcp.exchanges(figures.LOAD_CONNECTIONS)["value"]
@@ -146,16 +146,16 @@ def circumstances(bench):
 
 
 def run(settings, here, there, their_tools=None):
-    """Everything, as scripts/bench wants it; the result is what --json writes."""
+    """Runs all measurements of scripts/bench; returns the contents of --json."""
     quick = settings["mode"] == "quick"
-    if quick:       # a guest that waits for its host has the clock go on to its next timer, and to the next one
+    if quick:       # the guest's clock jumps to its next timer whenever the guest waits for its host
         Node.patience = 1000
     bench = Bench(settings["mode"], here, there, settings["tools"], their_tools,
                   seconds=0.2 if quick else 1)
     wanted = [system for system in systems.ALL if system.path in settings["paths"]]
     if settings["systems"]:
         wanted = [system for system in wanted if system.name in settings["systems"]]
-    elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # who polls takes it from the device
+    elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # polling would starve the device
         wanted = [system for system in wanted if system not in systems.POLLING]
     try:
         bench.set_up(wanted)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Medians, how far samples are apart, ratios, and tables of them."""
+"""Medians, spreads, ratios, and tables of them."""
 
 import statistics
 
 from .figures import GROUPS
 
-# Whose ratios to the others are given, by path, and the others by the name of their column.
+# By path: the system whose ratios are reported, and the systems of each column that it is compared with.
 OURS = {"wire": "AF_SOVIA", "host": "AF_SOVIA, loop"}
 EVENTS, POLLING = "verbs, events", "verbs, polling"
 OTHERS = {"wire": {"TCP": ["TCP"], "kernel": ["verbs, kernel"], "verbs": [EVENTS, POLLING], "rsockets": ["rsockets"],
                    "SMC-R": ["SMC-R"], "RDS": ["RDS"]},
           "host": {"TCP": ["TCP, loopback"], "AF_UNIX": ["AF_UNIX"]}}
 PATHS = {"wire": "over the wire", "host": "within one host"}
-MARGIN = 2      # percent that instructions may change unnoticed
+MARGIN = 2      # percent: smaller changes of instructions are not marked
 
 
 def rival(figure, systems):
-    """Who waits as we do for round trips, or is best at all the rest."""
+    """The system to compare with: for round trips the first one, which sleeps, otherwise the best."""
     median = figure["median"]
     there = [system for system in systems if system in median]
     if not there:
@@ -27,8 +27,8 @@ def rival(figure, systems):
 
 
 def summarize(figure):
-    """Adds medians, spreads and ratios.  A ratio above 1 says that AF_SOVIA has
-    the larger number, be that good or bad."""
+    """Adds medians, spreads and ratios.  A ratio above 1 means that AF_SOVIA has
+    the larger number, whether larger is better or not."""
     figure["median"], figure["spread_percent"], figure["extra"] = {}, {}, {}
     for system, samples in figure["samples"].items():
         values = [sample["value"] for sample in samples]
@@ -51,7 +51,7 @@ def digits(value):
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-# What else a row has is shown in the next one.
+# Further numbers of a sample, shown in an extra row.
 MORE = {"latency": ("min", "p90", "p99", "p999"), "hotspot": ("p90", "p99", "p999"), "scaling": ("median", "p99"),
         "connect": ("median", "p99"), "load": ("p90", "p99"), "duplex": ("out", "in"),
         "memory": ("client", "server", "slab")}
@@ -104,7 +104,7 @@ class Table:
 
 
 def tables(result, before):
-    """Title and figures: by group, or all together where all have one unit."""
+    """Titles and tables: one per group, or a single one if all figures have the same unit."""
     quick = result["circumstances"]["mode"] == "quick"
     for path in PATHS:
         figures = [figure for figure in result["figures"] if figure["path"] == path]
@@ -120,8 +120,8 @@ def explain(about):
         yield "Instructions of the one guest that is both ends, sockets and fabric."
     yield (f"Medians of {about['reps']} interleaved repetitions, in brackets (largest - smallest) / median.  "
            "Ratios are AF_SOVIA's;")
-    yield "/ verbs is to verbs with events where less is better, both sleep while they wait, and else to the better ones;"
-    yield "/ kernel to verbs between two kernel threads, which is what a socket on kernel verbs could reach."
+    yield "/ verbs is to verbs with events where less is better, since both sleep, and otherwise to the better ones;"
+    yield "/ kernel to verbs between two kernel threads, the optimum for a socket on kernel verbs."
     where = "Machines" if about["mode"] == "hosts" else "Guests"
     emulated = f", {about['accelerator']}" if "accelerator" in about else ""
     yield (f"{where}: {about['mode']}, {about['kernel']}{emulated}, {about['cpus']} processor(s) each, MTU {about['mtu']}, "
@@ -136,7 +136,7 @@ def explain(about):
 
 
 def notes(result):
-    """One line for the same trouble with several figures."""
+    """One line per problem, with all figures that it affects."""
     found = {}
     for note in result["notes"]:
         found.setdefault((note["system"], note["text"]), []).append(note["figure"])
@@ -145,7 +145,7 @@ def notes(result):
 
 
 def print_report(result, earlier=None):
-    """earlier: a result to compare ours with."""
+    """earlier: a result to compare with."""
     before = {(figure["path"], figure["name"], figure["unit"]): figure["median"].get(OURS[figure["path"]])
               for figure in earlier["figures"]} if earlier else None
     for title, table in tables(result, before):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What is measured: each system is a class that knows how to measure itself.
+"""The systems that are compared: each is a class with its measurements.
 
 A method returns a sample, {"value": ..., and more numbers of the same
 measurement}, None if it cannot do that, or raises Failed.
@@ -14,18 +14,18 @@ import subprocess
 from .nodes import Failed, line, stop
 
 MIB = 1048576 / 1e6             # perftest's MB are MiB
-MESSAGE = 64                    # bytes, where it is not the size that matters
+MESSAGE = 64                    # bytes, for figures without a size
 WRITE = 16384
-MOST = 1 << 20                  # messages of a program that counts them
+MOST = 1 << 20                  # messages of programs that take a count
 HELD = 1000                     # connections whose memory is measured
 
 
 class System:
-    """One that can do nothing."""
+    """Base class: supports no figure."""
 
     name = ""
-    path = "wire"               # or "host", when both ends are in one
-    steady = False              # its instructions have been counted when they have been once
+    path = "wire"               # or "host": both ends on one host
+    steady = False              # instructions are counted in the first repetition only
 
     def __init__(self, bench):
         self.bench = bench      # .here, .there (nodes), .tools, .their_tools, .seconds
@@ -36,11 +36,11 @@ class System:
     def bandwidth(self, size): return None              # MB/s; cpu: us of processors per write
     def duplex(self, size): return None                 # MB/s, both ways
     def connects(self, kind): return None               # 1/s; first: us
-    def memory(self): return None                       # bytes per idle connection; active: per such a one
+    def memory(self): return None                       # bytes per idle connection; active: per active one
     def exchanges(self, connections): return None       # 1/s
     def streams(self, connections): return None         # MB/s, a thread for each at both ends
-    def fan(self, kind, connections): return None       # MB/s, one thread there
-    def hotspot(self, connections): return None         # us, half round trip beside so many
+    def fan(self, kind, connections): return None       # MB/s, one thread on the peer
+    def hotspot(self, connections): return None         # us, half round trip beside that many
     def load(self, rate): return None                   # us, per_s
 
     def one_host(self):
@@ -48,7 +48,7 @@ class System:
         return self.there is self.here or self.bench.mode in ("wire", "quick")
 
     def rest(self):
-        """Leaves nothing running."""
+        """Stops all programs."""
 
     stop = rest
 
@@ -63,11 +63,11 @@ def device(node):
 # ---- stream sockets --------------------------------------------------------
 
 class Sockets(System):
-    """tests/bench/pp.  Its server is there from the first measurement on."""
+    """tests/bench/pp.  The first measurement starts its server."""
 
-    prefix = ()                 # in front of both ends' command
+    prefix = ()                 # of both ends' command
     options = ("-4",)           # of both ends
-    target = None               # what to connect to, if that is not the other end's address
+    target = None               # address to connect to, if not the other end's
     epoll = True
 
     def __init__(self, bench):
@@ -98,7 +98,7 @@ class Sockets(System):
         try:
             return json.loads(self.here.run(self.client(self.port, *arguments)))
         except Failed:
-            self.rest()         # the next one begins with a new server
+            self.rest()         # the next measurement starts a new server
             raise
 
     def rest(self):
@@ -119,7 +119,7 @@ class Sockets(System):
 
     def bandwidth(self, size):
         found = self.pp("--size", size, "bandwidth")
-        # in one host the client's figure has both
+        # on one host the client's figure includes both
         busy = found["busy_us"] + (0 if self.one_host() else found["their_busy_us"])
         return {"value": found["mb_per_s"], "cpu": busy / (found["bytes"] / size)}
 
@@ -136,7 +136,7 @@ class Sockets(System):
         return {"value": found["per_s"], "median": found["median_us"], "p99": found["p99_us"]}
 
     def cool(self):
-        """As if the nodes had not met yet."""
+        """Resets both nodes to their state before the first connection."""
         for node in {self.here, self.there}:
             node.run(["ip", "neigh", "flush", "all"])
 
@@ -144,7 +144,7 @@ class Sockets(System):
         nodes = [self.here] if self.one_host() else [self.here, self.there]
         self.rest()
         self.serve(self.port)
-        # what the first ones need, later ones find
+        # allocations for the first connections are not counted
         self.pp("--connections", 20, "many")
         for node in nodes:
             node.shell("sync; echo 3 >/proc/sys/vm/drop_caches")
@@ -190,7 +190,7 @@ def per_connection(nodes, before):
 
 
 class Held:
-    """Connections that are there while this object is."""
+    """Connections that stay open during the lifetime of this object."""
 
     def __init__(self, system, connections, port=None):
         argv = system.client(port or system.port, "--nodelay", "--size", MESSAGE, "--connections", connections, "hold")
@@ -202,7 +202,7 @@ class Held:
         return self
 
     def activate(self):
-        """A message on each goes there and back, again and again."""
+        """Starts repeated round trips on each."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         self.expect("active")
@@ -222,18 +222,18 @@ class Sovia(Sockets):
     prefix = ("sovia-run",)
 
     def cool(self):
-        """A link ends with the module."""
+        """Reloads the module, which ends the link."""
         if self.bench.mode == "hosts":
             raise Failed("the module of a real machine is not unloaded for this")
         self.bench.rest()
         for node in [self.here] if self.one_host() else [self.here, self.there]:
-            # a socket that has been closed may have something to wait for
+            # a closed socket may still be waiting for its peer
             node.shell("tries=20; until modprobe -r sovia; do sleep 0.5; tries=$((tries - 1)); "
                        "[ $tries != 0 ] || exit 1; done 2>/dev/null; modprobe sovia")
 
 
 class SoviaPolling(System):
-    """One that spins as long as an answer can take."""
+    """Sockets that spin for longer than a reply takes."""
 
     name = "AF_SOVIA, polling"
 
@@ -267,11 +267,11 @@ class Rsockets(Sockets):
         if not found:
             raise Failed("librspreload.so is not installed")
         for node in (self.here, self.there):
-            device(node)        # without one it opens TCP's sockets
+            device(node)        # without one it falls back to TCP
         self.prefix = ("env", f"LD_PRELOAD={found[0]}")
 
-    # Its server does not notice that a client has gone, so that each has its own,
-    # and its own port, for the last one's may not be free yet.
+    # Its server does not notice the end of a client, so each client has its own server,
+    # on a new port, as the last one's may not be free yet.
     def pp(self, *arguments):
         self.port = self.bench.new_port()
         try:
@@ -288,7 +288,7 @@ class Rsockets(Sockets):
 
 
 class Smc(Sockets):
-    """SMC-R, which two nodes speak over soft RoCE when they have an ID in common."""
+    """SMC-R, which works over soft RoCE if both nodes have a common user-defined EID."""
 
     name = "SMC-R"
     options = ("-4", "--family", "smc")
@@ -300,7 +300,7 @@ class Smc(Sockets):
             node.run(["modprobe", "-a", "smc", "smc_diag"])
             try:
                 node.run([f"{tools}/smc.py", "ueid", "add", "SOVIA-BENCH"])
-            except Failed as error:     # it may have it
+            except Failed as error:     # it may be set already
                 bench.note(self.name, "set up", error)
         try:
             with Held(self, 1):
@@ -316,7 +316,7 @@ class Smc(Sockets):
 # ---- within one host -------------------------------------------------------
 
 class Local:
-    """Both ends of it are here."""
+    """Both ends are on this node."""
 
     path = "host"
     target = "127.0.0.1"
@@ -342,7 +342,7 @@ class Unix(Local, Sockets):
 # ---- raw verbs -------------------------------------------------------------
 
 class Counted(System):
-    """Programs that send so many messages, not for so long."""
+    """Programs that send a number of messages rather than for a time."""
 
     steady = True
 
@@ -351,7 +351,7 @@ class Counted(System):
         self.rates = {}
 
     def iterations(self, what, size, guess=256):
-        """As many as the time has room for, which a short run tells before the first one."""
+        """The number that fits into the time, estimated by a short run."""
         if (what, size) not in self.rates:
             self.rates[what, size] = self.per_s(what, size, guess)
         return max(guess, min(MOST, int(self.rates[what, size] * self.bench.seconds)))
@@ -375,7 +375,7 @@ class Perftest(Counted):
         argv = [program, "-F", "-p", port, *self.options, *map(str, arguments)]
         server = self.there.start([*argv, *self.devices[1]], stderr=subprocess.DEVNULL)
         try:
-            # not by connecting: it has one client in its life
+            # without connecting: it serves a single client
             self.there.shell(f"for try in $(seq 100); do ss -Hltn 'sport = :{port}' | grep -q . && exit; sleep 0.1; done; "
                              f"echo {program} does not serve; exit 1")
             return self.here.run([*argv, *self.devices[0], self.there.address])
@@ -385,9 +385,9 @@ class Perftest(Counted):
     def perftest(self, program, *arguments):
         try:
             output = self.output(program, *arguments)
-        except Failed:      # it may have lost something that it waits for
+        except Failed:      # it may wait for a lost message: retry once
             output = self.output(program, *arguments)
-        # the line after the one that names the columns
+        # the line after the column names
         rows = re.search(r"^ *#bytes .*\n(.*)$", output, re.MULTILINE)
         if not rows:
             raise Failed(f"{program} has no figures")
@@ -427,7 +427,7 @@ class VerbsPolling(Perftest):
 
 
 class VerbsKernel(Counted):
-    """tests/bench/kvipl, a module that serves wherever it is loaded."""
+    """tests/bench/kvipl, a module that is also the server."""
 
     name = "verbs, kernel"
     RUN = "/sys/kernel/debug/kvipl/run"

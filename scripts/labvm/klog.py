@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Finds the reports in a guest's kernel log that no run may produce."""
+"""Finds reports in a guest's kernel log that fail a run."""
 
 import re
 
@@ -21,50 +21,50 @@ ANYWHERE = [
     r"unregister_netdevice: waiting for",
     r"ref_tracker: ", r"leaked reference\.", r"reference already released\.",  # the latter two: before 6.4
     r"kmemleak: unreferenced object", r"kmemleak: \d+ new suspected memory leaks",
-    r"kmemleak: (Cannot allocate|Memory pool empty)",   # it is off from here on
-    r"stalled pool shutdown",           # page_pool: pages that do not come back
+    r"kmemleak: (Cannot allocate|Memory pool empty)",   # it disables itself then
+    r"stalled pool shutdown",           # page_pool: pages that are not returned
     r"Attempt to release (TCP|alive inet) socket",
     r"leak check: ",                    # of scripts/guest/main
     r"(list_add|list_del) corruption",
     r"Slab cache still has objects", r"Objects remaining in ",
     r"stack-protector: ",
 ]
-# Only where a message begins: the word alone is also part of harmless ones.
+# Only at the start of a message: the word also occurs in harmless ones.
 BEGINNING = [r"WARNING: ", r"------------\[ cut here \]"]
-# Announcements of the checkers themselves while the kernel boots.
+# Messages of the checkers themselves at boot.
 HARMLESS = r"DMA-API: (preallocated|debugging enabled)|ref_tracker: hash"
 
 TIME = r"^(<\d+>)?\[ *\d+\.\d+\](\[ *[TC]\d+\])? "
 REPORT = re.compile("|".join(ANYWHERE) + "|" + TIME + "(" + "|".join(BEGINNING) + ")")
-POWER_OFF = "sysrq: Power Off"      # from here on, not the report's context
+POWER_OFF = "sysrq: Power Off"      # ends the context of a report
 IGNORE = re.compile(HARMLESS)
 
-# Two kinds of reports do not count.  Each is a block of lines, from one that
+# Two kinds of reports are ignored.  Each is a block of lines, from one that
 # matches the first expression to one that matches the second.
 
-# QEMU's software emulation (7.2) can, very rarely, lose the flags register: the
-# kernel sees itself single-stepped.  That it was not the kernel shows in bits
-# that are always zero in a processor; the kernel clears the flag and goes on.
+# QEMU's software emulation (7.2) can, very rarely, corrupt the flags register: the
+# kernel then takes a single-step exception.  Such a report has flag bits set that
+# are always zero in a processor; the kernel clears the flag and continues.
 TRACE = re.compile(r"\[ cut here \]"), re.compile(r"\[ end trace")
 SINGLE_STEP = re.compile(r"WARNING: .* exc_debug_kernel\+")
 FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
 NO_SUCH_FLAGS = ~((1 << 22) - 1)
 
 
-# The kernel has data races of its own, known ones and harmless ones among them.
-# Ours have the module in one of the two stacks, if only as the caller of others.
+# The kernel itself has data races, some of them known or harmless.
+# Only races with the module in one of the two stacks count.
 RACE = re.compile(r"BUG: KCSAN: "), re.compile(r"={60}")
 OURS = "[sovia]"
 
 
 def emulated(block):
-    """Is this report the emulator's doing?"""
+    """Is this report caused by the emulator?"""
     return any(map(SINGLE_STEP.search, block)) and any(
         int(found[1], 16) & NO_SUCH_FLAGS for found in map(FLAGS.search, block) if found)
 
 
 def foreign(block):
-    """Is this data race nothing to us?"""
+    """Is this data race outside the module?"""
     return not any(OURS in line for line in block)
 
 
@@ -86,13 +86,13 @@ def without(lines, begin, end, unwanted):
 
 
 def real_lines(text):
-    """The text's lines without such reports."""
+    """The text's lines without ignored reports."""
     return without(without(text.splitlines(), *TRACE, emulated), *RACE, foreign)
 
 
 def reports(*texts, context=40):
-    """The lines of the texts that are reports, each first one with the lines
-    that follow it (its stack).  The same line in two texts counts once: the
+    """The lines of the texts that are reports, each with the lines that
+    follow it (its stack).  The same line in two texts counts once: the
     console and dmesg show the same log."""
     found, seen = [], set()
     for text in texts:

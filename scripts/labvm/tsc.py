@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""How fast the time stamp counter counts, which an emulated processor shares with ours.
+"""Frequency of the time stamp counter, which an emulated processor shares with the host.
 
-A guest measures it while it boots, and on a host with other things to do, that
-has gone wrong by a factor of five: a guest's clock then ran as much too fast."""
+A guest measures it while it boots, and on a loaded host the result has been wrong
+by a factor of five: the guest's clock then ran too fast by that factor."""
 
 import ctypes
 import mmap
@@ -20,7 +20,7 @@ def nanoseconds():
 
 
 def both(counter):
-    """The counter and the time, read together: nothing has come between the best of some tries."""
+    """The counter and the time, read together: the try with the least delay between them."""
     def once():
         before, count, after = nanoseconds(), counter(), nanoseconds()
         return after - before, count, (before + after) // 2

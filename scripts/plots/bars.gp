@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What has no axis: connections per second, memory, instructions.
+# Figures without an axis: connections per second, memory, instructions.
 load "common.gp"
 set xtics autofreq
 set style data histograms

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What all plots share.  scripts/plot sets:
+# Settings shared by all plots.  scripts/plot sets:
 #
-#     terminal    png or svg          base      path of the tables and of the picture, without its end
-#     heading     of the picture      ylabel    what is measured, and its unit
+#     terminal    png or svg          base      path of the tables and of the picture, without suffix
+#     heading     of the picture      ylabel    quantity, and its unit
 #     columns     systems             styles    a line type for each, below
 #     xname, xmin, xmax               the axis, if there is one
 #
@@ -30,8 +30,8 @@ set xtics ("1" 1, "4" 4, "16" 16, "64" 64, "256" 256, "1K" 1024, "4K" 4096, "16K
 type_of(i) = int(word(styles, i))
 column_of(i) = 3 * i - 1
 
-# Okabe and Ito's colours and two of Tol's, which can be told apart with any eyes; points
-# differ as well.
+# Okabe and Ito's colours and two of Tol's, which colour-blind readers can distinguish;
+# points differ as well.
 set linetype 1 linecolor rgb "#d55e00" pointtype 7 linewidth 2
 set linetype 2 linecolor rgb "#0072b2" pointtype 5 linewidth 2
 set linetype 3 linecolor rgb "#009e73" pointtype 9 linewidth 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Against a number of connections or streams, evenly spaced, as the figures 28
+# Figures against a number of connections or streams, evenly spaced, as the figures 28
 # to 30 (streams, hot spot, fan-in and fan-out) of the high performance sockets
 # proposal.
 load "common.gp"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Where the instructions go: a bar for each system, a layer for each part, as
+# Instructions by component: a bar for each system, a layer for each part, as
 # KSOVIA's figure 5.  Here the rows of the table are systems and its columns
 # parts, medians only.
 load "common.gp"
