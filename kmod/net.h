@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What AF_SOVIA keeps for each network namespace. */
+/* AF_SOVIA's state of each network namespace. */
 #ifndef _SOVIA_NET_H
 #define _SOVIA_NET_H
 
@@ -19,7 +19,7 @@
 
 /**
  * struct sovia_port_bucket - sockets bound to ports of one hash value
- * @lock: protects @socks; taken with bottom halves off, inside a socket lock
+ * @lock: protects @socks; taken with bottom halves disabled, inside a socket lock
  * @socks: struct sovia_sock::port_node
  */
 struct sovia_port_bucket {
@@ -36,18 +36,18 @@ struct sovia_port_bucket {
  * @link_lock: protects @links and @link_count; innermost but for the connection
  *	thread's queue, bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
- * @link_count: how many of them lead to other nodes
+ * @link_count: number of links to other nodes
  * @listen_mutex: protects @listening
- * @listening: providers take requests in this namespace, or try to
- * @served: they have, so the connection thread runs
- * @listen_work: has verbs listen, until that succeeds
- * @listen_wait: jiffies until it tries again; its own
- * @socks: sockets, those included that wait for their memory to come back
- * @idle_work: the last socket has gone; runs in the connection thread
+ * @listening: providers accept requests in this namespace, or try to
+ * @served: they did at least once, so the connection thread runs
+ * @listen_work: makes verbs listen, and retries until that succeeds
+ * @listen_wait: jiffies until its next try; private to it
+ * @socks: number of sockets, including those whose memory is still charged
+ * @idle_work: stops listening after the last socket; runs in the connection thread
  *
  * Lives from the pernet init to the pernet exit.  Sockets pin the namespace.
- * What listens and what is connected in the providers may pin it as well, so it
- * ends with the last socket, except in the first namespace, which never dies.
+ * Listeners and VIs of the providers may pin it as well, so they end with the
+ * last socket, except in the initial namespace, which never dies.
  */
 struct sovia_net {
 	struct net			*net;
@@ -70,7 +70,7 @@ struct sovia_net {
 extern unsigned int sovia_net_id;
 
 /**
- * sovia_net() - what AF_SOVIA keeps for a namespace
+ * sovia_net() - AF_SOVIA's state of a namespace
  * @net: the namespace
  *
  * Context: any, while @net lives.

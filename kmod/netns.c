@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Network namespaces: what each has, from its beginning to its end. */
+/* Network namespaces: init and exit of their state. */
 #include "link/conn_table.h"
 #include "link/link_net.h"
 #include "net.h"
@@ -54,7 +54,7 @@ static struct pernet_operations sovia_net_ops = {
 };
 
 /**
- * sovia_net_register() - serve all namespaces, now and later
+ * sovia_net_register() - set up all present and future namespaces
  *
  * Return: 0 or a negative errno.
  */
@@ -64,7 +64,7 @@ int sovia_net_register(void)
 }
 
 /**
- * sovia_net_unregister() - end in all namespaces
+ * sovia_net_unregister() - clean up all namespaces
  */
 void sovia_net_unregister(void)
 {

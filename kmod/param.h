@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Module parameters that have to be in a range.  What is not is refused when the module
- * is loaded, and at each write: the log says what there may be.
+ * Module parameters with a range.  Values outside are rejected when the module is
+ * loaded, and at each write: the log tells the valid range.
  */
 #ifndef _SOVIA_PARAM_H
 #define _SOVIA_PARAM_H
 
 #include <linux/moduleparam.h>
 
-/* A day, for those that are seconds: none waits longer for anything. */
+/* Maximum of parameters in seconds: a day. */
 #define SOVIA_PARAM_SECONDS_MAX	86400
 
 /**
  * struct sovia_param - a parameter
  * @value: the variable
- * @min: the least that it may be
- * @max: the most
+ * @min: smallest valid value
+ * @max: largest valid value
  */
 struct sovia_param {
 	unsigned int	*value;
@@ -23,7 +23,7 @@ struct sovia_param {
 	unsigned int	max;
 };
 
-/* As module_param_named() of an unsigned int. */
+/* Like module_param_named() of an unsigned int. */
 #define sovia_param(name, variable, least, most, perm)				\
 	static struct sovia_param sovia_param_##name = {			\
 		.value = &(variable), .min = (least), .max = (most),		\

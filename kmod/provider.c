@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The providers that there are. */
+/* The list of providers. */
 #include "provider.h"
 
 const struct sovia_provider * const sovia_providers[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The VI provider: whatever carries VIs.  The lowest layer; it knows nothing of
+ * The VI provider: the transport below VIs.  The lowest layer; it knows nothing of
  * sockets, ports or credits.
  *
  * A VI moves messages (one sk_buff each, header included) reliably and in
@@ -20,7 +20,7 @@ struct sovia_vi;
 
 /*
  * Payloads up to this size are borrowed by the receive upcall and copied; the
- * descriptor is posted again.  Above it the buffer itself moves on.
+ * descriptor is reposted.  Above it the client takes the buffer itself.
  */
 #define SOVIA_COPYBREAK		2048
 
@@ -29,9 +29,9 @@ struct sovia_vi;
  * @local: own address, IPv4 as v4-mapped
  * @remote: the peer's address, IPv4 as v4-mapped
  * @scope: interface index for link-local IPv6 addresses, otherwise 0
- * @passive: of the two ends of a link from an address to itself over a device,
- *	the one that was asked; otherwise 0
- * @lane: which of the lanes between the two; the client's, no provider looks at it
+ * @passive: for a link from an address to itself over a device, 1 at the end that
+ *	accepted; otherwise 0
+ * @lane: number of the lane between the two; used by the client only
  */
 struct sovia_pair {
 	struct in6_addr	local;
@@ -46,7 +46,7 @@ struct sovia_pair {
  * @prov: provider that received it
  * @net: network namespace it was received in
  * @pair: addresses as seen from this side
- * @hello: what the peer sent; only @hello_len bytes of it are there
+ * @hello: received from the peer; only the first @hello_len bytes are valid
  * @hello_len: bytes of @hello that the peer sent, at most sizeof(@hello)
  *
  * Allocated by the provider, which embeds it in its own struct.  Ownership goes
@@ -63,32 +63,31 @@ struct sovia_vi_request {
 
 /**
  * struct sovia_vi_client - upcalls of a VI, implemented by the link layer
- * @established: the VI may send.  @hello/@hello_len: what the peer sent (len as
+ * @established: the VI may send.  @hello/@hello_len: received from the peer (as
  *	in struct sovia_vi_request).  Process context; at most once, never after
  *	@closed.
  * @closed: the VI is dead or could not be set up; @err is a negative errno:
  *	-ECONNREFUSED no service at the peer, -EHOSTUNREACH / -ENETUNREACH /
- *	-ENODEV no way there, -ETIMEDOUT the peer does not answer, -ECONNRESET
+ *	-ENODEV no route, -ETIMEDOUT the peer does not answer, -ECONNRESET
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
- *	because both sides tried at once (the peer's own attempt counts), or to be
- *	tried again after a while for another reason, -ESTALE rejected because the
- *	peer does not have the link to go on with.  Any context but hard interrupt;
- *	at most once.
- * @receive: a message arrived, skb->len bytes at skb->data.  @imm: what came
- *	beside it, or NULL; only if the VI's @imm says so.
+ *	because both sides tried at once (the peer's attempt wins), or to be
+ *	retried later for another reason, -ESTALE rejected because the peer does
+ *	not have the link to resume.  Any context but hard interrupt; at most once.
+ * @receive: a message arrived, skb->len bytes at skb->data.  @imm: its immediate
+ *	data, or NULL; only if the VI's @imm is set.
  *	Softirq, one at a time for each VI, in order, and not before @established
- *	has returned: what comes earlier (lost RTU) waits.  Returns true if it took
- *	the sk_buff (then it is the client's, and the provider must have
- *	detached unused pages from it), false if it has been copied and the
- *	provider may post it again.  Payloads above SOVIA_COPYBREAK are always
+ *	has returned: earlier messages (lost RTU) wait.  Returns true if it took
+ *	the sk_buff (then the client owns it, and the provider must have
+ *	detached unused pages from it), false if it has copied the payload and the
+ *	provider may repost the buffer.  Payloads above SOVIA_COPYBREAK are always
  *	taken.
- * @send_done: what became of a posted message: once for each that post_send has
- *	answered SOVIA_POSTED for, at the latest from destroy.  @ok: its local
- *	completion came, in the order of the posts; otherwise the VI died first, and
- *	it is unknown whether it has arrived.  The provider drops its reference to
- *	@skb afterwards.  Bottom halves are off.
- * @rx_unposted: the count of receive descriptors that could not be posted again
- *	for want of memory changed by @delta.
+ * @send_done: completion of a posted message: once for each for which post_send
+ *	returned SOVIA_POSTED, at the latest from destroy.  @ok: it has completed
+ *	locally, in the order of the posts; otherwise the VI died first, and it is
+ *	unknown whether it has arrived.  The provider drops its reference to @skb
+ *	afterwards.  Bottom halves are disabled.
+ * @rx_unposted: the number of receive descriptors that could not be reposted
+ *	for lack of memory changed by @delta.
  */
 struct sovia_vi_client {
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
@@ -101,7 +100,7 @@ struct sovia_vi_client {
 
 /**
  * struct sovia_vi_attr - size of a VI
- * @send_depth: messages under way at most
+ * @send_depth: maximum of messages in flight
  * @recv_depth: receive descriptors kept posted
  * @msg_size: largest message, header included, in bytes
  */
@@ -112,17 +111,17 @@ struct sovia_vi_attr {
 };
 
 /**
- * struct sovia_vi - one VI: a queue pair, or what stands for it
+ * struct sovia_vi - one VI: a queue pair or its equivalent
  * @prov: its provider
  * @client: upcalls
- * @context: the client's own
+ * @context: private to the client
  * @pair: addresses of both ends
  * @attr: its size
  * @max_frags: page fragments that a message may have beside its linear part;
  *	set by the provider before @established
- * @imm: messages can have 32 bits beside them; set as @max_frags
- * @sends_first: the peer has to wait until it has heard from this side: the client
- *	sends something as soon as the VI is established; set as @max_frags
+ * @imm: messages can carry 32 bits of immediate data; set as @max_frags
+ * @sends_first: the peer must not send before it has received a message: the client
+ *	sends one as soon as the VI is established; set as @max_frags
  *
  * Embedded in the provider's own struct.  Created and destroyed by the
  * connection thread; between these two, post_send may be called from any
@@ -140,13 +139,13 @@ struct sovia_vi {
 };
 
 /**
- * enum sovia_posted - what has become of a message that was posted
- * @SOVIA_POSTED: the send_done upcall comes when it has been sent
- * @SOVIA_POSTED_UNSIGNALED: there will be no upcall for it
- * @SOVIA_POSTED_TAKEN: neither; and it is the provider's own, because nothing can
- *	happen to it any more but to arrive
+ * enum sovia_posted - result of posting a message
+ * @SOVIA_POSTED: the send_done upcall follows when it is sent
+ * @SOVIA_POSTED_UNSIGNALED: no upcall follows
+ * @SOVIA_POSTED_TAKEN: no upcall, and the provider owns the sk_buff, because the
+ *	message is certain to arrive
  *
- * The last two only if the client has allowed them.
+ * The last two only if &sovia_post.unsignaled is set.
  */
 enum sovia_posted {
 	SOVIA_POSTED,
@@ -156,8 +155,8 @@ enum sovia_posted {
 
 /**
  * struct sovia_post - how a message is to be sent
- * @unsignaled: the client can do without the send_done upcall, and has the only reference
- * @has_imm: send @imm beside it; only if the VI's @imm says so
+ * @unsignaled: the client does not need the send_done upcall, and holds the only reference
+ * @has_imm: send @imm as immediate data; only if the VI's @imm is set
  * @imm: 32 bits in host order
  */
 struct sovia_post {
@@ -169,20 +168,20 @@ struct sovia_post {
 /**
  * struct sovia_provider - the calls of a VI provider
  * @name: for logs and /proc
- * @local: both ends are on this host, and memory is all it takes: links end when they
- *	have no connections, are neither probed nor recovered, and are not counted
- * @rx_borrowed: what sovia_vi_client::receive gets is the provider's own, if it is no
- *	larger than SOVIA_COPYBREAK: cheaper to copy than to take
+ * @local: both ends are on this host and connected in memory: links end with their
+ *	last connection, are neither probed nor recovered, and do not count for max_links
+ * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
+ *	SOVIA_COPYBREAK: cheaper to copy than to take
  * @has_netdev: does an interface have a device of this provider.  Any context.
  *	NULL: the provider needs none.
- * @listen: take requests in @net from now on and hand them to @request, which
- *	is called in process context.  Idempotent: what could not be had before is
- *	tried again.  May sleep.  Whatever it returns, unlisten follows.
- * @unlisten: the opposite; no @request upcall is under way when it returns.
+ * @listen: accept requests in @net from now on and pass them to @request, which
+ *	is called in process context.  Idempotent: retries what failed before.
+ *	May sleep.  Whatever it returns, unlisten follows.
+ * @unlisten: stop listening; no @request upcall runs when it returns.
  *	May sleep.
  * @connect: create a VI and start setting it up towards @pair, sending @hello.
- *	Returns the VI, or an ERR_PTR if not even that was possible.  The
- *	outcome is one of the upcalls established and closed, which may come
+ *	Returns the VI, or an ERR_PTR if it could not be started.  The
+ *	outcome is one of the upcalls established and closed, possibly
  *	before this returns.  Connection thread; may sleep, but does not wait
  *	for the peer.
  * @accept: the same for a request of the peer; consumes @req in every case.
@@ -191,16 +190,16 @@ struct sovia_post {
  *	tried at once, -ECONNREFUSED, -EPROTO, -ESTALE).
  * @post_send: send @skb as @how says.  The provider takes its own reference on
  *	success and keeps it until the local completion.  Returns enum
- *	sovia_posted; -EAGAIN if there is no room now (a send_done upcall will come, or
- *	the caller tries again after a while); or another negative errno: the VI is
+ *	sovia_posted; -EAGAIN if there is no room now (a send_done upcall follows, or
+ *	the caller retries later); or another negative errno: the VI is
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
- *	a spinlock with bottom halves off); upcalls never happen from inside it.
- * @fail: have the VI die as it does when its device gives up, for tests; closed
- *	follows.  Connection thread.  NULL: nothing can happen to it.
+ *	a spinlock with bottom halves disabled); it never calls upcalls itself.
+ * @fail: make the VI die as if its device had given up, for tests; closed
+ *	follows.  Connection thread.  NULL: its VIs cannot fail.
  * @disconnect: tell the peer and stop; no post_send follows.  closed may be called.
  *	Process context.
- * @destroy: free the VI.  Sleeps until nothing is in flight; of the upcalls only
- *	send_done may still come, and none after it returns.  Every sk_buff reference
+ * @destroy: free the VI.  Sleeps until nothing is in flight; the only upcall that
+ *	may still come is send_done, and none after it returns.  Every sk_buff reference
  *	is dropped.
  */
 struct sovia_provider {
@@ -226,7 +225,7 @@ struct sovia_provider {
 	void (*destroy)(struct sovia_vi *vi);
 };
 
-/* All of them, ended by NULL. */
+/* All providers, NULL-terminated. */
 extern const struct sovia_provider * const sovia_providers[];
 
 extern const struct sovia_provider sovia_verbs_provider;

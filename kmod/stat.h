@@ -24,33 +24,33 @@
  * @SOVIA_STAT_wakeup_tx: WAKEUP messages sent
  * @SOVIA_STAT_credit_stall: times a lane ran out of credits with work waiting
  * @SOVIA_STAT_window_stall: times a socket ran out of window
- * @SOVIA_STAT_combined: sends that found others waiting to be combined with
+ * @SOVIA_STAT_combined: sends combined with queued ones
  * @SOVIA_STAT_link_up: links set up
  * @SOVIA_STAT_link_down: links that went down
  * @SOVIA_STAT_link_fail: links that could not be set up
  * @SOVIA_STAT_link_recover: lost lanes that were replaced
- * @SOVIA_STAT_link_recover_fail: links that went down because none was
- * @SOVIA_STAT_tx_again: messages sent again over another lane
- * @SOVIA_STAT_busy_hit: waits for data that spinning ended
- * @SOVIA_STAT_busy_miss: waits for data that spun in vain
+ * @SOVIA_STAT_link_recover_fail: links that went down because recovery failed
+ * @SOVIA_STAT_tx_again: messages retransmitted over another lane
+ * @SOVIA_STAT_busy_hit: waits for data in which busy polling succeeded
+ * @SOVIA_STAT_busy_miss: waits for data in which busy polling did not
  * @SOVIA_STAT_conn_active: connections opened by connect()
  * @SOVIA_STAT_conn_passive: connections opened for a listener
  * @SOVIA_STAT_conn_refused: CONN messages answered with REFUSE
- * @SOVIA_STAT_conn_retry: CONN messages sent again
+ * @SOVIA_STAT_conn_retry: CONN messages retried
  * @SOVIA_STAT_reset_tx: RESET messages sent
  * @SOVIA_STAT_reset_rx: RESET messages received
- * @SOVIA_STAT_no_socket: messages for ports that no connection has
- * @SOVIA_STAT_nomem: allocations that failed and were put off
- * @SOVIA_STAT_no_room: connections that ended because all of them held too much
- * @SOVIA_STAT_no_link: links that were one too many
- * @SOVIA_STAT_bad_message: messages that broke the format
+ * @SOVIA_STAT_no_socket: messages for ports without a connection
+ * @SOVIA_STAT_nomem: allocations that failed and are retried
+ * @SOVIA_STAT_no_room: connections reset at the limits mem and max_orphans
+ * @SOVIA_STAT_no_link: links refused because of max_links
+ * @SOVIA_STAT_bad_message: malformed messages
  * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
  * @SOVIA_STAT_bad_ack: acknowledgments of messages never sent
  * @SOVIA_STAT_bad_window: messages beyond the socket's window
- * @SOVIA_STAT_bad_state: messages that the connection's state forbids
- * @SOVIA_STAT_bad_hello: link set-ups refused for what the peer said
- * @SOVIA_STAT_bad_port: link set-ups refused because any user could have asked
- * @SOVIA_STAT_COUNT: how many there are
+ * @SOVIA_STAT_bad_state: messages not allowed in the connection's state
+ * @SOVIA_STAT_bad_hello: link set-ups refused because of the peer's hello
+ * @SOVIA_STAT_bad_port: link set-ups refused because of an unprivileged source port
+ * @SOVIA_STAT_COUNT: number of counters
  */
 enum sovia_stat {
 	SOVIA_STAT_verbs_tx_msgs,
