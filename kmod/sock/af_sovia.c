@@ -2,14 +2,14 @@
 /*
  * AF_SOVIA: the socket family (KSOVIA, section 3).
  *
- * The way of a byte through this folder:
+ * Data path:
  *
  *	send.c -> conn.c -> lane_tx.c -> verbs_tx.c or loop.c
  *	verbs_rx.c or loop.c -> lane_rx.c -> conn_table.c -> recv.c
  *
  * A socket begins with a whole struct inet_sock and has sk_family AF_INET or
- * AF_INET6, so that the kernel's generic code (bind, names, SOL_SOCKET, IP
- * options) serves it as it serves TCP's.
+ * AF_INET6, so that the kernel's generic code (bind, getname, SOL_SOCKET, IP
+ * options) works as for TCP sockets.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -56,7 +56,7 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* A socket that inet_create() or inet6_create() has made. */
+/* For sockets created by inet_create() or inet6_create(). */
 static int prot_init(struct sock *sk)
 {
 	sovia_sock_init(sk);
@@ -64,7 +64,7 @@ static int prot_init(struct sock *sk)
 }
 
 /*
- * sk_common_release() calls this for a socket that a control group does not allow: undo
+ * sk_common_release() calls this for a socket refused by a control group: undo
  * what sock_destruct() does not.
  */
 static void prot_unhash(struct sock *sk)
@@ -72,10 +72,10 @@ static void prot_unhash(struct sock *sk)
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 }
 
-/* What a control group has to say of connect(). */
+/* Run the control group's BPF program for connect(). */
 static int prot_pre_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int len)
 {
-	/* Its program may read as much of the address as this. */
+	/* The program may read this much of the address. */
 	if (len < (sk->sk_family == AF_INET6 ? SIN6_LEN_RFC2133 : sizeof(struct sockaddr_in)))
 		return -EINVAL;
 	sock_owned_by_me(sk);
@@ -198,7 +198,7 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 		sovia_sock_init_v6(sk);
 	sovia_default_options(sk);
 	sovia_sock_init(sk);
-	/* A control group may not allow it, as with inet_create(). */
+	/* A control group may refuse it, as in inet_create(). */
 	if (!kern)
 		err = BPF_CGROUP_RUN_PROG_INET_SOCK(sk);
 	if (err) {
@@ -209,9 +209,9 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 }
 
 /*
- * The same sockets by the other way of opening them: socket(AF_INET or AF_INET6,
- * SOCK_STREAM, the number that SO_PROTOCOL answers), for programs that open another
- * socket like one they have.
+ * Another way of opening the same sockets: socket(AF_INET or AF_INET6, SOCK_STREAM,
+ * the value of SO_PROTOCOL), for programs that open a second socket with the parameters
+ * of an existing one.
  */
 static struct inet_protosw v4_protosw = {
 	.type		= SOCK_STREAM,
@@ -264,7 +264,7 @@ static int __init register_family(void)
 	if (!err)
 		return 0;
 	pr_err("address family %d is taken; choose another with family=N\n", family);
-	/* modprobe would take EEXIST for "already loaded" and call it success. */
+	/* modprobe would treat EEXIST as "already loaded", a success. */
 	return -EADDRINUSE;
 }
 
@@ -289,7 +289,7 @@ static int __init sovia_init(void)
 	if (err)
 		goto undo_verbs;
 	sovia_break_init();
-	/* Last: now it can be seen. */
+	/* Last: this makes the family visible. */
 	err = register_protosw();
 	if (err)
 		goto undo_net;
@@ -340,6 +340,6 @@ MODULE_AUTHOR("The AF_SOVIA authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION("0.1");
 MODULE_ALIAS_NETPROTO(SOVIA_FAMILY_DEFAULT);
-/* The macro makes a string of its arguments: of SOCK_STREAM, an enum, it would be the name. */
+/* The macro stringifies its arguments: SOCK_STREAM, an enum, would become its name. */
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 254, 1 /* SOCK_STREAM */);
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 254, 1 /* SOCK_STREAM */);

@@ -2,15 +2,15 @@
 /*
  * SO_BUSY_POLL: recv() spins for data before it sleeps.
  *
- * A message says which NAPI instance brought it, as with TCP, so poll() and
- * epoll_wait() need nothing from us to spin with net.core.busy_poll.  recv() does
- * what TCP's does and adapts besides:
+ * A received message carries its NAPI ID, as with TCP, so busy polling of poll() and
+ * epoll_wait() (net.core.busy_poll) needs no code here.  recv() works as TCP's, and
+ * adapts:
  *
- * - Spinning stops when another task wants the CPU; on a busy machine it would
- *   only delay the task that is to send the answer.
- * - A spin in vain has the waits that follow go without, 1, then 3, 7 and so on to
- *   63; one that pays off starts over.  So who waits long spins for hardly any of
- *   it, and who waits little again finds out.
+ * - Spinning stops when another task needs the CPU; on a busy machine it would
+ *   only delay the task that sends the reply.
+ * - After an unsuccessful spin the next 1, then 3, 7, up to 63 waits do not spin; a
+ *   success resets this.  So sockets with long waits seldom spin, and sockets whose
+ *   waits become short again start to spin.
  */
 #include <linux/sched/stat.h>
 #include <net/busy_poll.h>
@@ -27,7 +27,7 @@ static bool busy_arrived(const struct sock *sk)
 	       READ_ONCE(sk->sk_state) == TCP_CLOSE;
 }
 
-/* napi_busy_loop()'s question. */
+/* Callback of napi_busy_loop(): stop spinning? */
 static bool busy_enough(void *arg, unsigned long start)
 {
 	struct sock *sk = arg;
@@ -45,9 +45,9 @@ static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long st
 }
 
 /**
- * sovia_busy_wait() - spin for data, if that is worth it
+ * sovia_busy_wait() - spin for data, unless recent spins were unsuccessful
  * @sk: the socket; SO_BUSY_POLL is set
- * @nonblock: look once
+ * @nonblock: poll once
  *
  * Context: process; no locks.
  */
@@ -57,7 +57,7 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 	u8 skip = READ_ONCE(ss->busy.skip);
 	bool hit;
 
-	/* Over the loop provider there is nothing to look at. */
+	/* The loop provider has no NAPI instance to poll. */
 	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || busy_arrived(sk))
 		return;
 	if (nonblock) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of connections (SOVIA 4.4, figure 11, without its FINACK: see
+ * Closing of connections (SOVIA 4.4, figure 11, without its FINACK: see
  * Documentation/protocol.rst).
  *
  *	shutdown()	FIN --------->	CLOSE_WAIT, the program reads EOF
@@ -13,11 +13,11 @@
  *
  * FIN follows the data in the stream; RESET is a control message.  It ends both
  * directions at once: close() with unread data or with a linger time of 0, data for
- * a socket that is not there or that has shut both halves, a peer that broke the
- * rules.
+ * a socket that does not exist or has shut down both halves, a protocol violation by
+ * the peer.
  *
- * close_finish() is the one way into CLOSE for a connection; sovia_destroy() the one
- * way out of memory.
+ * close_finish() is the only way into CLOSE for a connection; only sovia_destroy()
+ * drops the socket's own reference.
  */
 #include <net/ip.h>
 #include "close.h"
@@ -28,11 +28,11 @@
 #include "recv.h"
 #include "send.h"
 
-/* How long an orphan may wait for its data to be taken without progress. */
+/* An orphan whose peer acknowledges no data is given up after this time. */
 #define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)
 
 /**
- * sovia_destroy() - drop the reference that a socket has of itself
+ * sovia_destroy() - drop the socket's reference to itself
  * @sk: in CLOSE and orphaned
  *
  * Context: socket lock held, process or softirq.
@@ -53,7 +53,7 @@ void sovia_destroy(struct sock *sk)
 	sock_put(sk);
 }
 
-/* The state has just become CLOSE, for @err: let go of everything but memory. */
+/* The state has just become CLOSE, with @err: release everything but memory. */
 static void close_finish(struct sock *sk, int err)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -76,7 +76,7 @@ static void close_finish(struct sock *sk, int err)
 }
 
 /**
- * sovia_step() - go through the gate, and finish if that was the last step
+ * sovia_step() - change the state, and finish if it is CLOSE afterwards
  * @sk: the socket
  * @event: what happened
  *
@@ -93,7 +93,7 @@ bool sovia_step(struct sock *sk, enum sovia_event event)
 }
 
 /**
- * sovia_done() - the connection is over
+ * sovia_done() - the connection has ended
  * @sk: in any state
  * @err: positive errno for the program, 0 for none
  *
@@ -111,10 +111,10 @@ void sovia_done(struct sock *sk, int err)
 }
 
 /**
- * sovia_abort() - end a connection without asking the peer
+ * sovia_abort() - reset a connection
  * @sk: in any state
  * @err: positive errno for the program, or 0
- * @code: what to tell the peer, enum sovia_code
+ * @code: enum sovia_code for the peer
  *
  * Context: socket lock held, process or softirq.
  */
@@ -179,11 +179,11 @@ int sovia_disconnect(struct sock *sk, int flags)
 	sock_reset_flag(sk, SOCK_DONE);
 	sovia_leave_link(sk);
 	sovia_reset_stream(sk);
-	/* What the connection still had to say is nothing to the next one. */
+	/* Deferred events do not concern the next connection. */
 	spin_lock_bh(&sk->sk_lock.slock);
 	sovia_sk(sk)->deferred = 0;
 	spin_unlock_bh(&sk->sk_lock.slock);
-	/* Also if it was over before. */
+	/* Even if the connection had ended before. */
 	sk_error_report(sk);
 	return 0;
 }
@@ -208,15 +208,15 @@ void sovia_shutdown(struct sock *sk, int how)
 {
 	if (how & SEND_SHUTDOWN)
 		end_sending(sk, false);
-	/* Neither reads nor writes: data that comes now ends the connection, as with TCP. */
+	/* Both halves are shut down: further data resets the connection, as with TCP. */
 	if ((sk->sk_shutdown & RCV_SHUTDOWN) &&
 	    ((1 << sk->sk_state) & (TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
 		sovia_rx_close(sk);
 }
 
 /**
- * sovia_arm_orphan() - watch an orphan
- * @sk: closed by its program, not by its peer; may be gone afterwards
+ * sovia_arm_orphan() - start the timer of an orphan
+ * @sk: closed by its program, not by its peer; may be freed afterwards
  *
  * Context: socket lock held.
  */
@@ -230,7 +230,7 @@ void sovia_arm_orphan(struct sock *sk)
 			sovia_abort(sk, 0, SOVIA_CODE_ABORT);
 			return;
 		}
-		/* The peer knows that nothing it says would be read. */
+		/* The peer knows that its data would not be read. */
 		if (ss->end.fin_gone) {
 			sovia_step(sk, SOVIA_EV_LEAVE);
 			return;
@@ -266,8 +266,8 @@ static bool sent_and_closed(const struct sock *sk)
 }
 
 /*
- * Wait until the peer has all of it, for a signal, or @timeout.  (sk_stream_wait_close() is
- * not for modules.)
+ * Wait until the peer has all data, for a signal, or @timeout.  (sk_stream_wait_close() is
+ * not exported.)
  */
 static void wait_close(struct sock *sk, long timeout)
 {
@@ -281,7 +281,7 @@ static void wait_close(struct sock *sk, long timeout)
 	remove_wait_queue(sk_sleep(sk), &wait);
 }
 
-/* Start the end that the state and the options call for. */
+/* Start closing, as the state and the options require. */
 static void close_begin(struct sock *sk, long timeout)
 {
 	bool unread = sovia_rx_close(sk);
@@ -299,7 +299,7 @@ static void close_begin(struct sock *sk, long timeout)
 	wait_close(sk, timeout);
 }
 
-/* One orphan too many: nothing of it may wait for the peer, not even the RESET. */
+/* Too many orphans: nothing may stay queued for the peer, not even the RESET. */
 static void close_abandon(struct sock *sk)
 {
 	sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
@@ -309,7 +309,7 @@ static void close_abandon(struct sock *sk)
 
 /**
  * sovia_close() - struct proto::close
- * @sk: the socket; the reference that the file had is consumed
+ * @sk: the socket; the file's reference is consumed
  * @timeout: how long to linger, in jiffies
  *
  * Context: process, may sleep; no locks.
@@ -332,7 +332,7 @@ void sovia_close(struct sock *sk, long timeout)
 }
 
 /**
- * sovia_leave_link() - leave a link for good
+ * sovia_leave_link() - detach from the link
  * @sk: not connected (any more)
  *
  * Context: socket lock held, process or softirq.

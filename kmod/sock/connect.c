@@ -8,9 +8,9 @@
  *	      CONN ------------>	one round trip, no queue pair
  *	      <---------- ACCEPT
  *
- * REFUSE with SOVIA_CODE_BUSY (backlog full) has CONN sent again after a while,
+ * After REFUSE with SOVIA_CODE_BUSY (backlog full) CONN is retried after a delay,
  * as TCP does with a lost SYN.  A link that turns out to be stale when CONN is
- * sent over it (the peer has been away) is replaced once.
+ * sent over it (the peer was restarted) is replaced.
  */
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -114,7 +114,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	return 0;
 }
 
-/* As long as TCP would send SYN again, in jiffies. */
+/* Timeout of TCP's SYN retries, in jiffies. */
 static unsigned long connect_timeout(const struct sock *sk)
 {
 	const struct sovia_opts *opt = &sovia_sk(sk)->opt;
@@ -153,7 +153,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	ss->connect.deadline = jiffies + connect_timeout(sk);
 	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
-	/* No listener has port 0: refused without asking, when the socket is released. */
+	/* No listener has port 0: refuse locally, when the socket is released. */
 	if (!port) {
 		sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_REFUSE,
 			    SOVIA_CODE_NO_LISTENER);
@@ -247,9 +247,9 @@ static int tcp_errno(const struct sock *sk, int err)
 }
 
 /**
- * sovia_link_went_down() - the link is gone
+ * sovia_link_went_down() - the link has gone down
  * @sk: in any state
- * @err: why, a positive errno
+ * @err: the cause, a positive errno
  *
  * Context: socket lock held, process or softirq.
  */
@@ -257,7 +257,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 {
 	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
 
-	/* It may have left that link for another one. */
+	/* The socket may have moved to another link. */
 	if (!link || READ_ONCE(link->state) != SOVIA_LINK_DOWN)
 		return;
 	/* A link that had been up may just have been stale. */
@@ -267,7 +267,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 	sovia_done(sk, -tcp_errno(sk, -err));
 }
 
-/* Is it connected to itself, but has shut itself for writing?  Its own FIN closes it then. */
+/* Is it connected to itself, but shut down for writing?  Its own FIN closes it then. */
 static bool shut_by_itself(const struct sock *sk)
 {
 	const struct sovia_conn *conn = &sovia_sk(sk)->conn;
@@ -344,8 +344,8 @@ void sovia_connect_timeout(struct sock *sk)
 }
 
 /**
- * sovia_retry_seconds() - how long TCP waits over a number of tries
- * @retries: of them
+ * sovia_retry_seconds() - TCP's total timeout for a number of retries
+ * @retries: number of retries
  *
  * Context: any.
  * Return: seconds, the wait after the last one included.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the bottom half leaves to the owner of a socket.
+ * Work that the bottom half defers to the owner of a socket.
  *
  * Softirq and the connection thread may not wait for a process.  sovia_defer() calls the
  * handler at once if no process owns the socket; otherwise it sets a bit, and
- * release_sock() calls the handler.  Each kind happens once to a connection (PUSH aside,
- * where once is as good as twice), so bits do and nothing has to be allocated.
+ * release_sock() calls the handler.  Each kind happens once to a connection (or, like
+ * PUSH, can be merged), so bits suffice and nothing has to be allocated.
  */
 #include "defer.h"
 #include "listen.h"
 #include "upcall.h"
 
 /**
- * sovia_defer() - do something to a socket now, or when its owner lets go
+ * sovia_defer() - call a handler now, or when the owner releases the socket
  * @conn: of the socket; the caller holds a reference, or a message that pins it
- * @gen: the connection that it is about; nothing happens to a later one
- * @what: what to do
+ * @gen: generation of the connection that it concerns; later ones are not affected
+ * @what: which handler
  * @arg: its argument
  *
- * An owner that ends the connection at this moment forgets what was deferred, after it
- * has moved the generation on: see sovia_disconnect().
+ * An owner that ends the connection concurrently drops deferred work, after it
+ * has incremented the generation: see sovia_disconnect().
  *
  * Context: process or softirq; no socket, link or lane lock.
  */
@@ -31,7 +31,7 @@ void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32
 	local_bh_disable();
 	bh_lock_sock(sk);
 	if (READ_ONCE(conn->gen) != gen) {
-		/* Nothing to do. */
+		/* It concerns an earlier connection. */
 	} else if (sock_owned_by_user(sk)) {
 		ss->deferred_arg[what] = arg;
 		__set_bit(what, &ss->deferred);

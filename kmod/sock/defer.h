@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the bottom half leaves to the owner of a socket. */
+/* Work that the bottom half defers to the owner of a socket. */
 #ifndef _SOVIA_DEFER_H
 #define _SOVIA_DEFER_H
 

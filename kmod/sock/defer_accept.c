@@ -3,12 +3,12 @@
  * TCP_DEFER_ACCEPT: accept() waits for a child's first data.
  *
  * The child is connected and in its listener's queue from the start.  Until it
- * leaves that, what happens to it is reported to the waiters at the listener.
+ * leaves the queue, its events wake the waiters of the listener.
  */
 #include "connect.h"
 #include "defer_accept.h"
 
-/* sk_data_ready and sk_state_change of a child that is waited for. */
+/* sk_data_ready and sk_state_change of a child in the queue. */
 static void tell_listener(struct sock *child)
 {
 	struct sock *listener;
@@ -21,9 +21,9 @@ static void tell_listener(struct sock *child)
 }
 
 /**
- * sovia_await_start() - accept() is to wait for this child's data
+ * sovia_await_start() - make accept() wait for this child's data
  * @listener: has TCP_DEFER_ACCEPT
- * @child: new in its queue
+ * @child: just added to its queue
  *
  * Context: process or softirq, the listener's lock held.
  */
@@ -61,7 +61,7 @@ void sovia_await_end(struct sock *listener, struct sock *child)
 }
 
 /**
- * sovia_await_timeout() - the child has had its time to say something
+ * sovia_await_timeout() - the child's time to send data is over
  * @child: in its listener's queue
  *
  * Context: softirq, the child's lock held.

@@ -3,23 +3,23 @@
  * Is the peer still there: SO_KEEPALIVE and TCP_USER_TIMEOUT.
  *
  * The lane is probed for all its sockets and ends when its peer is silent (see
- * link.c); this is for programs that want to know sooner, or by their own
- * numbers.  Whatever comes over the lane proves that the peer's kernel lives,
- * which is all that TCP's keepalive proves.  A probe is a WAKEUP, which says
- * nothing new about the window: it has the lane acknowledge.
+ * link.c); this is for programs that want to know sooner, or set their own
+ * timeouts.  Any message on the lane proves that the peer's kernel is alive,
+ * and TCP's keepalive does not prove more.  A probe is a WAKEUP that does not
+ * change the window, but makes the lane acknowledge it.
  *
- * One timer, sk_timer, from ESTABLISHED on until close() takes it for the orphan.
+ * It uses sk_timer, from ESTABLISHED until close() uses it for the orphan.
  */
 #include <net/tcp.h>
 #include "close.h"
 #include "keepalive.h"
 #include "send.h"
 
-/* A user timeout is noticed at most this part of it late. */
+/* A user timeout is detected late by at most this fraction of it. */
 #define SOVIA_TIMEOUT_PARTS	8
 
 /**
- * sovia_keepidle() - how long a connection is silent before the first probe
+ * sovia_keepidle() - idle time before the first probe
  * @sk: the socket
  *
  * Context: any.
@@ -47,7 +47,7 @@ unsigned long sovia_keepintvl(const struct sock *sk)
 }
 
 /**
- * sovia_keepcnt() - probes without an answer after which the peer is dead
+ * sovia_keepcnt() - unanswered probes after which the peer counts as dead
  * @sk: the socket
  *
  * Context: any.
@@ -66,7 +66,7 @@ static bool keepalive_wanted(const struct sock *sk)
 }
 
 /**
- * sovia_alive_start() - begin to watch the peer, if the options ask for it
+ * sovia_alive_start() - start the keepalive timer, if the options require it
  * @sk: in any state
  *
  * Context: socket lock held.
@@ -87,18 +87,18 @@ void sovia_alive_start(struct sock *sk)
 /**
  * sovia_keepalive() - struct proto::keepalive
  * @sk: in any state
- * @on: SO_KEEPALIVE; in SOCK_KEEPOPEN afterwards only
+ * @on: SO_KEEPALIVE; SOCK_KEEPOPEN is set after this returns
  *
  * Context: socket lock held.
  */
 void sovia_keepalive(struct sock *sk, int on)
 {
-	/* The flag changes after us, and the timer looks at it when it fires. */
+	/* The caller sets the flag after this; the timer checks it when it fires. */
 	sock_valbool_flag(sk, SOCK_KEEPOPEN, on);
 	sovia_alive_start(sk);
 }
 
-/* What is left of TCP_USER_TIMEOUT, or 0 if it is over. */
+/* Rest of TCP_USER_TIMEOUT, or 0 if it has expired. */
 static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -113,23 +113,23 @@ static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 	return gone < timeout ? min(timeout - gone, timeout / SOVIA_TIMEOUT_PARTS + 1) : 0;
 }
 
-/* Time until the next look at a silent peer; probes it.  0 if it is dead. */
+/* Probe a silent peer; time until the next check, or 0 if it is dead. */
 static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	/* Read before jiffies: it may be news of this very moment. */
+	/* Read before jiffies, as it may change concurrently. */
 	unsigned long heard = READ_ONCE(ss->conn.key.link->lane.rx_time);
 	unsigned long now = jiffies, idle = now - heard;
 
-	/* Has closed, and would answer a probe with RST if it were TCP. */
+	/* The peer has closed; with TCP it would answer a probe with RST. */
 	if (ss->end.peer_gone) {
 		idle = now - ss->alive.probe_time;
 		return idle < sovia_keepidle(sk) ? sovia_keepidle(sk) - idle : 0;
 	}
-	/* The last probe was answered, which the timer may see late. */
+	/* The last probe was answered, which the timer may detect late. */
 	if (ss->alive.probes && !time_before(heard, ss->alive.probe_time))
 		ss->alive.probes = 0;
-	/* Data on its way is as good as a probe. */
+	/* Unacknowledged data serves as a probe. */
 	if (idle < sovia_keepidle(sk) || sovia_outq(sk)) {
 		ss->alive.probes = 0;
 		return max_t(long, sovia_keepidle(sk) - idle, HZ);

@@ -2,14 +2,14 @@
 /*
  * listen() and accept(), the server's half of connection set-up.
  *
- * A CONN is answered where it comes in, in softirq: the child is made and
- * queued for accept(), and ACCEPT goes, in that order and under the listener's
- * lock: what the program sends after accept() follows ACCEPT on the lane.  While
+ * A CONN is answered in softirq: the child is created and queued for accept(), then
+ * ACCEPT is sent, in that order and under the listener's lock, so that data that
+ * the program sends after accept() follows ACCEPT on the lane.  While
  * a process owns the listener, children wait on its pending list, and
  * release_sock() admits them.
  *
- * (KSOVIA 3.3 has its connection thread do this.  Here the thread sets up links,
- * which may sleep; a connection on a link needs nothing that may.)
+ * (In KSOVIA 3.3 the connection thread does this.  Here the thread only sets up links,
+ * which may sleep; a connection on an existing link never sleeps.)
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -28,12 +28,12 @@
 #include "route.h"
 #include "upcall.h"
 
-/* Children that may wait for the process that owns their listener. */
+/* Maximum of children that wait for the process that owns their listener. */
 #define SOVIA_PENDING_MAX	1024
 
 /* ---- children -------------------------------------------------------- */
 
-/* What sk_clone_lock() copied and what must not be shared. */
+/* Reset fields that sk_clone_lock() copied but must not be shared. */
 static void child_reset(struct sock *child)
 {
 	struct sovia_sock *ss = sovia_sk(child);
@@ -64,7 +64,7 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	child = sk_clone_lock(listener, GFP_ATOMIC | __GFP_NOWARN);
 	if (!child)
 		return NULL;
-	/* Came locked, which its prototype does not say. */
+	/* sk_clone_lock() returned it locked, which its prototype does not show. */
 	__acquire(&child->sk_lock.slock);
 	child_reset(child);
 	__sock_put(child);
@@ -82,14 +82,14 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	return child;
 }
 
-/* Let the child live on the link.  Returns an enum sovia_code. */
+/* Attach the child to the link.  Returns an enum sovia_code. */
 static u32 child_start(struct sock *child, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
 	struct sovia_sock *ss = sovia_sk(child);
 
 	sovia_link_ref(link);
-	/* The lane is up, whether the connection thread has said so of the link or not. */
+	/* The lane is up, even if the connection thread has not set the link UP yet. */
 	if (sovia_link_attach(link, &ss->conn) < 0) {
 		sovia_link_put(link);
 		return SOVIA_CODE_NO_MEMORY;
@@ -105,7 +105,7 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 	return SOVIA_CODE_NONE;
 }
 
-/* A connection with these ports that the peer has left or forgotten makes way. */
+/* Reset a connection with these ports that the peer has left or lost. */
 static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *msg)
 {
 	struct sovia_conn *old;
@@ -114,16 +114,16 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	old = sovia_conn_lookup(link, msg->dport, msg->sport, &gen);
 	if (!old)
 		return;
-	/* One that is being set up from here is not meant. */
+	/* Not one that is being set up by connect(). */
 	if (READ_ONCE(conn_sovia(old)->rx.open))
 		sovia_defer(old, gen, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
 	sock_put(old->sk);
 }
 
 /*
- * A socket that connects to its own address and port has its CONN come back: as with
- * TCP's simultaneous open, that is the answer.  From then on it is connected to itself:
- * what it sends comes back on the same link, with the same ports.
+ * A socket that connects to its own address and port receives its own CONN: as with
+ * TCP's simultaneous open, that is the reply.  From then on it is connected to itself:
+ * it receives what it sends on the same link, with the same ports.
  */
 static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
 {
@@ -167,7 +167,7 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 
 /**
  * sovia_children_pending() - admit the children that came while the listener was owned
- * @listener: was owned by a process, perhaps one that has closed it
+ * @listener: was owned by a process, which may have closed it
  *
  * Context: the listener's spinlock held, bottom halves off.
  */
@@ -192,7 +192,7 @@ void sovia_children_pending(struct sock *listener)
 	}
 }
 
-/* The child waits for the listener's owner to let go. */
+/* Queue the child until the listener's owner releases it. */
 static u32 child_wait(struct sock *listener, struct sock *child)
 {
 	struct sovia_sock *ls = sovia_sk(listener);
@@ -204,14 +204,14 @@ static u32 child_wait(struct sock *listener, struct sock *child)
 	return SOVIA_CODE_NONE;
 }
 
-/* Returns an enum sovia_code; SOVIA_CODE_NONE when the connection is there. */
+/* Returns an enum sovia_code; SOVIA_CODE_NONE if the connection is established. */
 static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
 	struct sock *child;
 	u32 code;
 
-	/* A hint; child_queue() decides.  What a filter does not let pass is asked again, too. */
+	/* A hint; child_queue() decides.  The client also retries if a filter drops CONN. */
 	if (sk_acceptq_is_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;
 	child = child_create(listener, link, msg);
@@ -246,7 +246,7 @@ static bool body_matches(const struct sovia_link *link, const struct sk_buff *sk
 /**
  * sovia_sock_rx_conn() - struct sovia_client::request
  * @link: the link it came on
- * @skb: the message; stays the caller's
+ * @skb: the message; the caller keeps it
  * @msg: its header
  *
  * Context: softirq.
@@ -352,7 +352,7 @@ static int listen_start(struct sock *sk)
 	}
 	sk->sk_ack_backlog = 0;
 	sovia_state_event(sk, SOVIA_EV_LISTEN);
-	/* As a listener it may conflict where it did not before. */
+	/* As a listener it may conflict with other sockets on its port. */
 	err = sovia_get_port(sk, port) ?: sovia_join_group(sk);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
@@ -392,7 +392,7 @@ out:
 }
 
 /**
- * sovia_listen_stop() - end what waits for accept()
+ * sovia_listen_stop() - discard children that wait for accept()
  * @sk: was a listener
  *
  * Context: process, socket lock held.
@@ -415,7 +415,7 @@ static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
 
 	add_wait_queue_exclusive(sk_sleep(sk), &wait);
 	for (;;) {
-		/* Not asked while asleep already: it may have a child to discard. */
+		/* Not in TASK_INTERRUPTIBLE: it may have to discard a child. */
 		err = 0;
 		*child = first_ready(sk);
 		if (*child)
@@ -441,7 +441,7 @@ static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
  * sovia_accept_dequeue() - the work of struct proto::accept
  * @sk: the listener
  * @flags: O_NONBLOCK or 0
- * @err: why there is none
+ * @err: set if there is none
  *
  * Context: process, may sleep; no locks.
  * Return: a child that the caller owns, or NULL.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What all sockets together may hold (Documentation/limits.rst): memory of messages
- * that wait to be read or acknowledged, and orphans, which no process pays for with
- * a descriptor.
+ * Limits of all sockets together (Documentation/limits.rst): memory of messages
+ * that wait to be read or acknowledged, and orphans, which RLIMIT_NOFILE does not
+ * bound.
  *
- * Memory is limited as TCP's is (net.ipv4.tcp_mem): from three quarters of the first
- * number on nothing grows, and from that number on, windows and send buffers are the
- * smallest there are.  What has been promised to peers may still come.  TCP would drop
- * it beyond the last number, and have it sent again; a lane cannot, so there the
- * connection ends that holds more than the smallest window and is about to get more.
+ * Memory is limited as TCP's is (net.ipv4.tcp_mem): above three quarters of the first
+ * number no buffer grows, and above that number windows and send buffers are
+ * minimal.  Data within windows already advertised is still accepted.  Above the last
+ * number TCP would drop it and the peer would retransmit; a lane cannot, so a
+ * connection is reset that holds more than the smallest window and receives more.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,10 +22,10 @@
 #include "param.h"
 #include "send.h"
 
-/* So much does each processor keep for itself. */
+/* Batch of the per-CPU counter. */
 #define SOVIA_MEM_BATCH		SZ_128K
 
-/* With less, what a single connection may have under way would end it. */
+/* With less, a single connection's data in flight would reset it. */
 #define SOVIA_MEM_MIN		1024UL
 
 static unsigned long mem[2];
@@ -76,7 +76,7 @@ static bool mem_beyond(unsigned long pages)
 }
 
 /**
- * sovia_mem_ample() - is there memory for larger buffers
+ * sovia_mem_ample() - may buffers grow
  *
  * TCP's first number is three quarters of its second one, too.
  *
@@ -100,7 +100,7 @@ bool sovia_mem_short(void)
 }
 
 /**
- * sovia_mem_none() - is there no memory for messages any more
+ * sovia_mem_none() - is there no memory left for messages
  *
  * Context: any.
  * Return: true if no connection may hold more than the smallest window.
@@ -122,8 +122,8 @@ static void rx_free(struct sk_buff *skb)
 }
 
 /**
- * sovia_own_rx() - a message waits for the program from now on
- * @skb: the message; its size does not change any more
+ * sovia_own_rx() - charge a received message to its socket
+ * @skb: the message; its size must not change afterwards
  * @sk: the socket
  *
  * Context: any.
@@ -140,15 +140,15 @@ static void tx_free(struct sk_buff *skb)
 	struct sock *sk = skb->sk;
 
 	mem_add(-(s64)skb->truesize);
-	/* One byte is left to pin the socket until its writer has been woken. */
+	/* One byte stays charged to pin the socket until its writer is woken. */
 	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
 	sovia_check_space(sk);
 	sk_free(sk);
 }
 
 /**
- * sovia_own_tx() - a message waits to be sent, or to be acknowledged, from now on
- * @skb: the message; sovia_grow_tx() makes it larger
+ * sovia_own_tx() - charge a message to be sent to its socket, until it is acknowledged
+ * @skb: the message; sovia_grow_tx() charges more
  * @sk: the socket
  *
  * Context: any.
@@ -161,9 +161,9 @@ void sovia_own_tx(struct sk_buff *skb, struct sock *sk)
 }
 
 /**
- * sovia_grow_tx() - a message to be sent takes more memory than before
+ * sovia_grow_tx() - charge more memory for a message to be sent
  * @skb: the message, owned by its socket
- * @len: so many bytes
+ * @len: additional bytes
  *
  * Context: any.
  */
@@ -175,11 +175,11 @@ void sovia_grow_tx(struct sk_buff *skb, u32 len)
 }
 
 /**
- * sovia_orphan_begin() - a socket that its program has closed stays for a while
+ * sovia_orphan_begin() - count a socket as an orphan
  * @sk: closed, not CLOSE
  *
  * Context: socket lock held.
- * Return: false if there are too many of them, or too little memory.
+ * Return: false if there are too many orphans, or too little memory.
  */
 bool sovia_orphan_begin(struct sock *sk)
 {
@@ -188,8 +188,8 @@ bool sovia_orphan_begin(struct sock *sk)
 }
 
 /**
- * sovia_orphan_end() - a socket goes
- * @sk: was an orphan or not
+ * sovia_orphan_end() - stop counting a socket as an orphan
+ * @sk: an orphan or not
  *
  * Context: socket lock held.
  */
@@ -200,7 +200,7 @@ void sovia_orphan_end(struct sock *sk)
 	sovia_sk(sk)->end.orphan = false;
 }
 
-/* Name, how much there is, and the limits. */
+/* Name, current value, and limits. */
 static int limits_show(struct seq_file *seq, void *v)
 {
 	u64 used = percpu_counter_sum_positive(&mem_used);
@@ -213,7 +213,7 @@ static int limits_show(struct seq_file *seq, void *v)
 DEFINE_SHOW_ATTRIBUTE(limits);
 
 /**
- * sovia_mem_init() - set the limits that were not given, start counting
+ * sovia_mem_init() - set default limits, start counting
  *
  * Context: module init.
  * Return: 0 or -ENOMEM.
@@ -231,7 +231,7 @@ int sovia_mem_init(void)
 /**
  * sovia_mem_exit() - stop counting
  *
- * Context: module exit; no socket is left, nor a file of debugfs.
+ * Context: module exit; sockets and debugfs files are gone.
  */
 void sovia_mem_exit(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What all sockets together may hold. */
+/* Limits of all sockets together. */
 #ifndef _SOVIA_MEM_H
 #define _SOVIA_MEM_H
 

@@ -5,7 +5,7 @@
 #include "recv.h"
 #include "urgent.h"
 
-/* Writable, or woken when it is. */
+/* Is it writable?  If not, the poller is woken when it is. */
 static __poll_t poll_send(struct sock *sk)
 {
 	const __poll_t out = EPOLLOUT | EPOLLWRNORM;
@@ -16,7 +16,7 @@ static __poll_t poll_send(struct sock *sk)
 		return out;
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	/* Pairs with the destructor's wake-up: the flag first, then the look. */
+	/* Pairs with the destructor's wake-up: set the flag, then check for room. */
 	smp_mb__after_atomic();
 	return sk_stream_is_writeable(sk) ? out : 0;
 }

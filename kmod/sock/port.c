@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The port space: who is bound to what, and who listens.
+ * The port space: bound sockets and listeners.
  *
  * The rules of conflict are TCP's: two sockets may share a port when their
  * addresses or devices differ, when both allow SO_REUSEADDR and none of them
@@ -20,7 +20,7 @@ static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
 	return &snet->ports[port & ((1 << SOVIA_PORT_BITS) - 1)];
 }
 
-/* Also of those without a descriptor: the user's who opened it, or its listener. */
+/* Also for sockets without a descriptor: the user who opened it, or its listener. */
 static bool same_user(const struct sock *sk, const struct sock *sk2)
 {
 	return uid_eq(READ_ONCE(sk->sk_uid), READ_ONCE(sk2->sk_uid));
@@ -31,7 +31,7 @@ static bool port_share(struct sock *sk, struct sock *sk2)
 	if (sk->sk_bound_dev_if && sk2->sk_bound_dev_if &&
 	    sk->sk_bound_dev_if != sk2->sk_bound_dev_if)
 		return true;
-	/* So a listener may come back while its children live. */
+	/* Allows a listener to bind again while its children exist. */
 	if (sk->sk_reuse && sk2->sk_reuse && sk2->sk_state != TCP_LISTEN)
 		return true;
 	if (sk->sk_reuseport && sk2->sk_reuseport && same_user(sk, sk2))
@@ -129,7 +129,7 @@ int sovia_get_port(struct sock *sk, unsigned short snum)
 }
 
 /**
- * sovia_put_port() - give the port back
+ * sovia_put_port() - release the port
  * @sk: bound or not
  *
  * Context: socket lock held, process or softirq.
@@ -146,7 +146,7 @@ void sovia_put_port(struct sock *sk)
 	hlist_del_init(&ss->port_node);
 	ss->port_bound = false;
 	spin_unlock_bh(&bucket->lock);
-	/* The name stays, as getsockname() of a dead TCP connection shows it. */
+	/* The address stays: getsockname() works as for a dead TCP connection. */
 	ss->inet.inet_num = 0;
 }
 
@@ -167,7 +167,7 @@ void sovia_inherit_port(struct sock *child)
 	spin_unlock_bh(&bucket->lock);
 }
 
-/* Does connection after connection go to either of two listeners on one port? */
+/* Do two listeners on one port belong to the same SO_REUSEPORT group? */
 static bool same_group(const struct sock *sk, const struct sock *sk2)
 {
 	return sk2 != sk && sk2->sk_state == TCP_LISTEN && sk2->sk_reuseport &&
@@ -179,8 +179,8 @@ static bool same_group(const struct sock *sk, const struct sock *sk2)
 }
 
 /**
- * sovia_join_group() - share connections with other listeners by SO_REUSEPORT
- * @sk: a listener from now on
+ * sovia_join_group() - join the SO_REUSEPORT group of other listeners
+ * @sk: becomes a listener
  *
  * Context: process, socket lock held.
  * Return: 0 or -ENOMEM.
@@ -207,8 +207,8 @@ int sovia_join_group(struct sock *sk)
 }
 
 /**
- * sovia_leave_group() - take no more part in that
- * @sk: was a listener, and has its port still
+ * sovia_leave_group() - leave the SO_REUSEPORT group
+ * @sk: was a listener, and is still bound
  *
  * Context: process, socket lock held.
  */
@@ -223,7 +223,7 @@ void sovia_leave_group(struct sock *sk)
 	spin_unlock_bh(&bucket->lock);
 }
 
-/* Has a listener the address of a connection?  -1: another one, 0: any, 1: this one. */
+/* Does a listener's address match a connection?  -1: no, 0: any address, 1: exactly. */
 static int address_fits(const struct sock *sk, const struct in6_addr *addr)
 {
 	bool v4 = ipv6_addr_v4mapped(addr);
@@ -243,7 +243,7 @@ static int address_fits(const struct sock *sk, const struct in6_addr *addr)
 }
 
 /*
- * How well a listener fits a connection over the link @pair; 0 not at all.  As with TCP,
+ * Score of a listener for a connection over the link @pair; 0: no match.  As with TCP,
  * the address counts more than the device, the family, and the processor.
  */
 static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
@@ -263,12 +263,12 @@ static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
 }
 
 /**
- * sovia_find_listener() - who listens for a connection
+ * sovia_find_listener() - find the listener for a connection
  * @snet: namespace
- * @pair: addresses of the link that it came on
+ * @pair: addresses of the link that CONN arrived on
  * @port: destination port
  *
- * Of a group by SO_REUSEPORT it is any: sovia_choose_listener() chooses.
+ * Returns any member of a SO_REUSEPORT group: sovia_choose_listener() chooses.
  *
  * Context: process or softirq.
  * Return: the listener that fits best, with a reference for the caller, or NULL.

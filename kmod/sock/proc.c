@@ -50,7 +50,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("bad_port", SOVIA_STAT_bad_port),
 };
 
-/* snmp_fold_field() is not for modules. */
+/* snmp_fold_field() is not exported. */
 static u64 stat_sum(struct sovia_net *snet, int entry)
 {
 	u64 sum = 0;
@@ -170,7 +170,7 @@ static int link_show(struct seq_file *seq, void *v)
 }
 
 /**
- * sovia_proc_net_init() - make /proc/net/sovia
+ * sovia_proc_net_init() - create /proc/net/sovia
  * @net: the namespace
  *
  * Return: 0 or -ENOMEM.
@@ -188,7 +188,7 @@ int sovia_proc_net_init(struct net *net)
 }
 
 /**
- * sovia_proc_net_exit() - take it away
+ * sovia_proc_net_exit() - remove /proc/net/sovia
  * @net: the namespace
  */
 void sovia_proc_net_exit(struct net *net)

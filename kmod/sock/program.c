@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the user's BPF programs decide: which listener of an SO_REUSEPORT group takes
- * a connection (SO_ATTACH_REUSEPORT_CBPF, _EBPF), and what a socket takes at all
+ * BPF programs attached by users: they select the listener of an SO_REUSEPORT group for
+ * a connection (SO_ATTACH_REUSEPORT_CBPF, _EBPF), or filter connections and data
  * (SO_ATTACH_FILTER, SO_ATTACH_BPF).
  *
- * Programs expect segments of TCP.  They get one: headers of IP and TCP made from
- * the connection's names, a SYN for a request, and the payload of a message.
+ * Programs expect TCP segments.  They get one: headers of IP and TCP made up from
+ * the connection's addresses and ports, a SYN for a request, and the payload of a message.
  *
- * The kernel keeps the groups (net/core/sock_reuseport.c).  A listener is in one from
- * listen() to its end; the port bucket's lock orders joining and leaving.
+ * The kernel manages the groups (net/core/sock_reuseport.c).  A listener is in one from
+ * listen() until it stops listening; the port bucket's lock serialises joining and leaving.
  */
 #include <linux/filter.h>
 #include <linux/tcp.h>
@@ -65,8 +65,8 @@ static void push_v6(struct sk_buff *skb, const struct sovia_pair *pair)
 }
 
 /*
- * The segment that a program sees, from the header of TCP on.  @payload is shared, not
- * copied; NULL for a SYN.  NULL without memory.
+ * The segment for a program, starting with the TCP header.  @payload is shared, not
+ * copied; NULL for a SYN.  Returns NULL without memory.
  */
 static struct sk_buff *program_segment(struct sock *sk, const struct sovia_pair *pair,
 				       const struct sovia_msg *msg, struct sk_buff *payload)
@@ -83,7 +83,7 @@ static struct sk_buff *program_segment(struct sock *sk, const struct sovia_pair 
 		return NULL;
 	if (!payload)
 		skb_reserve(skb, room);
-	/* What providers and the lane have left in it is not for programs. */
+	/* Clear fields that providers and the lane have used. */
 	skb->mark = 0;
 	skb->queue_mapping = 0;
 	push_tcp(skb, msg, !payload);
@@ -94,12 +94,12 @@ static struct sk_buff *program_segment(struct sock *sk, const struct sovia_pair 
 	skb_reset_network_header(skb);
 	skb_reset_mac_header(skb);
 	__skb_pull(skb, skb_transport_offset(skb));
-	/* Some of what a program may ask for begins with the interface. */
+	/* Some loads of a program need the interface. */
 	skb->dev = dev_get_by_index_rcu(net, sovia_pair_device(net, pair)) ?: net->loopback_dev;
 	return skb;
 }
 
-/* Does the filter of a socket let this pass?  Without one: yes; without memory: no. */
+/* Does the filter of a socket pass this?  Without a filter: yes; without memory: no. */
 static bool filter_passes(struct sock *sk, const struct sovia_pair *pair,
 			  const struct sovia_msg *msg, struct sk_buff *payload)
 {
@@ -124,9 +124,9 @@ static bool filter_passes(struct sock *sk, const struct sovia_pair *pair,
 }
 
 /**
- * sovia_filter_request() - may a request reach its listener
+ * sovia_filter_request() - does the listener's filter pass a request
  * @listener: the listener
- * @pair: addresses of the link that it came on
+ * @pair: addresses of the link that it arrived on
  * @msg: CONN
  *
  * Context: softirq; no locks.
@@ -141,10 +141,10 @@ bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
 }
 
 /**
- * sovia_filter_data() - may data reach its socket
+ * sovia_filter_data() - does the socket's filter pass data
  * @sk: the socket
  * @msg: DATA
- * @payload: its payload; stays the caller's
+ * @payload: its payload; the caller keeps it
  *
  * Context: softirq; no locks.
  * Return: true if so.
@@ -166,7 +166,7 @@ bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_b
 	return filter_passes(sk, &pair, msg, payload);
 }
 
-/* Has the group of a listener a program?  RCU. */
+/* Does the group of a listener have a program?  Under RCU. */
 static bool has_program(const struct sock *listener)
 {
 	const struct sock_reuseport *group = rcu_dereference(listener->sk_reuseport_cb);
@@ -175,12 +175,12 @@ static bool has_program(const struct sock *listener)
 }
 
 /**
- * sovia_choose_listener() - which listener of its group takes a connection
- * @listener: the one that was found; the caller's reference goes to the one returned
- * @pair: addresses of the link that the request came on
+ * sovia_choose_listener() - choose the listener of a group for a connection
+ * @listener: a member of it; the caller's reference moves to the one returned
+ * @pair: addresses of the link that the request arrived on
  * @msg: CONN
  *
- * The program says which; without one, chance does, and SO_INCOMING_CPU.
+ * The program chooses; without one, a random choice that prefers SO_INCOMING_CPU.
  *
  * Context: softirq; no locks.
  * Return: a listener.
@@ -197,7 +197,7 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 	if (has_program(listener))
 		skb = program_segment(listener, pair, msg, NULL);
 	chosen = reuseport_select_sock(listener, get_random_u32(), skb, sizeof(struct tcphdr));
-	/* One that is being closed is still in the group for a moment. */
+	/* A listener being closed may still be in the group. */
 	if (chosen && chosen != listener && chosen->sk_state == TCP_LISTEN &&
 	    refcount_inc_not_zero(&chosen->sk_refcnt)) {
 		sock_put(listener);

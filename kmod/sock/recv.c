@@ -2,9 +2,9 @@
 /*
  * From the lane to the program (KSOVIA 3.1).
  *
- * The bottom half appends to sk_receive_queue under the queue's own lock, so
- * that it need not care whether a process owns the socket; the process takes
- * from the head under the socket lock, and the queue's lock to unlink.  A large
+ * The bottom half appends to sk_receive_queue under the queue's own lock, whether
+ * or not a process owns the socket; the process reads from the head under
+ * the socket lock, and takes the queue's lock to unlink.  A large
  * payload stays in the buffer it arrived in.  A small one is copied, into the
  * free end of the last buffer if there is one: a thousand 1-byte messages do
  * not pin a thousand buffers.
@@ -27,11 +27,11 @@
 #include "send.h"
 #include "urgent.h"
 
-/* A reader that takes half of the window in less time gets a larger one. */
+/* The window grows if the reader consumes half of it in less time. */
 #define SOVIA_RCV_FAST		msecs_to_jiffies(20)
-/* Small payloads are gathered in buffers of this size, struct and all. */
+/* Small payloads are gathered in buffers of this truesize. */
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
-/* The first of them, which may stay alone, in one of this size. */
+/* The first of them, which may stay alone, gets one of this size. */
 #define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
 
 static u32 window_size(const struct sock *sk)
@@ -46,7 +46,7 @@ static u32 window_size(const struct sock *sk)
 	return clamp ? min(size, clamp) : size;
 }
 
-/* Let the peer send up to what the buffer has room for; never less than before. */
+/* Open the window as far as the buffer has room; it never shrinks. */
 static void advance_window(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -59,7 +59,7 @@ static void advance_window(struct sock *sk)
 }
 
 /**
- * sovia_rx_prepare() - choose what CONN or ACCEPT tells the peer that it may send
+ * sovia_rx_prepare() - set the initial window, for CONN or ACCEPT
  * @sk: about to be connected
  *
  * Context: process or softirq.
@@ -72,7 +72,7 @@ void sovia_rx_prepare(struct sock *sk)
 }
 
 /**
- * sovia_rx_forget() - what the bottom half still has for this connection is void
+ * sovia_rx_forget() - invalidate messages that the bottom half is processing
  * @sk: has left its link; it may get another connection
  *
  * Context: socket lock held, process or softirq.
@@ -83,14 +83,14 @@ void sovia_rx_forget(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	WRITE_ONCE(conn->key.link, NULL);
-	/* Pairs with sovia_conn_lookup(): the key goes first. */
+	/* Pairs with sovia_conn_lookup(): clear the key first. */
 	smp_store_release(&conn->gen, conn->gen + 1);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 /**
- * sovia_rx_accepted() - ACCEPT came: data may come, and be sent, from now on
- * @conn: of a socket that waits for it, or not
+ * sovia_rx_accepted() - ACCEPT arrived: allow data in both directions
+ * @conn: of a socket that may be waiting for it
  * @gen: generation that the message is for
  * @msg: the message
  *
@@ -116,7 +116,7 @@ bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg 
 }
 
 /**
- * sovia_rx_open() - data may come from now on
+ * sovia_rx_open() - allow data to be received
  * @sk: about to be connected
  *
  * Context: process or softirq.
@@ -132,10 +132,10 @@ void sovia_rx_open(struct sock *sk)
 }
 
 /**
- * sovia_rx_close() - no data may come any more
- * @sk: its program has closed it, or shut both halves
+ * sovia_rx_close() - refuse further data
+ * @sk: its program has closed it, or shut down both halves
  *
- * What has come stays.
+ * Data already received stays.
  *
  * Context: process, socket lock held.
  * Return: true if there is data that the program has not read.
@@ -154,14 +154,14 @@ bool sovia_rx_close(struct sock *sk)
 
 /* ---- bottom half ----------------------------------------------------- */
 
-/* Remember when a payload came, if anybody wants to know. */
+/* Timestamp a payload, if enabled. */
 static void recv_stamp(const struct sock *sk, struct sk_buff *skb)
 {
 	if (sock_flag(sk, SOCK_RCVTSTAMP) || sock_flag(sk, SOCK_TIMESTAMPING_RX_SOFTWARE))
 		__net_timestamp(skb);
 }
 
-/* Copy a small payload behind the last one.  False if that is not possible. */
+/* Append a small payload to the last buffer.  False if that is not possible. */
 static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
@@ -204,14 +204,14 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 	return true;
 }
 
-/* Is there no memory for what a socket gets beyond the least that each may have? */
+/* Is there no memory, for a socket that already has its minimum? */
 static bool no_room(const struct sock *sk)
 {
 	return sovia_mem_none() &&
 	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
-/* Is there enough for the low-water mark, or all that the peer may send? */
+/* Has SO_RCVLOWAT been reached, or the end of the window? */
 static bool recv_enough(const struct sovia_sock *ss, u32 start, int target)
 {
 	int have = READ_ONCE(ss->rx.nxt) - start;
@@ -220,7 +220,7 @@ static bool recv_enough(const struct sovia_sock *ss, u32 start, int target)
 	       (have > 0 && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(ss->conn.rcv_wnd_sent)));
 }
 
-/* Wake readers; less than they asked for is no news, unless it is @urgent, as with TCP. */
+/* Wake readers; not below SO_RCVLOWAT, unless @urgent, as with TCP. */
 static void data_ready(struct sock *sk, bool urgent)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
@@ -269,7 +269,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 			push = !msg->compact && sovia_window_moved(sk, msg->window);
 		}
 	} else {
-		/* As TCP, which looks for it before it refuses the data. */
+		/* As TCP, which handles urgent data before it refuses the data. */
 		sovia_urgent_data(sk, skb, msg->len);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -293,7 +293,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 	}
 	if (push)
 		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
-	/* First, so that a reader woken for the data finds the end as well. */
+	/* First, so that a reader woken for the data finds the FIN as well. */
 	if (msg->flags & SOVIA_F_FIN)
 		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
 	sk_incoming_cpu_update(sk);
@@ -335,7 +335,7 @@ static void set_rcvbuf(struct sock *sk, int size)
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
-/* The reader has taken half of the window; if that was quick, give it a larger one. */
+/* The reader has consumed half of the window; enlarge it if that was quick. */
 static void grow_window(struct sock *sk)
 {
 	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
@@ -349,8 +349,8 @@ static void grow_window(struct sock *sk)
 }
 
 /*
- * Tell the peer about a window that has opened.  While it still has half of it,
- * the news can wait for a message to ride on.
+ * Send a window update.  While the peer has half of the window left, the update can be
+ * piggybacked on the next message instead.
  */
 static void tell_window(struct sock *sk)
 {
@@ -365,7 +365,7 @@ static void tell_window(struct sock *sk)
 	}
 }
 
-/* The program has read @len bytes of the first buffer; @more is still to be read. */
+/* The program has read @len bytes of the first buffer; @more: the read continues. */
 static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -373,7 +373,7 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 
 	SOVIA_RX_CB(skb)->off += len;
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	/* The bottom half may have added to it since. */
+	/* The bottom half may have appended to it since. */
 	empty = SOVIA_RX_CB(skb)->off == skb->len;
 	if (empty)
 		__skb_unlink(skb, &sk->sk_receive_queue);
@@ -386,8 +386,8 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 }
 
 /*
- * Find the byte at stream offset @pos.  NULL if it has not come yet.  With @skip,
- * it is there but not to be returned.
+ * Find the byte at stream offset @pos.  NULL if it has not arrived yet.  If @skip is
+ * set, it has arrived but must not be returned.
  */
 static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail, bool *skip)
 {
@@ -410,14 +410,14 @@ static struct sk_buff *find_data(struct sock *sk, u32 pos, u32 *off, u32 *avail,
 	return found;
 }
 
-/* Nothing to read.  1: stop with what there is, 0: wait, or a negative errno. */
+/* No data available.  Returns 1: stop reading, 0: wait, or a negative errno. */
 static int why_stop(struct sock *sk, int copied, long timeo)
 {
 	if (copied)
 		return sk->sk_err || sk->sk_state == TCP_CLOSE ||
 		       (sk->sk_shutdown & RCV_SHUTDOWN) || !timeo ||
 		       signal_pending(current);
-	/* Only a peer that did not end the stream has cut it off. */
+	/* An error only if the peer has not ended the stream before. */
 	if (sock_flag(sk, SOCK_DONE))
 		return 1;
 	if (sk->sk_err)
@@ -449,7 +449,7 @@ static int wait_for_data(struct sock *sk, long *timeo, u32 pos)
 	return ret;
 }
 
-/* Data that is there, but not for this sink. */
+/* Is @pos at the urgent mark, where this sink must stop? */
 static bool stops_here(const struct sovia_sink *sink, const struct sock *sk, u32 pos)
 {
 	return sink->stops && sovia_at_mark(sk, pos);
@@ -467,7 +467,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 
 	if ((flags & MSG_PEEK) || !len)
 		pos = sovia_rx_start(sk) + max(sk_peek_offset(sk, flags), 0);
-	/* Without room, once: as TCP, it waits for something to be there. */
+	/* Once even with len 0: like TCP, it waits for data. */
 	do {
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
@@ -506,7 +506,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		ret = wait_for_data(sk, &timeo, pos);
 		if (ret < 0)
 			return copied ? copied : ret;
-		/* Another reader may have been here since. */
+		/* Another reader may have consumed data since. */
 		if (!(flags & MSG_PEEK) || sovia_before(pos, ss->rx.copied))
 			pos = ss->rx.copied;
 	} while (copied < len);
@@ -541,10 +541,10 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 
 /**
  * struct msg_sink - recvmsg()'s
- * @sink: what sovia_recv() sees
+ * @sink: for sovia_recv()
  * @msg: where the data goes
- * @drop: MSG_TRUNC: it goes nowhere
- * @last: the last buffer read from, with a reference, if its time is wanted
+ * @drop: MSG_TRUNC: discard the data
+ * @last: the last buffer read from, with a reference, if timestamps are enabled
  */
 struct msg_sink {
 	struct sovia_sink	sink;
@@ -595,7 +595,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 		.msg = msg,
 		.drop = flags & MSG_TRUNC,
 	};
-	/* A wait does not change what the caller has asked for. */
+	/* TCP_INQ as of the call, even if it changes during the wait. */
 	bool tell_inq = READ_ONCE(sovia_sk(sk)->opt.inq);
 	int ret;
 
@@ -610,7 +610,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 		kfree_skb(ms.last);
 	}
 	if (ret >= 0 && tell_inq) {
-		/* The end of the stream counts, and the urgent mark does not. */
+		/* EOF counts as one byte, and the urgent mark is ignored. */
 		int inq = READ_ONCE(sovia_sk(sk)->rx.nxt) - sovia_rx_start(sk) +
 			  sock_flag(sk, SOCK_DONE);
 
@@ -624,8 +624,8 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
  * @sk: the socket
  * @val: SO_RCVLOWAT, not negative
  *
- * A mark beyond the window would never be reached, so the buffer grows with it,
- * or the mark shrinks where the program has fixed the buffer.
+ * A low-water mark beyond the window would never be reached, so the buffer grows,
+ * or, if the program has set its size, the mark is reduced.
  *
  * Context: process, socket lock held.
  * Return: 0.
@@ -648,7 +648,7 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 }
 
 /**
- * sovia_readable() - is there as much to read as the program wants to be woken for
+ * sovia_readable() - is there enough data to wake a reader
  * @sk: the socket
  *
  * Context: process; no locks.
@@ -660,7 +660,7 @@ bool sovia_readable(struct sock *sk)
 	int target = sock_rcvlowat(sk, 0, INT_MAX);
 	u32 start = sovia_rx_start(sk);
 
-	/* The urgent byte is not for reading, unless it is asked for inline. */
+	/* The urgent byte is not readable, unless SO_OOBINLINE is set. */
 	if (sovia_at_mark(sk, start) && !sock_flag(sk, SOCK_URGINLINE))
 		return recv_enough(ss, start + 1, target);
 	return recv_enough(ss, start, target);

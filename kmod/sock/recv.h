@@ -17,9 +17,9 @@ struct sovia_rx_cb {
 
 /**
  * struct sovia_sink - where received data goes
- * @recv_actor: take @len bytes at @off of @skb; socket lock held.  Returns how many were
- *	taken, 0 or a negative errno if none can be.
- * @stops: it does not go beyond the urgent mark, inline or not
+ * @recv_actor: take @len bytes at @off of @skb; socket lock held.  Returns the number
+ *	taken, 0 or a negative errno if none.
+ * @stops: reading stops at the urgent mark, inline or not
  */
 struct sovia_sink {
 	int (*recv_actor)(struct sovia_sink *sink, struct sock *sk, struct sk_buff *skb,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which link leads to an address: the routing table says which source address
- * is used and whether the destination is this host, which decides the provider.
+ * The link for a destination: the routing table determines the source address,
+ * and whether the destination is this host, which decides the provider.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,7 +19,7 @@ static bool hairpin;
 module_param(hairpin, bool, 0644);
 MODULE_PARM_DESC(hairpin, "connect own addresses of an RDMA device through it, for measuring (N)");
 
-/* As TCP's packets would go: by interface, mark, user and ports. */
+/* The route that TCP's packets would take: by interface, mark, user and ports. */
 static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4)
 {
 	struct rtable *rt;
@@ -103,7 +103,7 @@ static bool ipsec_in_use(const struct sock *sk)
 }
 #endif
 
-/* The route that a connection's packets would take, if it had any, and their @fl. */
+/* The output route of a connection as if it sent packets, and their flow. */
 static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 				      u16 rport, struct flowi *fl)
 {
@@ -128,14 +128,14 @@ static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *
 }
 
 /**
- * sovia_check_ipsec() - may this connection's data go in clear
+ * sovia_check_ipsec() - may this connection send data in the clear
  * @sk: the connecting socket, or the listener that a peer connects to
  * @pair: addresses of its link
  * @lport: own port
  * @rport: the peer's port
  *
- * IPsec protects packets, of which a lane has none.  What a policy wants to have
- * protected is refused.
+ * IPsec protects packets, and a lane has none of the socket's.  Connections that a
+ * policy wants protected are refused.
  *
  * Context: process or softirq.
  * Return: 0, -EOPNOTSUPP if a policy wants it protected, -EPERM if one forbids it, or
@@ -156,7 +156,7 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 		err = PTR_ERR(dst);
 	else if (dst_xfrm(dst))
 		err = -EOPNOTSUPP;
-	/* It would be protected if the keys were there. */
+	/* It would be protected once the keys are negotiated. */
 	if (err == -EREMOTE || err == -EAGAIN)
 		err = -EOPNOTSUPP;
 	if (!IS_ERR(dst))
@@ -177,7 +177,7 @@ static struct net_device *address_device(struct net *net, const struct in6_addr 
 }
 
 /**
- * sovia_pair_device() - the interface that a link's connections come in by
+ * sovia_pair_device() - the interface that a link's connections arrive on
  * @net: namespace
  * @pair: the link's addresses
  *
@@ -205,7 +205,7 @@ int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
 	return ifindex;
 }
 
-/* Both addresses are of this host.  Do both have a device that could carry it? */
+/* Both addresses are local.  Do both belong to an RDMA device? */
 static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
 {
 	const struct sovia_provider *prov = &sovia_verbs_provider;

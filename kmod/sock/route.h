@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which link leads to an address. */
+/* The link for a destination. */
 #ifndef _SOVIA_ROUTE_H
 #define _SOVIA_ROUTE_H
 

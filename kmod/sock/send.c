@@ -3,8 +3,8 @@
  * From the program to the lane (KSOVIA 3.2).
  *
  * sendmsg() copies into messages on sk_write_queue; sovia_push() hands them to
- * the lane while the peer's window, the lane's turn, and the rules of combining
- * allow.  A message that has not been handed over yet still grows (SOVIA 4.2).
+ * the lane as the peer's window, the lane's queue limit, and the rules of combining
+ * allow.  A message that has not been handed over can still grow (SOVIA 4.2).
  *
  * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
  * completed; its destructor wakes the writer (mem.c).
@@ -20,13 +20,13 @@
 #include "send.h"
 #include "urgent.h"
 
-/* A payload that starts up to this size lies behind the header. */
+/* A payload that starts up to this size is stored behind the header. */
 #define SOVIA_LINEAR		1024
-/* TCP_CORK and MSG_MORE hold a message back this long at most. */
+/* Maximum time that TCP_CORK and MSG_MORE hold back a message. */
 #define SOVIA_CORK_MAX		msecs_to_jiffies(200)
-/* A message that could not be cut for want of memory is tried again after this long. */
+/* Delay until a message that could not be split for lack of memory is retried. */
 #define SOVIA_SPLIT_AGAIN	msecs_to_jiffies(10)
-/* A request for an acknowledgment for each such part of the buffer. */
+/* An acknowledgment is requested for each such fraction of the buffer. */
 #define SOVIA_ASK_PARTS		4
 
 static bool combine = true;
@@ -45,13 +45,13 @@ int sovia_outq(const struct sock *sk)
 	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
 }
 
-/* Has the peer no room for what comes next? */
+/* Is the peer's window used up? */
 static bool window_closed(const struct sovia_sock *ss)
 {
 	return READ_ONCE(ss->tx.wnd_end) == READ_ONCE(ss->tx.nxt);
 }
 
-/* How much a socket may hold that has not been acknowledged. */
+/* Maximum of unacknowledged data of a socket. */
 static int send_limit(const struct sock *sk)
 {
 	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
@@ -59,7 +59,7 @@ static int send_limit(const struct sock *sk)
 
 	if (sovia_mem_short())
 		return min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
-	/* For a reader that does not read, as much waits as TCP would have waiting. */
+	/* With a closed window, buffer as much as TCP would. */
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
 	    sovia_mem_ample())
 		return max(size, READ_ONCE(ipv4->sysctl_tcp_wmem[2]));
@@ -72,7 +72,7 @@ static bool has_room(const struct sock *sk, bool wake)
 	int size = send_limit(sk);
 	u32 lowat = READ_ONCE(sovia_sk(sk)->opt.notsent_lowat);
 
-	/* As TCP: a writer is woken when half of the mark is free. */
+	/* Like TCP, wake a writer when half of TCP_NOTSENT_LOWAT is free. */
 	if (lowat && READ_ONCE(sovia_sk(sk)->tx.queued) << !!wake >= lowat)
 		return false;
 	return wake ? used <= size - size / 3 : used < size;
@@ -81,7 +81,7 @@ static bool has_room(const struct sock *sk, bool wake)
 /**
  * sovia_stream_memory_free() - struct proto::stream_memory_free
  * @sk: the socket
- * @wake: the caller would wake the writer: then only if it is worth it
+ * @wake: asked to wake the writer: then only if there is enough room
  *
  * Context: any.
  * Return: true if the writer may go on.
@@ -90,7 +90,7 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
 {
 	if (has_room(sk, wake))
 		return true;
-	/* Pairs with sovia_check_space(): SOCK_NOSPACE first, then this look. */
+	/* Pairs with sovia_check_space(): set SOCK_NOSPACE, then check for room. */
 	smp_mb();
 	return has_room(sk, wake);
 }
@@ -99,8 +99,8 @@ bool sovia_stream_memory_free(const struct sock *sk, int wake)
  * sovia_check_space() - there may be room again
  * @sk: the socket, pinned by a charge or a reference
  *
- * Wakes only who has been told that there is none, as tcp_check_space() does: an
- * edge for each acknowledged message would wake programs that want nothing.
+ * Wakes only writers that have found no room, as tcp_check_space() does: an
+ * edge for each acknowledged message would wake programs without need.
  *
  * Context: any.
  */
@@ -108,9 +108,9 @@ void sovia_check_space(struct sock *sk)
 {
 	struct socket *sock;
 
-	/* Pairs with sovia_stream_memory_free(): the room first, then the flag. */
+	/* Pairs with sovia_stream_memory_free(): free room, then check the flag. */
 	smp_mb();
-	/* The socket may be orphaned at any time; struct socket goes with RCU. */
+	/* The socket may be orphaned concurrently; struct socket is freed by RCU. */
 	rcu_read_lock();
 	sock = READ_ONCE(sk->sk_socket);
 	if (sock && test_bit(SOCK_NOSPACE, &sock->flags))
@@ -145,7 +145,7 @@ void sovia_write_space(struct sock *sk)
 }
 
 /**
- * sovia_purge_send() - throw away what has not been sent
+ * sovia_purge_send() - discard unsent data
  * @sk: the socket
  *
  * Context: socket lock held, process or softirq.
@@ -165,7 +165,7 @@ void sovia_purge_send(struct sock *sk)
 
 /* ---- handing over ---------------------------------------------------- */
 
-/* Cut a message at @len; the rest takes its place in the queue behind it. */
+/* Split a message at @len; the rest is queued behind it. */
 static int send_split(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	struct sk_buff *rest;
@@ -184,21 +184,21 @@ static int send_split(struct sock *sk, struct sk_buff *skb, u32 len)
 	return 0;
 }
 
-/* Does an urgent byte wait to be handed over?  Nothing holds that back. */
+/* Is an urgent byte queued?  It is never held back. */
 static bool urgent_waits(const struct sovia_sock *ss)
 {
 	return sovia_before(ss->tx.nxt, ss->urg.snd_end);
 }
 
-/* Would the message gain from waiting for more? */
+/* Should the message wait for more data? */
 static bool held_back(const struct sovia_sock *ss)
 {
 	return (ss->opt.cork || ss->tx.more) && !ss->tx.flush;
 }
 
 /*
- * Everything is under way, so neither the peer nor the lane limits the writer: let
- * the buffer not do so either.
+ * All data is in flight, so only the buffer limits the writer, not the peer or the
+ * lane: enlarge it.
  */
 static bool grow_buffer(struct sock *sk)
 {
@@ -212,7 +212,7 @@ static bool grow_buffer(struct sock *sk)
 	return true;
 }
 
-/* Hand a message to the lane, unless that has no room now. */
+/* Hand a message to the lane, unless the lane has no room now. */
 static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -224,7 +224,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 
 	__skb_unlink(skb, &sk->sk_write_queue);
 	ss->end.reset_due |= ss->end.peer_gone && len;
-	/* Acknowledged often enough to keep the writer going. */
+	/* Request acknowledgments often enough to keep the writer busy. */
 	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;
 	if (ask)
@@ -233,7 +233,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 		__skb_queue_head(&sk->sk_write_queue, skb);
 		return false;
 	}
-	/* It may be gone by now. */
+	/* It may have been freed already. */
 	ss->tx.unasked = ask ? 0 : unasked;
 	WRITE_ONCE(ss->tx.nxt, ss->tx.nxt + len);
 	ss->tx.bytes += len;
@@ -243,7 +243,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	return true;
 }
 
-/* Bytes that the peer lets us send. */
+/* Bytes that the peer's window allows. */
 static u32 window_room(const struct sovia_sock *ss)
 {
 	u32 room = READ_ONCE(ss->tx.wnd_end) - ss->tx.nxt;
@@ -255,7 +255,7 @@ static u32 window_room(const struct sovia_sock *ss)
 	return READ_ONCE(ss->tx.wnd_end) - ss->tx.nxt;
 }
 
-/* Send the first message of the queue if it may go, cut to the window if need be. */
+/* Send the first message of the queue if allowed, split at the window if necessary. */
 static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -276,7 +276,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	}
 	if (data && skb->len > room && send_split(sk, skb, room)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), nomem);
-		/* Nothing else may come back to it. */
+		/* No other event may retry it. */
 		sk_reset_timer(sk, &ss->tx.cork_timer, jiffies + SOVIA_SPLIT_AGAIN);
 		return false;
 	}
@@ -284,7 +284,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 }
 
 /**
- * sovia_push() - hand to the lane what may go
+ * sovia_push() - hand as many messages to the lane as allowed
  * @sk: the socket
  *
  * Context: socket lock held, process or softirq.
@@ -304,8 +304,8 @@ void sovia_push(struct sock *sk)
 	if (!skb)
 		ss->tx.flush = false;
 	/*
-	 * A message that has been taken over at once was freed before it was counted, and
-	 * a window that is closed now lets the writer have more.
+	 * A message that the provider took over at once was freed before it was counted, and
+	 * a window that is closed now raises the writer's limit.
 	 */
 	if (moved)
 		sovia_check_space(sk);
@@ -330,7 +330,7 @@ void sovia_cork_timeout(struct timer_list *timer)
 /**
  * sovia_queue_fin() - end the stream after what is queued
  * @sk: FIN_WAIT1 or LAST_ACK
- * @gone: the program has closed the socket and will not read, either
+ * @gone: the program has closed the socket and will not read any more
  *
  * Context: process, socket lock held.
  */
@@ -372,7 +372,7 @@ static void send_charge(struct sk_buff *skb, int len)
 	sovia_grow_tx(skb, len);
 }
 
-/* Append to the pages of a message; 0 if it has no room for another one. */
+/* Append to the pages of a message; 0 if it has no room for another page. */
 static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *from, int len,
 		       int max_frags)
 {
@@ -380,7 +380,7 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 	int i = skb_shinfo(skb)->nr_frags;
 	bool merge;
 
-	/* Not sk_page_frag_refill(), which would shrink the buffer to the least for good. */
+	/* Not sk_page_frag_refill(), which would shrink the send buffer permanently. */
 	if (!skb_page_frag_refill(32, pfrag, sk->sk_allocation))
 		return -ENOBUFS;
 	merge = skb_can_coalesce(skb, i, pfrag->page, pfrag->offset);
@@ -414,7 +414,7 @@ static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter 
 	if (len <= 0)
 		return len ? len : -EIO;
 	if (!sendpage_ok(page)) {
-		/* Slab memory has no references to take: copy it. */
+		/* Slab memory has no page references: copy it. */
 		put_page(page);
 		iov_iter_revert(from, len);
 		return append_page(sk, skb, from, len, max_frags);
@@ -425,7 +425,7 @@ static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter 
 	} else {
 		skb_fill_page_desc(skb, i, page, off, len);
 	}
-	/* Others may write to them until they are sent. */
+	/* The pages may be written to until they are sent. */
 	skb_shinfo(skb)->flags |= SKBFL_SHARED_FRAG;
 	send_charge(skb, len);
 	return len;
@@ -486,7 +486,7 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 	if (sk_stream_memory_free(sk) || grow_buffer(sk))
 		return 0;
 	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	/* Pairs with the destructor: the flag is set before we look again. */
+	/* Pairs with the destructor: set the flag, then check again. */
 	smp_mb__after_atomic();
 	if (sk_stream_memory_free(sk))
 		return 0;
@@ -494,8 +494,8 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 }
 
 /*
- * The buffer has room, but there is no memory, or none for the program's control group:
- * some may be freed soon.  TCP does the same.
+ * The buffer has room, but memory is short, or at the limit of the program's control
+ * group: wait until some is freed, as TCP does.
  */
 static int wait_for_others(struct sock *sk, long *timeo)
 {
@@ -529,7 +529,7 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 	return len;
 }
 
-/* MSG_FASTOPEN: sendto() connects.  No data rides on CONN, as with TCP's first one. */
+/* MSG_FASTOPEN: sendto() connects.  CONN carries no data, like TCP's first SYN. */
 static int connect_to(struct sock *sk, struct msghdr *msg)
 {
 	return __inet_stream_connect(sk->sk_socket, msg->msg_name, msg->msg_namelen,
@@ -555,7 +555,7 @@ static int check_sendable(struct sock *sk, struct msghdr *msg, long *timeo)
 	return 0;
 }
 
-/* Send a message that is full as soon as it is, not when the call ends. */
+/* Send a full message at once, not at the end of the call. */
 static void push_full(struct sock *sk, u32 full)
 {
 	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
@@ -564,7 +564,7 @@ static void push_full(struct sock *sk, u32 full)
 		sovia_push(sk);
 }
 
-/* The payload of a full message: less if memory runs short. */
+/* The payload of a full message: less if memory is short. */
 static u32 full_message(const struct sock *sk)
 {
 	u32 full = sovia_conn_payload(&sovia_sk(sk)->conn);
@@ -574,10 +574,10 @@ static u32 full_message(const struct sock *sk)
 	return full;
 }
 
-/* Refused, and if nothing is under way there is nothing to wait for: look again. */
+/* EAGAIN: with nothing in flight no event would wake the writer, so check again. */
 static void check_idle(struct sock *sk)
 {
-	/* Pairs with sovia_check_space(): the flag is set. */
+	/* Pairs with sovia_check_space(): the flag has been set. */
 	smp_mb();
 	if (!sovia_outq(sk))
 		sk->sk_write_space(sk);
@@ -606,10 +606,10 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 			break;
 		}
 		copied += ret;
-		/* A call that sends nothing leaves what is held back. */
+		/* A call that sends nothing does not flush corked data. */
 		if (ret)
 			ss->tx.more = msg->msg_flags & MSG_MORE;
-		/* The news of an urgent byte has to go before the byte. */
+		/* URGENT has to be sent before the byte. */
 		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
 			push_full(sk, full);
 		if (sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN)) {
@@ -654,12 +654,12 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 }
 
 /**
- * sovia_window_moved() - the peer lets us send up to @window
+ * sovia_window_moved() - the peer has moved its window
  * @sk: the socket
- * @window: stream offset; an older one than known is ignored
+ * @window: its new end, a stream offset; ignored if it is not beyond the current one
  *
  * Context: the lane's bottom half, one at a time, sk_receive_queue.lock held.
- * Return: true if there is something to send that may have waited for it.
+ * Return: true if queued data may have waited for it.
  */
 bool sovia_window_moved(struct sock *sk, u32 window)
 {

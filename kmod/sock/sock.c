@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A socket from its first moment to its last: make, reset, name and free it. */
+/* A socket's lifetime: initialise, reset, set addresses, free. */
 #include <net/ipv6.h>
 #include <net/transp_v6.h>
 #include "compat/proto.h"
@@ -9,7 +9,7 @@
 #include "upcall.h"
 #include "urgent.h"
 
-/* Runs when the last message is off the lane and a grace period has passed. */
+/* Runs when the lane has freed the last message and a grace period has passed. */
 static void sock_destruct(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -25,7 +25,7 @@ static void sock_destruct(struct sock *sk)
 }
 
 /**
- * sovia_reset_stream() - both directions begin at offset 0
+ * sovia_reset_stream() - restart both directions at offset 0
  * @sk: not connected
  *
  * Context: socket lock held, or a new socket.
@@ -59,10 +59,10 @@ void sovia_reset_stream(struct sock *sk)
 }
 
 /**
- * sovia_lock_class() - tell lockdep whose socket locks these are
+ * sovia_lock_class() - set the lockdep classes of the socket locks
  * @sk: new, not locked
  *
- * TCP's sockets are of the same families, and RDMA drivers use some.
+ * TCP sockets have the same families, and RDMA drivers use them.
  *
  * Context: the socket has no other user yet.
  */
@@ -75,7 +75,7 @@ void sovia_lock_class(struct sock *sk)
 }
 
 /**
- * sovia_sock_init() - set up what is ours in a new socket
+ * sovia_sock_init() - initialise AF_SOVIA's part of a new socket
  * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
  *
  * Context: the socket has no other user yet.
@@ -84,7 +84,7 @@ void sovia_sock_init(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	/* A clone has its listener's; IPv6's part stays, as the kernel's part does. */
+	/* A clone has copies of its listener's fields; keep only IPv6's and the kernel's part. */
 	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
 	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
 	sovia_conn_init(&ss->conn, sk);
@@ -108,7 +108,7 @@ void sovia_sock_init(struct sock *sk)
 }
 
 /**
- * sovia_sock_init_v6() - set up IPv6's part of a new socket
+ * sovia_sock_init_v6() - initialise IPv6's part of a new socket
  * @sk: an IPv6 socket, fresh from sk_alloc() and sock_init_data()
  *
  * Context: the socket has no other user yet.
@@ -125,7 +125,7 @@ void sovia_sock_init_v6(struct sock *sk)
 }
 
 /**
- * sovia_set_local() - the connection's own address
+ * sovia_set_local() - set the connection's local address
  * @sk: the socket
  * @addr: IPv4 as v4-mapped
  *
@@ -149,7 +149,7 @@ void sovia_set_local(struct sock *sk, const struct in6_addr *addr)
 }
 
 /**
- * sovia_set_peer() - the connection's other end
+ * sovia_set_peer() - set the connection's remote address
  * @sk: the socket
  * @addr: IPv4 as v4-mapped
  * @port: host order

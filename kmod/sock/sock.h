@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* struct sovia_sock.  Each file of the socket layer has a header of its own for its calls. */
+/* struct sovia_sock.  Each file of the socket layer has its own header for its functions. */
 #ifndef _SOVIA_SOCK_H
 #define _SOVIA_SOCK_H
 
@@ -12,7 +12,7 @@
 #include "net.h"
 #include "state.h"
 
-/* What happens to a socket in softirq or in the connection thread. */
+/* Events of a socket, from softirq or the connection thread. */
 enum sovia_deferred {
 	SOVIA_DEFER_UP,
 	SOVIA_DEFER_ACCEPT,
@@ -30,13 +30,13 @@ enum sovia_deferred {
 #define SOVIA_CA_NAME_MAX	16
 
 /**
- * struct sovia_opts - what TCP's options have set; 0 is the default
+ * struct sovia_opts - values of TCP's options; 0 is the default
  * @nodelay: TCP_NODELAY
  * @cork: TCP_CORK
  * @no_quickack: TCP_QUICKACK was switched off; has no effect
  * @inq: TCP_INQ
  * @fastopen_connect: TCP_FASTOPEN_CONNECT; has no effect
- * @thin: TCP_THIN_LINEAR_TIMEOUTS; likewise, nothing is ever sent again by timers
+ * @thin: TCP_THIN_LINEAR_TIMEOUTS; likewise, there are no retransmission timers
  * @keepcnt: TCP_KEEPCNT
  * @syncnt: TCP_SYNCNT
  * @defer_accept: TCP_DEFER_ACCEPT, as the number of SYN-ACKs TCP would send
@@ -50,7 +50,7 @@ enum sovia_deferred {
  * @fastopen: TCP_FASTOPEN; has no effect
  * @congestion: TCP_CONGESTION; has no effect
  *
- * A child has its listener's.  Socket lock.
+ * A child inherits its listener's.  Socket lock.
  */
 struct sovia_opts {
 	bool	nodelay;
@@ -75,14 +75,14 @@ struct sovia_opts {
 
 /**
  * struct sovia_tx - from the program to the lane
- * @wnd_end: stream offset up to which the peer lets us send.  Written under
+ * @wnd_end: stream offset of the end of the peer's window.  Written under
  *	sk_receive_queue.lock.
  * @nxt: stream offset of the next byte to hand to the lane
  * @bytes: the same in 64 bits, for TCP_INFO
  * @unasked: bytes of buffer sent since the last request for an acknowledgment
  * @queued: payload bytes in sk_write_queue
- * @more: the last send said MSG_MORE
- * @flush: the cork has lasted long enough
+ * @more: the last send had MSG_MORE
+ * @flush: the cork timer has expired
  * @cork_timer: flushes what was corked for too long; holds a reference
  *
  * Socket lock.
@@ -103,12 +103,12 @@ struct sovia_tx {
  * @nxt: stream offset of the next byte from the peer
  * @bytes: the same in 64 bits, for TCP_INFO
  * @copied: stream offset of the next byte for the program
- * @open: data may come
- * @fin: the peer said FIN, no data may come
- * @closed: the program closed the socket or shut both halves, data is refused
- * @half_time: when the reader had taken half of a window, jiffies.  Socket lock.
+ * @open: data may be received
+ * @fin: FIN has arrived, no data may follow
+ * @closed: the program closed the socket or shut down both halves, data is refused
+ * @half_time: when the reader last completed half of a window, jiffies.  Socket lock.
  *
- * sk_receive_queue.lock, but for @half_time.
+ * sk_receive_queue.lock, except @half_time.
  */
 struct sovia_rx {
 	u32			nxt;
@@ -123,13 +123,13 @@ struct sovia_rx {
 /**
  * struct sovia_urg - urgent data: urgent.c
  * @state: enum sovia_urgent
- * @byte: the urgent byte once it is there
+ * @byte: the urgent byte once it has arrived
  * @pos: its stream offset
- * @skip: so many bytes from rx.copied on are older marks, left out
+ * @skip: number of older urgent bytes from rx.copied on that reads skip
  * @snd_end: stream offset behind the last urgent byte to send while that waits in
  *	sk_write_queue, tx.nxt otherwise.  Socket lock.
  *
- * sk_receive_queue.lock, but for @snd_end.
+ * sk_receive_queue.lock, except @snd_end.
  */
 struct sovia_urg {
 	u8			state;
@@ -141,10 +141,10 @@ struct sovia_urg {
 
 /**
  * struct sovia_alive - is the peer still there: keepalive.c, close.c
- * @acked: conn.acked when the timer looked last
- * @acked_time: when conn.acked changed last as far as the timer knows, jiffies
- * @probes: keepalive probes that were not answered
- * @probe_time: when the last one was sent, or when the peer has gone, jiffies
+ * @acked: conn.acked when the timer last fired
+ * @acked_time: when the timer last saw conn.acked change, jiffies
+ * @probes: unanswered keepalive probes
+ * @probe_time: when the last one was sent, or when the peer closed, jiffies
  *
  * Socket lock.
  */
@@ -158,8 +158,8 @@ struct sovia_alive {
 /**
  * struct sovia_accept - a listener's children, and a child's place among them
  * @ready: listener: ready for accept().  Its socket lock.
- * @pending: listener: have come while a process owned it.  Its spinlock.
- * @pending_count: how many.  As above.
+ * @pending: listener: arrived while a process owned it.  Its spinlock.
+ * @pending_count: length of @pending.  As above.
  * @node: child: in its listener's @ready or @pending
  */
 struct sovia_accept {
@@ -171,9 +171,9 @@ struct sovia_accept {
 
 /**
  * struct sovia_connecting - connect() under way
- * @deadline: it gives up then, jiffies
- * @retry_delay: until CONN is sent again to a busy listener, jiffies
- * @link_retries: how often a stale link may be replaced
+ * @deadline: when connect() times out, jiffies
+ * @retry_delay: delay until CONN is retried to a busy listener, jiffies
+ * @link_retries: how many more times a stale link may be replaced
  *
  * Socket lock.
  */
@@ -185,9 +185,9 @@ struct sovia_connecting {
 
 /**
  * struct sovia_end - how the connection ends
- * @fin_gone: our FIN says that the program has closed
- * @peer_gone: the peer's FIN said so
- * @reset_due: data has gone to it since, which it answers with RESET
+ * @fin_gone: our FIN has SOVIA_F_GONE: the program has closed
+ * @peer_gone: the peer's FIN had it
+ * @reset_due: data has been sent since, which the peer answers with RESET
  * @orphan: the socket counts as an orphan, see mem.c
  *
  * Socket lock.
@@ -200,8 +200,8 @@ struct sovia_end {
 };
 
 /**
- * struct sovia_busy - does spinning for data pay: busy_poll.c
- * @gap: waits that do not spin after one that did in vain
+ * struct sovia_busy - adaptive busy polling: busy_poll.c
+ * @gap: number of waits without spinning after an unsuccessful spin
  * @skip: how many of them are left
  *
  * Hints, without a lock.
@@ -216,10 +216,10 @@ struct sovia_busy {
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
  * @conn: the link layer's part
  * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
- * @port_bound: it is there.  Socket lock.
+ * @port_bound: @port_node is in a bucket.  Socket lock.
  * @accept: a listener's children, or a child's place among them
  * @await_data: child: accept() waits for its first data.  Its own lock.
- * @deferred: enum sovia_deferred bits, done when the owner releases the socket
+ * @deferred: enum sovia_deferred bits, handled when the owner releases the socket
  * @deferred_arg: argument of each of them
  * @tx: from the program to the lane
  * @rx: from the lane to the program
@@ -227,14 +227,14 @@ struct sovia_busy {
  * @end: how the connection ends
  * @opt: options
  * @connect: connect() under way
- * @alive: is the peer still there
- * @busy: does spinning pay
+ * @alive: keepalive
+ * @busy: busy polling
  * @inet6: IPv6's part
  *
  * References: the file, until close(); the socket itself, until it is CLOSE and
  * orphaned (sovia_destroy()); each armed timer; conn.ctl_node while control messages
  * wait; the demultiplexer and link_for_each() during an upcall.  Messages hold
- * sk_wmem_alloc, so the memory stays until the last one is off the lane and a grace
+ * sk_wmem_alloc, so the memory stays until the lane has freed the last one and a grace
  * period has passed.
  */
 struct sovia_sock {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Options and ioctls.  SOL_SOCKET is the kernel's but for one, IPPROTO_IP and
- * IPPROTO_IPV6 as well; sockopt_tcp.c has those of IPPROTO_TCP that a program may
+ * Options and ioctls.  The kernel handles SOL_SOCKET (except one option), IPPROTO_IP and
+ * IPPROTO_IPV6; sockopt_tcp.c has those of IPPROTO_TCP that a program may
  * expect of a stream.
  */
 #include <asm/ioctls.h>
@@ -16,8 +16,8 @@
 #include "urgent.h"
 
 /**
- * sovia_default_options() - what the options of a new socket say at first
- * @sk: made by the family, not by inet_create(), which does the same
+ * sovia_default_options() - set the defaults of a new socket's options
+ * @sk: created by the family, not by inet_create(), which does the same
  *
  * Context: the socket has no other user yet.
  */
@@ -33,7 +33,7 @@ void sovia_default_options(struct sock *sk)
 	sovia_multicast_defaults(sk);
 }
 
-/* TCP's sockets join no groups by these; the kernel knows TCP's by their struct. */
+/* TCP sockets cannot join multicast groups; the kernel recognises them by is_icsk. */
 static int check_membership(int level, int optname, unsigned int optlen)
 {
 	if (level == SOL_IP)
@@ -74,7 +74,7 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 /**
  * sovia_ops_setsockopt() - struct proto_ops::setsockopt
  * @sock: the socket
- * @level: any; SOL_SOCKET where the kernel lets us see it
+ * @level: any; SOL_SOCKET on kernels that pass it to the family
  * @optname: option
  * @optval: value
  * @optlen: its length
@@ -87,7 +87,7 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 {
 	if (level != SOL_SOCKET)
 		return sock_common_setsockopt(sock, level, optname, optval, optlen);
-	/* The kernel asks this of sockets with IPPROTO_TCP alone. */
+	/* The kernel requires this for IPPROTO_TCP sockets only. */
 	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
 	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
@@ -110,17 +110,17 @@ int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optva
 {
 	if (level == SOL_TCP)
 		return sovia_get_tcp(sk, optname, optval, optlen);
-	/* As with TCP, these two also say what is no level of theirs. */
+	/* As with TCP, these two also return the error for unknown levels. */
 	if (sk->sk_family == AF_INET6)
 		return ipv6_getsockopt(sk, level, optname, optval, optlen);
 	return ip_getsockopt(sk, level, optname, optval, optlen);
 }
 
 /**
- * sovia_ioctl_value() - the number that an ioctl asks for
+ * sovia_ioctl_value() - the result of an ioctl
  * @sk: the socket
  * @cmd: SIOCINQ (FIONREAD), SIOCOUTQ (TIOCOUTQ), SIOCOUTQNSD or SIOCATMARK
- * @value: the answer
+ * @value: the result
  *
  * Context: process; no locks.
  * Return: 0, -EINVAL for a listener, -ENOIOCTLCMD.

@@ -2,12 +2,12 @@
 /*
  * Options of level IPPROTO_TCP.
  *
- * Those that can mean something do: TCP_NODELAY, TCP_CORK, keepalive,
+ * Options with an effect: TCP_NODELAY, TCP_CORK, keepalive,
  * TCP_USER_TIMEOUT, TCP_SYNCNT, TCP_LINGER2, TCP_DEFER_ACCEPT, TCP_WINDOW_CLAMP,
  * TCP_NOTSENT_LOWAT, TCP_INQ.  Those that tune what a lane does not have
- * (segments, congestion, cookies) are checked and remembered as TCP does, since
- * programs set them in passing and give up when that fails.  What a program
- * would rely on and not get is refused with ENOPROTOOPT.
+ * (segments, congestion, cookies) are checked and stored as TCP does, since
+ * programs set them routinely and fail on an error.  Options that a program
+ * would rely on, but that cannot work, return ENOPROTOOPT.
  */
 #include <linux/tcp.h>
 #include <net/tcp.h>
@@ -37,7 +37,7 @@ static int set_cork(struct sock *sk, int on)
 
 	ss->opt.cork = on;
 	if (!on) {
-		/* What a call held back with MSG_MORE goes, too. */
+		/* Also send data held back by MSG_MORE. */
 		ss->tx.more = false;
 		sovia_push(sk);
 	}
@@ -102,8 +102,8 @@ static int set_fastopen_connect(struct sock *sk, int val)
 }
 
 /*
- * TCP counts the SYN-ACKs it would send in that many seconds, the first after
- * one second, each next one after twice the time.
+ * TCP stores the number of SYN-ACK retransmissions in that many seconds, the first
+ * after one second, each next one after twice the time.
  */
 static u8 seconds_to_retries(int seconds)
 {
@@ -130,7 +130,7 @@ static int set_value(struct sock *sk, int optname, int val)
 	case TCP_CORK:
 		return set_cork(sk, !!val);
 	case TCP_QUICKACK:
-		/* The lane acknowledges for all its sockets; nothing to choose. */
+		/* The lane acknowledges for all its sockets; the option has no effect. */
 		opt->no_quickack = !(val & 1);
 		break;
 	case TCP_KEEPIDLE:
@@ -180,7 +180,7 @@ static int set_value(struct sock *sk, int optname, int val)
 			opt->thin = val;
 		break;
 	case TCP_THIN_DUPACK:
-		/* TCP has forgotten it, too. */
+		/* TCP does not keep it either. */
 		return check_range(val, 0, 1);
 	default:
 		return -ENOPROTOOPT;
@@ -188,7 +188,7 @@ static int set_value(struct sock *sk, int optname, int val)
 	return err;
 }
 
-/* The names that every kernel has, and the one that it uses. */
+/* Accept names that every kernel has, and the current default. */
 static int congestion_known(struct sock *sk, const char *name)
 {
 	const struct tcp_congestion_ops *ca;
@@ -239,7 +239,7 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 	case TCP_CONGESTION:
 		return set_congestion(sk, optval, optlen);
 	case TCP_ULP:
-		/* There are none for these sockets: TLS stays in the program. */
+		/* No ULP works on these sockets: TLS stays in userspace. */
 		return optlen < 1 ? -EINVAL : -ENOENT;
 	}
 	if (optlen < sizeof(int))
@@ -254,12 +254,12 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 
 /* ---- getsockopt ------------------------------------------------------ */
 
-/* What is under way still counts as not acknowledged; the peer's window begins there. */
+/* Data in flight is unacknowledged; the peer's window starts behind it. */
 static void fill_sent(const struct sovia_sock *ss, struct tcp_info *info)
 {
 	u32 flight = max_t(s32, atomic_read(&ss->conn.outq) - (s32)ss->tx.queued, 0);
 
-	/* After connect() to AF_UNSPEC, some of it may be of a connection before. */
+	/* After connect() to AF_UNSPEC, some of it may belong to an earlier connection. */
 	flight = min_t(u64, flight, ss->tx.bytes);
 	info->tcpi_bytes_sent = ss->tx.bytes;
 	info->tcpi_bytes_acked = ss->tx.bytes - flight;
@@ -328,7 +328,7 @@ static int get_congestion(struct sock *sk, char __user *optval, int __user *optl
 	return 0;
 }
 
-/* Before a connection, what TCP would say. */
+/* Before a connection, the default of TCP. */
 static int get_maxseg(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -444,7 +444,7 @@ int sovia_get_tcp(struct sock *sk, int optname, char __user *optval, int __user 
 		return get_congestion(sk, optval, optlen, len);
 	case TCP_ULP:
 	case TCP_CC_INFO:
-		/* There is none, which TCP says with a length of 0. */
+		/* There is none, which TCP reports as length 0. */
 		return put_user(0, optlen);
 	}
 	err = get_value(sk, optname, &val);

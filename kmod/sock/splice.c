@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages instead of bytes: splice(), sendfile() and their like.
+ * Zero-copy: splice(), sendfile() and the like.
  *
- * On the way in, the pages in which a payload arrived go into the pipe; on the way
- * out, the pages of a file or pipe become fragments of messages (see send.c).
+ * On receive, the pages in which a payload arrived are linked to the pipe; on
+ * transmit, the pages of a file or pipe become fragments of messages (see send.c).
  * Kernels before 6.5 hand such pages over one by one with sendpage, later ones as
  * a message with MSG_SPLICE_PAGES; both end in sovia_sendmsg().
  */
@@ -32,9 +32,9 @@ static int give_to_pipe(struct sovia_sink *sink, struct sock *sk, struct sk_buff
  * sovia_splice_read() - struct proto_ops::splice_read
  * @sock: the socket
  * @ppos: must be at 0: a socket has no position
- * @pipe: where to, locked by the caller
+ * @pipe: the destination, locked by the caller
  * @len: bytes wanted
- * @flags: SPLICE_F_*; whether to wait says the file, as with TCP
+ * @flags: SPLICE_F_*; O_NONBLOCK of the file decides whether to wait, as with TCP
  *
  * Context: process, may sleep; no socket locks.
  * Return: bytes, 0 at the end of the stream, or a negative errno.
@@ -43,7 +43,7 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 			  size_t len, unsigned int flags)
 {
 	struct pipe_sink ps = {
-		/* As TCP's: who has an urgent byte before him reads it, or past it. */
+		/* As with TCP: stop at the urgent byte, recv() has to read it or past it. */
 		.sink = { .recv_actor = give_to_pipe, .stops = true },
 		.pipe = pipe,
 		.flags = flags,
@@ -87,8 +87,8 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
  * sovia_splice_eof() - struct proto_ops::splice_eof
  * @sock: the socket
  *
- * There was to be more behind the last piece, which came with MSG_MORE, but the
- * source has ended.
+ * The last piece was sent with MSG_MORE, but the source has ended: send what was held
+ * back.
  *
  * Context: process, may sleep; no locks.
  */

@@ -4,16 +4,15 @@
  * TCP's, as one table.  sovia_state_event() is the gate: nothing else writes
  * sk_state.
  *
- * There is no SYN_RECV: a child is made and ESTABLISHED in one step, because
- * ACCEPT cannot be lost.  There is no TIME_WAIT: a
- * lane delivers in order and once, so nothing of a connection can arrive after
- * its FIN.
+ * There is no SYN_RECV: a child is created and ESTABLISHED in one step, because
+ * ACCEPT cannot be lost.  There is no TIME_WAIT: a lane delivers in order and exactly
+ * once, so nothing of a connection can arrive after its FIN.
  */
 #include <net/sock.h>
 #include <net/tcp_states.h>
 #include "state.h"
 
-/* 0 is no state: the event is not allowed. */
+/* 0: the event is not allowed in this state. */
 static const u8 state_next[TCP_MAX_STATES][SOVIA_EV_COUNT] = {
 	[TCP_CLOSE] = {
 		[SOVIA_EV_LISTEN]	= TCP_LISTEN,
@@ -105,7 +104,7 @@ bool sovia_state_event(struct sock *sk, enum sovia_event event)
 }
 
 /**
- * sovia_state_name() - for people
+ * sovia_state_name() - the name of a state
  * @state: TCP_*
  *
  * Return: its name.

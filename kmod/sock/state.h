@@ -8,17 +8,17 @@
 struct sock;
 
 /**
- * enum sovia_event - what moves a socket from state to state
+ * enum sovia_event - events that change a socket's state
  * @SOVIA_EV_LISTEN: listen()
  * @SOVIA_EV_CONNECT: connect()
- * @SOVIA_EV_PASSIVE: made for a listener
- * @SOVIA_EV_ACCEPT: ACCEPT came
- * @SOVIA_EV_CLOSE: close() or shutdown() of the sending half: FIN goes
- * @SOVIA_EV_FIN: FIN came
- * @SOVIA_EV_DELIVERED: our FIN has arrived
- * @SOVIA_EV_LEAVE: nothing more is to be said, since one side has closed for good
- * @SOVIA_EV_ABORT: the connection is no more, for whatever reason
- * @SOVIA_EV_COUNT: how many there are
+ * @SOVIA_EV_PASSIVE: created for a listener
+ * @SOVIA_EV_ACCEPT: ACCEPT has arrived
+ * @SOVIA_EV_CLOSE: close() or shutdown() of the sending half: FIN is sent
+ * @SOVIA_EV_FIN: FIN has arrived
+ * @SOVIA_EV_DELIVERED: our FIN has been delivered
+ * @SOVIA_EV_LEAVE: one side has closed its socket, so no message needs to follow
+ * @SOVIA_EV_ABORT: the connection ends for any other reason
+ * @SOVIA_EV_COUNT: number of events
  */
 enum sovia_event {
 	SOVIA_EV_LISTEN,

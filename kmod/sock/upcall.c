@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What happens to a socket from outside: struct sovia_client's upcalls (control messages
- * of the peer, news of the link) and the socket's timer.  sovia_defer() brings most of
- * it to the handlers.
+ * External events of a socket: struct sovia_client's upcalls (control messages
+ * of the peer, state changes of the link) and the socket's timer.  Most of them reach
+ * their handlers through sovia_defer().
  */
 #include "close.h"
 #include "connect.h"
@@ -35,7 +35,7 @@ static void on_fin(struct sock *sk, u32 gone)
 	struct sovia_sock *ss = sovia_sk(sk);
 	u8 state = sk->sk_state;
 
-	/* The program has ended it while this waited for its release. */
+	/* The program has ended the connection before this deferred event was handled. */
 	if (!sovia_state_next(state, SOVIA_EV_FIN))
 		return;
 	ss->end.peer_gone = gone;
@@ -43,7 +43,7 @@ static void on_fin(struct sock *sk, u32 gone)
 		ss->alive.probe_time = jiffies;
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
 	sock_set_flag(sk, SOCK_DONE);
-	/* The last reference may go with the last step. */
+	/* The last step may drop the last reference. */
 	sock_hold(sk);
 	sovia_step(sk, SOVIA_EV_FIN);
 	if (!sock_flag(sk, SOCK_DEAD)) {
@@ -59,9 +59,9 @@ static void on_delivered(struct sock *sk, u32 unused)
 	/* The message pins the memory, but the socket may have been destroyed. */
 	if (!refcount_inc_not_zero(&sk->sk_refcnt))
 		return;
-	/* Where a RESET is due, that ends the connection, with an error. */
+	/* If a RESET will follow, it ends the connection, with an error. */
 	if (!sovia_sk(sk)->end.reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
-		/* A task that lingers in close() waits for the state. */
+		/* A task lingering in close() waits for the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
 			sk->sk_state_change(sk);
 		else if (sk->sk_state == TCP_FIN_WAIT2)
@@ -70,7 +70,7 @@ static void on_delivered(struct sock *sk, u32 unused)
 	sock_put(sk);
 }
 
-/* The peer sent what it may not, or what cannot be taken: the connection ends. */
+/* The peer sent an invalid or unacceptable message: reset the connection. */
 static void on_breach(struct sock *sk, u32 code)
 {
 	sovia_abort(sk, sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET, code);
@@ -96,7 +96,7 @@ static void on_push(struct sock *sk, u32 unused)
 	sovia_push(sk);
 }
 
-/* In the order in which they are done when several have come. */
+/* In the order in which several deferred events are handled. */
 void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_UP]	= on_up,
 	[SOVIA_DEFER_ACCEPT]	= on_accept,
@@ -128,7 +128,7 @@ static void fin_message(struct sovia_conn *conn, u32 gen, const struct sovia_msg
 	bool open, again;
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	/* Before ACCEPT, it ends an earlier connection on these ports. */
+	/* Before ACCEPT, FIN belongs to an earlier connection on these ports. */
 	open = conn->gen == gen && ss->rx.open;
 	again = open && ss->rx.fin;
 	ss->rx.fin |= open;
@@ -164,8 +164,8 @@ static void conn_control(struct sovia_conn *conn, u32 gen, const struct sovia_ms
 		break;
 	case SOVIA_RESET:
 		/*
-		 * Before ACCEPT it speaks of an earlier connection: ours gets REFUSE.
-		 * To be decided now, as both may wait for the socket's owner.
+		 * Before ACCEPT, RESET belongs to an earlier connection: this one would get
+		 * REFUSE.  Decide this now, as both may be deferred.
 		 */
 		if (READ_ONCE(conn_sovia(conn)->rx.open))
 			sovia_defer(conn, gen, SOVIA_DEFER_RESET, msg->code);
@@ -175,7 +175,7 @@ static void conn_control(struct sovia_conn *conn, u32 gen, const struct sovia_ms
 
 static void conn_tx_ready(struct sovia_conn *conn)
 {
-	/* A later connection looks at its queue in vain, which does no harm. */
+	/* If it reaches a later connection, its queue is checked needlessly: harmless. */
 	sovia_defer(conn, READ_ONCE(conn->gen), SOVIA_DEFER_PUSH, 0);
 }
 
@@ -208,7 +208,7 @@ const struct sovia_client sovia_sock_client = {
  * sovia_sk_timeout() - the socket's timer
  * @timer: sk_timer; its reference is consumed
  *
- * In SYN_SENT it is connect()'s, then keepalive's, and at last that of an orphan.
+ * Used for connect() in SYN_SENT, then for keepalive, and finally for the orphan.
  *
  * Context: softirq.
  */

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Urgent data, with TCP's meaning: one byte of the stream is marked, and the
- * news of it overtakes the data.
+ * notification overtakes the data.
  *
  * The sender's URGENT message carries the byte's stream offset.  It is a control
- * message, so it needs no window, and it leaves before the byte does.  There is
+ * message, so it needs no window, and it is sent before the byte.  There is
  * one mark at a time; a later one turns the byte of the earlier one into ordinary
- * data, unless the reader stands right before it: then the byte is left out, at
- * once, as if it had been read (struct sovia_urg::skip), so that the reader stands at the later
+ * data, unless the reader is right before it: then the byte is skipped at
+ * once, as if it had been read (struct sovia_urg::skip), so that the reader is at the later
  * mark if there is nothing between them.
  *
- * States of the mark: NONE, then EXPECTED with the URGENT message, HERE with the
- * byte, TAKEN when recv(MSG_OOB) has had it, and NONE again when the reader has
+ * States of the mark: NONE, EXPECTED after the URGENT message, HERE when the byte
+ * has arrived, TAKEN when recv(MSG_OOB) has read it, and NONE again when the reader has
  * passed it.
  */
 #include "urgent.h"
 
 /**
- * sovia_urgent_message() - URGENT came
+ * sovia_urgent_message() - handle URGENT
  * @conn: the connection
  * @gen: its generation when it was found
  * @pos: stream offset of the urgent byte
@@ -33,7 +33,7 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	start = ss->rx.copied + ss->urg.skip;
-	/* What has arrived cannot become urgent any more, nor can an older mark. */
+	/* Ignore marks on bytes that have arrived, and marks before the current one. */
 	if (conn->gen == gen && ss->rx.open && !sovia_before(pos, ss->rx.nxt) &&
 	    (!ss->urg.state || sovia_before(ss->urg.pos, pos))) {
 		if (ss->urg.state && ss->urg.pos == start && start != ss->rx.nxt &&
@@ -53,7 +53,7 @@ void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
 }
 
 /**
- * sovia_urgent_data() - a payload is about to be queued: is the byte in it
+ * sovia_urgent_data() - does a payload to be queued contain the urgent byte
  * @sk: the socket
  * @skb: the message, header still in front
  * @len: payload bytes
@@ -75,11 +75,11 @@ bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len)
 }
 
 /**
- * sovia_urgent_cut() - how an ordinary read has to respect the mark
+ * sovia_urgent_cut() - limit an ordinary read at the mark
  * @sk: the socket
  * @pos: stream offset of the read
- * @avail: bytes there, at least 1
- * @skip: set if the byte at @pos is not to be returned
+ * @avail: bytes available, at least 1
+ * @skip: set if the byte at @pos must not be returned
  *
  * Context: socket lock and sk_receive_queue.lock held.
  * Return: bytes that may be read (or skipped) in one go.
@@ -105,9 +105,9 @@ u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip)
 /**
  * sovia_urgent_passed() - the reader has moved on
  * @sk: the socket
- * @len: by so many bytes
- * @more: the same read goes on behind them.  If that fails, recv(MSG_OOB) still has
- *	the urgent byte, as with TCP.
+ * @len: number of bytes
+ * @more: the same read continues behind them.  If that fails, recv(MSG_OOB) still
+ *	returns the urgent byte, as with TCP.
  *
  * Context: socket lock and sk_receive_queue.lock held.
  */
@@ -122,18 +122,18 @@ void sovia_urgent_passed(struct sock *sk, u32 len, bool more)
 }
 
 /**
- * sovia_rx_start() - where the next read begins
+ * sovia_rx_start() - start of the next read
  * @sk: the socket
  *
  * Context: any but hard interrupts; no sk_receive_queue.lock.
- * Return: stream offset of the first byte that has not been read or left out.
+ * Return: stream offset of the first byte that has not been read or skipped.
  */
 u32 sovia_rx_start(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	u32 start;
 
-	/* Without a mark nothing is left out. */
+	/* Without a mark no bytes are skipped. */
 	if (likely(!READ_ONCE(ss->urg.state)))
 		return READ_ONCE(ss->rx.copied);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
@@ -143,11 +143,11 @@ u32 sovia_rx_start(struct sock *sk)
 }
 
 /**
- * sovia_at_mark() - does the urgent byte come next
+ * sovia_at_mark() - is the next byte the urgent one
  * @sk: the socket
  * @pos: stream offset of a read
  *
- * Context: any; without the socket lock the answer is a hint.
+ * Context: any; without the socket lock the result is a hint.
  * Return: true if so.
  */
 bool sovia_at_mark(const struct sock *sk, u32 pos)
@@ -196,12 +196,12 @@ int sovia_recv_urgent(struct sock *sk, struct msghdr *msg, size_t len, int flags
 	}
 	if (sk->sk_state == TCP_CLOSE || (sk->sk_shutdown & RCV_SHUTDOWN))
 		return 0;
-	/* The byte is on its way; recv(MSG_OOB) never waits. */
+	/* The byte has not arrived yet; recv(MSG_OOB) never waits. */
 	return -EAGAIN;
 }
 
 /**
- * sovia_send_urgent() - the last byte that was queued is urgent
+ * sovia_send_urgent() - mark the last byte queued as urgent
  * @sk: connected, with at least one byte sent
  *
  * Context: process, socket lock held; the byte has not been handed over yet.
