@@ -4,8 +4,8 @@
  *
  * Two VIs share a wire.  A message sent is cloned onto the queue of the other
  * end and delivered from softirq (irq_poll), where the sender's completion is
- * reported as well: the same order of events as with a real device.  One whose
- * completion has no waiter changes hands instead.  A VI whose two addresses are
+ * reported as well: the same order of events as with a real device.  The sk_buff of an
+ * unsignaled message is passed on instead.  A VI whose two addresses are
  * the same is its own peer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -24,10 +24,10 @@
 struct loop_vi;
 
 /**
- * struct loop_wire - what two VIs share
- * @kref: one for each end, one for a request on its way
+ * struct loop_wire - shared by two VIs
+ * @kref: one for each end, one for a pending request
  * @lock: protects @end; taken with bottom halves off, inside lane locks
- * @end: the VIs; the passive one comes with accept, both go with destroy
+ * @end: the VIs; accept sets the passive one, destroy clears both
  */
 struct loop_wire {
 	struct kref	kref;
@@ -37,19 +37,19 @@ struct loop_wire {
 
 /**
  * struct loop_vi - one end
- * @vi: what the client sees
+ * @vi: the client's part
  * @wire: the wire
- * @side: our index in loop_wire::end
+ * @side: index in loop_wire::end
  * @poll: delivers @rxq and reports the completions of @sent
- * @rxq: messages for us
- * @sent: ring of vi.attr.send_depth messages of ours that have been handed over,
+ * @rxq: received messages
+ * @sent: ring of vi.attr.send_depth sent messages without a completion,
  *	with a reference each
  * @head: completions added.  Written by post_send, one at a time.
  * @tail: completions reported.  Written by @poll.
  * @rcu: frees it
  *
- * @poll looks at it once more after it has said that it is done, so it is freed a
- * grace period after that has been disabled.
+ * @poll accesses it once more after irq_poll_complete(), so it is freed a
+ * grace period after @poll has been disabled.
  */
 struct loop_vi {
 	struct sovia_vi		vi;
@@ -111,7 +111,7 @@ static struct sk_buff *next_sent(struct loop_vi *lv)
 	if (lv->tail == smp_load_acquire(&lv->head))
 		return NULL;
 	skb = lv->sent[lv->tail % lv->vi.attr.send_depth];
-	/* The slot may be used again from here on. */
+	/* The slot may be reused from here on. */
 	smp_store_release(&lv->tail, lv->tail + 1);
 	return skb;
 }
@@ -134,7 +134,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 	}
 	if (done < budget) {
 		irq_poll_complete(poll);
-		/* Something may have come between the last look and now. */
+		/* Work may have been queued between the last check and irq_poll_complete(). */
 		if (!skb_queue_empty_lockless(&lv->rxq) ||
 		    lv->tail != READ_ONCE(lv->head))
 			irq_poll_sched(poll);
@@ -201,7 +201,7 @@ static struct loop_wire *wire_alloc(void)
 	return wire;
 }
 
-/* Ask the other end's client to accept; the wire reference goes with it. */
+/* Send a request to the client of the other end; it takes the wire reference. */
 static int loop_send_request(struct net *net, const struct sovia_pair *pair,
 			     const struct sovia_hello *hello, struct loop_wire *wire)
 {
@@ -304,7 +304,7 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	loop_request_free(lr);
 }
 
-/* Put a message into the hands of the other end, if there is one. */
+/* Queue a message at the other end, if there is one. */
 static int loop_hand_over(struct loop_vi *lv, struct sk_buff *skb, struct sk_buff *original)
 {
 	struct loop_wire *wire = lv->wire;

@@ -11,14 +11,14 @@
  *	      +---------------------+-----------------+----> DEAD ----> destroyed
  *	                          closed                 destroy
  *
- * verbs_vi_opened() and verbs_vi_die() are the gates: they alone call established
- * and closed, and decide under verbs_vi::lock who does.  A VI that fails while
+ * Only verbs_vi_opened() and verbs_vi_die() change the state and call established
+ * and closed, serialised by verbs_vi::lock.  A VI that fails while
  * it is being opened is closed by the opener, so that closed never
  * overtakes established.
  *
- * Teardown: DEAD, so that no receive is posted and no upcall but sent begins; wait
- * for rdma_cm's handler and the works; tell the peer; drain the queue pair, after
- * which no completion is under way; tell the client of what was not sent; free.
+ * Teardown: DEAD, so that no receive is posted and no upcall but send_done starts; wait
+ * for rdma_cm's handler and the works; disconnect; drain the queue pair, after
+ * which no completion is pending; report unsent messages to the client; free.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -30,10 +30,10 @@
 #include "debug/objcount.h"
 #include "verbs.h"
 
-/* Asked for; fewer if the device cannot. */
+/* Requested; fewer if the device does not support as many. */
 #define VERBS_INLINE	128
 
-/* Flushed descriptors may be seen before the failure that flushed them. */
+/* Flushed completions may be processed before the error that caused them. */
 #define VERBS_FLUSH_DELAY	(HZ / 10)
 
 /* ---- states ---- */
@@ -50,7 +50,7 @@ static bool verbs_vi_begin_open(struct verbs_vi *v)
 	return first;
 }
 
-/* 1 if another early message has come, which goes first; an errno if all is over. */
+/* 1 if another early message has arrived, to be replayed first; an errno if the VI is dead. */
 static int verbs_vi_end_open(struct verbs_vi *v)
 {
 	int ret = 0;
@@ -72,7 +72,7 @@ static int verbs_vi_end_open(struct verbs_vi *v)
 }
 
 /**
- * verbs_vi_opened - the connection stands: tell the client
+ * verbs_vi_opened - the connection is established: notify the client
  * @v: VI; its peer_hello is set
  *
  * Does nothing unless the VI is being connected.
@@ -96,7 +96,7 @@ void verbs_vi_opened(struct verbs_vi *v)
 }
 
 /**
- * verbs_vi_die - the connection is gone: tell the client, once
+ * verbs_vi_die - the connection has ended: notify the client, once
  * @v: VI in any state
  * @err: negative errno for the closed upcall
  *
@@ -128,9 +128,9 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 }
 
 /**
- * verbs_vi_fail - verbs_vi_die() from where the client must not be called
+ * verbs_vi_fail - verbs_vi_die() for contexts where the client must not be called
  * @v: VI in any state but destroyed
- * @delay: jiffies to wait for someone who knows better what has happened
+ * @delay: jiffies to wait for an event that reports the cause
  *
  * Context: any.
  */
@@ -143,10 +143,10 @@ void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 }
 
 /**
- * verbs_vi_heard - the peer has sent, so it knows that the connection stands
- * @v: VI that may still be waiting to be told
+ * verbs_vi_heard - a message has arrived, so the peer has established the connection
+ * @v: VI that may not be established yet
  *
- * The connection manager's message that says so may have been lost.
+ * The connection manager's message (RTU) may have been lost.
  *
  * Context: any.
  */
@@ -157,7 +157,7 @@ void verbs_vi_heard(struct verbs_vi *v)
 }
 
 /**
- * verbs_vi_step - a step of the set-up begins: it gets VERBS_STEP_MS
+ * verbs_vi_step - start a step of the set-up, with a timeout of VERBS_STEP_MS
  * @v: VI that is being connected
  *
  * Context: any.
@@ -188,7 +188,7 @@ static void verbs_deadline_work(struct work_struct *work)
  * @v: VI
  * @wc: completion; only its wr_cqe and status may be trusted
  *
- * The flushed completions that follow the first failed one need nothing: their
+ * Flushed completions after the first failed one need no handling: their
  * descriptors are freed with the VI.
  *
  * Context: softirq.
@@ -199,7 +199,7 @@ void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc)
 
 	switch (wc->status) {
 	case IB_WC_WR_FLUSH_ERR:
-		/* The cause may be reported later, and not at all in other states. */
+		/* In VERBS_OPEN the cause may be reported later, in other states it is not. */
 		if (state == VERBS_OPEN || state == VERBS_OPENING)
 			verbs_vi_fail(v, VERBS_FLUSH_DELAY);
 		break;
@@ -297,7 +297,7 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	return 0;
 }
 
-/* No device says beforehand how much it sends inline. */
+/* Devices do not report their maximum of inline data: try. */
 static int verbs_create_qp(struct verbs_vi *v)
 {
 	unsigned int max_inline;
@@ -316,10 +316,10 @@ static int verbs_create_qp(struct verbs_vi *v)
  * verbs_vi_attach - give a VI its device
  * @v: VI whose identifier rdma_cm has bound to a device
  *
- * From then on the VI is closed before rdma_cm hears of the device's removal.
+ * From then on the VI is closed before rdma_cm handles the device's removal.
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
- * Return: 0, -ENODEV if there is none any more, or another negative errno.
+ * Return: 0, -ENODEV if it has been removed, or another negative errno.
  */
 int verbs_vi_attach(struct verbs_vi *v)
 {
@@ -339,8 +339,7 @@ int verbs_vi_attach(struct verbs_vi *v)
  * verbs_vi_create_qp - give a VI its queue pair and descriptors
  * @v: VI
  *
- * All receives are posted on success.  Whatever happens, verbs_vi_free() cleans
- * up.
+ * All receives are posted on success.  In all cases verbs_vi_free() cleans up.
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
  * Return: 0, -ENODEV if it has no device, or another negative errno.
@@ -405,7 +404,7 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	return v;
 }
 
-/* No upcall but sent begins after this, nor is a receive posted. */
+/* After this no upcall but send_done starts, and no receive is posted. */
 static void verbs_vi_silence(struct verbs_vi *v)
 {
 	spin_lock_bh(&v->lock);
@@ -443,7 +442,7 @@ static void verbs_vi_free_qp(struct verbs_vi *v)
  * verbs_vi_free - free a VI in any state
  * @v: VI
  *
- * No upcall is under way, nor comes, when it returns.
+ * When it returns no upcall is running, and none follows.
  *
  * Context: process, may sleep; holds no lock.
  */
@@ -467,7 +466,7 @@ static void verbs_destroy(struct sovia_vi *vi)
 	verbs_vi_free(verbs_vi(vi));
 }
 
-/* The queue pair's error state: all that is posted comes back flushed. */
+/* Set the error state of the queue pair, which flushes all posted descriptors. */
 static void verbs_fail(struct sovia_vi *vi)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -508,7 +507,7 @@ const struct sovia_provider sovia_verbs_provider = {
 };
 
 /**
- * sovia_verbs_init - start to follow the system's RDMA devices
+ * sovia_verbs_init - register for the system's RDMA devices
  *
  * Context: process, may sleep.
  * Return: 0 or a negative errno.
@@ -525,7 +524,7 @@ int sovia_verbs_init(void)
 }
 
 /**
- * sovia_verbs_exit - let go of all devices
+ * sovia_verbs_exit - release all devices
  *
  * Every VI has been destroyed, every request answered and every namespace
  * unlistened before.

@@ -8,7 +8,7 @@
  *	verbs_dev.c	devices: one PD and a few completion queues each
  *	verbs_tx.c	send descriptors
  *	verbs_rx.c	receive descriptors and their memory
- *	verbs_pages.c	the pages of it
+ *	verbs_pages.c	their pages
  *
  * Lock order
  *	rdma_cm's handler mutex of an id (rdma_lock_handler)
@@ -41,8 +41,8 @@ struct verbs_vi;
 #define VERBS_RX_BATCH	4
 
 /*
- * How long one step of setting a VI up may take.  ib_cm repeats a request or an answer
- * that is lost after 4.6 s, or 6.1 s on InfiniBand and before 6.12: three times then.
+ * Timeout of a step of setting up a VI.  ib_cm retransmits a lost request or reply
+ * after 4.6 s, or 6.1 s on InfiniBand and before 6.12: three times within it.
  */
 #define VERBS_STEP_MS	20000
 
@@ -50,12 +50,12 @@ struct verbs_vi;
  * struct verbs_cq - a completion queue that several VIs share
  * @entry: in verbs_dev::cqs
  * @cq: the queue
- * @napi: polls it, in softirq or for a program that spins (busy_poll.c): one at a
+ * @napi: polls it, in softirq or for busy polling (busy_poll.c): one at a
  *	time
  * @size: completions it can hold
- * @used: completions promised to VIs
+ * @used: completions reserved for VIs
  *
- * Room for everything that a VI can have under way is promised before its queue
+ * Room for everything that a VI can have posted is reserved before its queue
  * pair exists, so the queue never overflows.  Lives as long as its device.
  * Protected by the device lock.
  */
@@ -71,9 +71,9 @@ struct verbs_cq {
  * struct verbs_tx - send descriptor
  * @cqe: completion
  * @v: its VI
- * @skb: reference on what is being sent, NULL in a free descriptor
- * @sge: the device's addresses of the pieces
- * @num_sge: how many of @sge are mapped; 0 if the data went inline
+ * @skb: reference to the message, NULL in a free descriptor
+ * @sge: DMA addresses of its parts
+ * @num_sge: how many of @sge are mapped; 0 if the data is inline
  *
  * A slot of the ring verbs_vi::tx.
  */
@@ -88,22 +88,22 @@ struct verbs_tx {
 /**
  * struct verbs_rx - receive descriptor
  * @cqe: completion
- * @wr: what is posted
+ * @wr: the work request
  * @v: its VI
  * @entry: in verbs_vi::early_rx or verbs_vi::rx_unposted
- * @skb: the sk_buff that the next message will be handed up in; NULL when it
- *	has been taken and no other could be had
+ * @skb: the sk_buff for the next message; NULL if the client
+ *	took it and no other could be allocated
  * @head: the first VERBS_HEAD bytes of a message
- * @pages: the rest; NULL where pages have been taken
- * @sge: the device's addresses: @head, then @pages
+ * @pages: the rest; NULL where the client took pages
+ * @sge: DMA addresses: @head, then @pages
  * @len: length of the message
- * @has_imm: something came beside it
- * @imm: that
+ * @has_imm: it has immediate data
+ * @imm: immediate data
  *
  * The head is copied into @skb's linear part and never leaves the descriptor:
  * copying a header costs less than unmapping and mapping it, and a borrowed
- * sk_buff that the client keeps after all holds no memory the device knows.
- * Pages a message did not need stay here, mapped.
+ * sk_buff that the client keeps after all has no memory mapped for the device.
+ * Pages that a message did not use stay here, mapped.
  *
  * Owned by the device while posted, by the softirq that completes it, or by the
  * list it is in.
@@ -123,7 +123,7 @@ struct verbs_rx {
 };
 
 /**
- * enum verbs_state - life of a VI; verbs.c alone writes it
+ * enum verbs_state - state of a VI; only verbs.c writes it
  * @VERBS_CONNECTING: created; receives that complete are kept for later
  * @VERBS_OPENING: the established upcall and the replay of early receives run
  * @VERBS_OPEN: data flows
@@ -138,19 +138,19 @@ enum verbs_state {
 
 /**
  * struct verbs_vi - a VI
- * @vi: what the client knows
+ * @vi: the client's part
  * @id: rdma_cm's identifier; its handler mutex serialises set-up and events
  * @qp: queue pair, NULL before the device is known
  * @dev: device that it is attached to, or NULL
  * @cq: completion queue, room for @cqes reserved
  * @cqes: see @cq
  * @dev_entry: in verbs_dev::vis, protected by the device lock
- * @hello: what this side sends
- * @peer_hello: what the peer sent
+ * @hello: sent to the peer
+ * @peer_hello: received from the peer
  * @peer_hello_len: bytes of @peer_hello
- * @passive: the peer asked for the VI
- * @started: the peer was asked or answered, so the queue pair needs draining
- * @cm_established: rdma_cm calls the connection established, but see verbs_established().
+ * @passive: the peer requested the VI
+ * @started: a request or reply was sent, so the queue pair needs draining
+ * @cm_established: rdma_cm has reported the connection established; see verbs_established().
  *	Protected by the handler mutex.
  *
  * @lock: protects @state, @error, @early_rx and @rx_unposted; receives are posted
@@ -160,14 +160,14 @@ enum verbs_state {
  * @early_rx: receives that completed before VERBS_OPEN, in order
  * @rx_unposted: receives that wait for memory
  *
- * @source: port that the peer is asked from
- * @resolve_work: looks for the peer's address again
- * @tries: how often it has
- * @connect_work: creates the queue pair and asks the peer
- * @heard_work: tells rdma_cm that the peer has sent
+ * @source: source port of the request
+ * @resolve_work: retries address resolution
+ * @tries: number of tries of address resolution
+ * @connect_work: creates the queue pair and sends the request
+ * @heard_work: tells rdma_cm that a message has arrived
  * @deadline: fires if a step of the set-up takes too long
- * @fail_work: closes what failed where upcalls may not run
- * @refill_work: finds memory for @rx_unposted
+ * @fail_work: closes a VI that failed in a context where upcalls may not run
+ * @refill_work: allocates memory for @rx_unposted
  *
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
  * @tx_sge: their scatter lists
@@ -175,16 +175,16 @@ enum verbs_state {
  * @tx_unsignaled: one of so many descriptors is signaled
  * @tx_head: next to post; written by post_send, which the client serialises
  * @tx_tail: next to complete; written by the completion handler, one at a time
- * @max_inline: largest message that goes inline, 0 if none
- * @max_sge: pieces a message may have
+ * @max_inline: largest message sent inline, 0 if none
+ * @max_sge: maximum of scatter/gather entries of a message
  *
  * @rx: verbs_rx_depth() descriptors
- * @rx_first: of the descriptors that wait to be posted together
+ * @rx_first: first of the descriptors that wait to be posted together
  * @rx_last: the last one of them
- * @rx_waiting: how many there are; these three are protected by @lock
+ * @rx_waiting: their number; these three are protected by @lock
  * @rx_pages: their pages
  * @rx_sge: their scatter lists
- * @rx_num_pages: pages of one
+ * @rx_num_pages: pages of a descriptor
  * @rx_order: size of a page: PAGE_SIZE << @rx_order
  *
  * Created and destroyed by the client's connection thread, see verbs.c.
@@ -254,13 +254,13 @@ static inline bool verbs_iwarp(const struct verbs_vi *v)
 	return rdma_protocol_iwarp(v->id->device, v->id->port_num);
 }
 
-/* Receive descriptors that a VI has: some may wait to be posted. */
+/* Number of receive descriptors of a VI: some may wait to be posted. */
 static inline unsigned int verbs_rx_depth(const struct verbs_vi *v)
 {
 	return v->vi.attr.recv_depth + VERBS_RX_BATCH - 1;
 }
 
-/* Is the VI's end not known yet?  Without the lock: a hint. */
+/* Is the VI still usable?  Without the lock: a hint. */
 static inline bool verbs_vi_usable(const struct verbs_vi *v)
 {
 	return READ_ONCE(v->state) != VERBS_DEAD;

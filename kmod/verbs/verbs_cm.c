@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The connection manager's side of a VI: rdma_cm, and how a VI is asked for.
+ * The connection manager's side of a VI: rdma_cm, and setting up a VI.
  *
  *	active				passive
  *	connect: resolve address
@@ -16,7 +16,7 @@
  * it is open.  An identifier is destroyed with its VI or its request, never from
  * its own handler; so handlers return 0, except for a request without an owner.
  *
- * The queue pair is made by a work and not in the handler, because all handlers
+ * A work creates the queue pair, not the handler, because all handlers
  * of the system share one thread and some devices connect synchronously.
  *
  * A dead VI belongs to the thread that destroys it; its events are ignored.
@@ -33,21 +33,21 @@
 #include "verbs.h"
 
 /*
- * Address resolution is tried this many times for this long.  rdma_cm misses a
- * neighbour that answers before it has begun to wait, and looks again only when
- * the time is up; so short tries make for quick links.
+ * Number and timeout of tries of address resolution.  rdma_cm misses a
+ * neighbour that answers before it has started to wait, and checks again only at
+ * the timeout; so short timeouts speed up link set-up.
  */
 #define VERBS_RESOLVE_MS	250
 #define VERBS_RESOLVE_TRIES	12
 
 /*
- * A send is tried seven times in all; on rxe 7 retries would mean for ever, as
- * they do everywhere for a receiver that is not ready.
+ * A send is tried seven times in all; on rxe 7 retries would mean infinite retries, as
+ * they do on all devices for RNR.
  */
 #define VERBS_RETRIES		6
 #define VERBS_RNR_RETRIES	7
 
-/* 0.64 ms until a receiver that was not ready is asked again (IBTA table 45). */
+/* RNR timer: 0.64 ms (IBTA table 45). */
 #define VERBS_RNR_TIMER		12
 
 unsigned int verbs_service_port = SOVIA_SERVICE_PORT;
@@ -55,8 +55,8 @@ sovia_param(service_port, verbs_service_port, 1, SOVIA_PORTS_RESERVED - 1, 0444)
 MODULE_PARM_DESC(service_port, "Service number of the connection manager, 1-1023 (299)");
 
 /*
- * 4.096 us * 2^17 = 0.54 s a try; devices may take up to four times as long.  With less
- * than 2^10, a few milliseconds in all, a lane dies of a busy processor.  Five bits.
+ * 4.096 us * 2^17 = 0.54 s per try; devices may take up to four times as long.  With less
+ * than 2^10, a few milliseconds in all, a busy processor kills lanes.  Five bits.
  */
 #define VERBS_ACK_TIMEOUT_MIN	10
 #define VERBS_ACK_TIMEOUT_MAX	31
@@ -65,9 +65,9 @@ sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIM
 MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 10-31 (17)");
 
 /*
- * Requests come from ports that no user without rights has, those that sunrpc takes.
- * One after the other: with iWARP they are TCP's, and one that was used may have to
- * wait until its last connection to the same peer is forgotten (TIME_WAIT).
+ * Requests come from privileged ports, the range that sunrpc uses.
+ * Each uses the next one: with iWARP they are TCP's, and a port that was used may be
+ * in TIME_WAIT for the same peer.
  */
 #define VERBS_SOURCE_MIN	665
 #define VERBS_SOURCE_MAX	(SOVIA_PORTS_RESERVED - 1)
@@ -78,7 +78,7 @@ static atomic_t verbs_source = ATOMIC_INIT(0);
 /* ---- addresses ---- */
 
 /**
- * verbs_sockaddr - what rdma_cm calls an address
+ * verbs_sockaddr - convert an address for rdma_cm
  * @ss: filled in
  * @addr: address, IPv4 as v4-mapped
  * @scope: interface index if it is link-local
@@ -108,7 +108,7 @@ void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
 
 /* ---- errors ---- */
 
-/* The opposite of verbs_reject_code(). */
+/* The inverse of verbs_reject_code(). */
 static int verbs_reject_errno(u32 code)
 {
 	switch (code) {
@@ -143,8 +143,8 @@ static int verbs_reason_errno(int status)
 }
 
 /*
- * The peer's own reason, if it sent one.  Not by rdma_consumer_reject_data(): some
- * iWARP drivers report such a rejection as -ECONNRESET, which it does not know.
+ * The peer's own reason, if it sent one.  Not rdma_consumer_reject_data(): some
+ * iWARP drivers report such a rejection as -ECONNRESET, which it does not recognise.
  */
 static int verbs_rejected(const struct rdma_cm_event *event)
 {
@@ -156,7 +156,7 @@ static int verbs_rejected(const struct rdma_cm_event *event)
 	return verbs_reason_errno(event->status);
 }
 
-/* For failures on this side of the wire, from rdma_cm's calls and events. */
+/* For local failures, from rdma_cm's calls and events. */
 static int verbs_route_errno(int status)
 {
 	switch (status) {
@@ -217,7 +217,7 @@ static bool verbs_comm_est(struct verbs_vi *v)
 }
 
 /*
- * With iWARP the side that was asked must not send before the other one has: what
+ * With iWARP the passive side must not send before the active one has: a message that
  * overtakes the end of the handshake breaks the connection (RFC 5044, 7.1).
  */
 static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *conn)
@@ -234,7 +234,7 @@ static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *
 }
 
 /**
- * verbs_heard_work - the peer has sent while the VI was still waiting
+ * verbs_heard_work - a message arrived before the connection was established
  * @work: verbs_vi::heard_work
  *
  * Context: workqueue.
@@ -254,7 +254,7 @@ void verbs_heard_work(struct work_struct *work)
 static void verbs_disconnected(struct verbs_vi *v)
 {
 	verbs_vi_die(v, -ECONNRESET);
-	/* Answers the peer, if it was the peer. */
+	/* Replies to the disconnect, if the peer sent it. */
 	rdma_disconnect(v->id);
 }
 
@@ -317,7 +317,7 @@ int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 /* ---- active side ---- */
 
 /**
- * verbs_conn_param - what both sides tell rdma_cm
+ * verbs_conn_param - rdma_cm's connection parameters of both sides
  * @v: VI; @param points to its hello
  * @param: filled in
  *
@@ -334,7 +334,7 @@ void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param)
 }
 
 /**
- * verbs_set_timers - how soon a dead or busy peer is noticed
+ * verbs_set_timers - set the timers that detect a dead or busy peer
  * @id: identifier that is not connected yet
  *
  * Context: process.
@@ -346,7 +346,7 @@ void verbs_set_timers(struct rdma_cm_id *id)
 }
 
 /**
- * verbs_connect_work - the route is known: make the queue pair, ask the peer
+ * verbs_connect_work - the route is resolved: create the queue pair, send the request
  * @work: verbs_vi::connect_work
  *
  * Context: workqueue.
@@ -367,7 +367,7 @@ void verbs_connect_work(struct work_struct *work)
 	verbs_vi_step(v);
 	v->started = true;
 	err = rdma_connect_locked(v->id, &param);
-	/* With iWARP, TCP has that port already, or not yet forgotten: so another one. */
+	/* With iWARP, TCP uses that port already, or has it in TIME_WAIT: try another one. */
 	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
 		err = -EAGAIN;
 unlock:
@@ -420,7 +420,7 @@ static int verbs_resolve(struct verbs_vi *v)
 }
 
 /**
- * verbs_resolve_work - look for the peer's address again
+ * verbs_resolve_work - retry address resolution
  * @work: verbs_vi::resolve_work
  *
  * Context: workqueue.

@@ -2,13 +2,13 @@
 /*
  * Devices: one protection domain each, and the completion queues that VIs share.
  *
- * A queue is polled by a NAPI instance of its own rather than by the RDMA core,
- * because that is what recv(), poll() and epoll know how to spin on.
+ * A queue is polled by its own NAPI instance rather than by the RDMA core,
+ * because recv(), poll() and epoll can busy poll NAPI instances.
  *
- * A device appears with the first of the RDMA core's add callbacks and goes with
- * its remove callback.  Our client is registered after rdma_cm's, which the
- * module depends on, and clients are removed last in, first out: our VIs and
- * their identifiers are gone before rdma_cm looks for them.
+ * A device is added and removed by callbacks of the RDMA core.  This client is
+ * registered after rdma_cm's, which the
+ * module depends on, and clients are removed last in, first out: VIs and
+ * their identifiers are destroyed before rdma_cm handles the removal.
  *
  * Removal: unlist the device, so that no VI can be attached any more; close its
  * VIs; wait until the client has destroyed them; free.
@@ -25,13 +25,13 @@
 #include "param.h"
 #include "verbs.h"
 
-/* Completions in a shared queue; more only if a single VI needs more. */
+/* Size of a shared completion queue; more only if a single VI needs more. */
 #define VERBS_CQ_SIZE	4096
 
-/* Beside its descriptors a VI needs room for the two that drain it. */
+/* In addition to its descriptors a VI needs room for the two that drain it. */
 #define VERBS_CQ_SPARE	4
 
-/* More than that would only be memory. */
+/* More would only waste memory. */
 #define VERBS_CQS_MAX	64
 
 static unsigned int verbs_cqs = 1;
@@ -42,12 +42,12 @@ MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them
  * struct verbs_dev - an RDMA device
  * @entry: in verbs_devs
  * @ibdev: the device
- * @pd: its protection domain; only the local key is used, nothing is registered
- * @napi_dev: no network device, but NAPI wants one for its instances
+ * @pd: its protection domain; only the local key is used, no memory is registered
+ * @napi_dev: a dummy network device, required by NAPI
  * @cqs: struct verbs_cq
  * @num_cqs: length of @cqs
  * @vis: struct verbs_vi attached to it
- * @removed: the device goes away
+ * @removed: the device is being removed
  * @idle: @removed is set and @vis is empty
  *
  * Protected by verbs_dev_lock.
@@ -143,7 +143,7 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 	return cq;
 }
 
-/* The emptiest queue that has room. */
+/* The least used queue that has room. */
 static struct verbs_cq *verbs_cq_find(struct verbs_dev *dev, unsigned int need)
 {
 	struct verbs_cq *cq, *best = NULL;
@@ -162,7 +162,7 @@ static struct verbs_cq *verbs_cq_get(struct verbs_dev *dev, unsigned int need)
 	if (cq && (!cq->used || dev->num_cqs >= verbs_cqs))
 		return cq;
 	new = verbs_cq_create(dev, need);
-	/* one queue fewer than wanted is still enough */
+	/* fewer queues than wanted suffice, too */
 	if (IS_ERR(new) && cq)
 		return cq;
 	return new;
@@ -175,7 +175,7 @@ static void verbs_cqs_free(struct verbs_dev *dev)
 	list_for_each_entry_safe(cq, next, &dev->cqs, entry) {
 		napi_disable(&cq->napi);
 		ib_destroy_cq(cq->cq);
-		/* Waits for readers that may have found it by its number. */
+		/* Waits for busy pollers that may have looked up its NAPI ID. */
 		netif_napi_del(&cq->napi);
 		kfree(cq);
 	}
@@ -218,11 +218,11 @@ unlock:
 }
 
 /**
- * verbs_dev_detach - the opposite of verbs_dev_attach()
+ * verbs_dev_detach - undo verbs_dev_attach()
  * @v: VI without a queue pair, attached or not
  *
- * After this the device may vanish.  Waits for the closed upcall of a removal
- * that is under way.
+ * After this the device may be freed.  Waits for the closed upcall of a removal
+ * in progress.
  *
  * Context: process, may sleep.
  */
@@ -348,7 +348,7 @@ static struct ib_client verbs_ib_client = {
 };
 
 /**
- * verbs_dev_init - start to follow the system's devices
+ * verbs_dev_init - register for the system's devices
  *
  * Context: process, may sleep.
  * Return: 0 or a negative errno.
@@ -359,7 +359,7 @@ int verbs_dev_init(void)
 }
 
 /**
- * verbs_dev_exit - let go of all devices
+ * verbs_dev_exit - release all devices
  *
  * Every VI has been destroyed before.
  *

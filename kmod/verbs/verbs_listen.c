@@ -2,11 +2,11 @@
 /*
  * The passive side: listeners, and requests until the client answers them.
  *
- * A request arrives with an identifier of its own, which goes to the client
- * inside struct verbs_request and on to the VI when the request is accepted.
+ * A request arrives with its own identifier, which is passed to the client
+ * inside struct verbs_request and to the VI when the request is accepted.
  *
- * Identifiers hold their network namespace, so a namespace that listens does not
- * die: the client must stop listening when it is not needed any more.
+ * Identifiers pin their network namespace, so a namespace that listens is not
+ * destroyed: the client must stop listening when it is no longer needed.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -26,14 +26,14 @@
 /* Requests that the client has not answered yet. */
 #define VERBS_MAX_REQUESTS	128
 
-/* rdma_listen()'s backlog; only some drivers look at it. */
+/* rdma_listen()'s backlog; only some drivers use it. */
 #define VERBS_BACKLOG		128
 
 /**
  * struct verbs_request - a peer's request until the client answers
- * @req: what the client knows
- * @id: identifier of the VI to be
- * @error: errno if it is of no use any more; protected by the handler mutex
+ * @req: the client's part
+ * @id: identifier of the future VI
+ * @error: errno if it has failed; protected by the handler mutex
  */
 struct verbs_request {
 	struct sovia_vi_request	req;
@@ -42,7 +42,7 @@ struct verbs_request {
 };
 
 /**
- * struct verbs_listener - a network namespace that takes requests
+ * struct verbs_listener - a network namespace that accepts requests
  * @entry: in verbs_listeners
  * @net: the namespace; held by the identifiers
  * @request: upcall
@@ -95,7 +95,7 @@ static int verbs_request_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev
 {
 	struct verbs_request *rq = id->context;
 
-	/* Whatever it is, the peer does not wait any more or cannot be reached. */
+	/* Any event means that the peer no longer waits or cannot be reached. */
 	rq->error = event->event == RDMA_CM_EVENT_DEVICE_REMOVAL ? -ENODEV : -ECONNRESET;
 	return 0;
 }
@@ -119,7 +119,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 	rq->id = id;
 	id->context = rq;
 	id->event_handler = verbs_request_handler;
-	/* The client's from here on. */
+	/* The client owns it from here on. */
 	lis->request(&rq->req);
 	return 0;
 }
@@ -150,10 +150,10 @@ static void verbs_send_reject(struct rdma_cm_id *id, int err)
 	rdma_reject(id, &rej, sizeof(rej), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
-/* Does the peer's request come from a port that only its kernel and root may use? */
+/* Does the peer's request come from a privileged port? */
 static bool verbs_from_reserved(const struct rdma_cm_id *id)
 {
-	/* At the same place in sockaddr_in6. */
+	/* At the same offset in sockaddr_in6. */
 	const struct sockaddr_in *from = (const struct sockaddr_in *)&id->route.addr.dst_addr;
 
 	return from->sin_port && ntohs(from->sin_port) < SOVIA_PORTS_RESERVED;
@@ -219,7 +219,7 @@ void verbs_reject(struct sovia_vi_request *req, int err)
 	verbs_request_free(rq);
 }
 
-/* The VI takes the identifier over and answers the peer. */
+/* The VI takes over the identifier and replies to the peer. */
 static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
 {
 	struct rdma_conn_param param;
@@ -334,7 +334,7 @@ static int verbs_listener_start(struct rdma_cm_id **id, struct verbs_listener *l
 	return 0;
 }
 
-/* Either family does without the other.  Returns 0 if there is nothing left to do. */
+/* Each family works without the other.  Returns 0 if nothing is left to retry. */
 static int verbs_listener_start_all(struct verbs_listener *lis)
 {
 	struct in6_addr any4;
@@ -342,7 +342,7 @@ static int verbs_listener_start_all(struct verbs_listener *lis)
 
 	ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &any4);
 	err4 = verbs_listener_start(&lis->id4, lis, &any4);
-	/* A listener without IPv6 would keep rdma_cm off devices that need it. */
+	/* An IPv4-only listener would prevent rdma_cm from using devices that need IPv6. */
 	if (ipv6_mod_enabled())
 		err6 = verbs_listener_start(&lis->id6, lis, &in6addr_any);
 	return err4 ?: err6;
@@ -369,8 +369,8 @@ static struct verbs_listener *verbs_listener_get(struct net *net,
  * @net: see there; held until verbs_unlisten()
  * @request: see there
  *
- * Context: worker, because only who has all capabilities may; may sleep.
- * Return: 0, or a negative errno: there is something that another call may do.
+ * Context: worker, which has all capabilities; may sleep.
+ * Return: 0, or a negative errno: another call may succeed.
  */
 int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
 {
@@ -389,7 +389,7 @@ int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
  * verbs_unlisten - unlisten of struct sovia_provider
  * @net: see there
  *
- * Destroying a listener waits for its handlers, and no other begins.
+ * Destroying a listener waits for its handlers, and no new ones start.
  *
  * Context: process, may sleep.
  */

@@ -2,9 +2,9 @@
 /*
  * Pages for receive descriptors, recycled.
  *
- * What a large message arrived in goes to the program's receive queue with the
- * sk_buff, and comes back when that is freed: each CPU has a page_pool, from which
- * its bottom half takes single pages.  A page that still has another owner then
+ * Pages of a large message move to the socket's receive queue with the
+ * sk_buff, and are recycled when it is freed: each CPU has a page_pool, from which
+ * its bottom half takes single pages.  A page that still has another reference then
  * (splice) leaves the pool.
  *
  * A kernel without page_pool allocates every time.
@@ -17,12 +17,12 @@
 
 #if IS_ENABLED(CONFIG_PAGE_POOL)
 
-/* Pages that wait in a CPU's pool at most, beside those in its hands. */
+/* Maximum of free pages in a CPU's pool, besides its cache. */
 #define VERBS_POOL_SIZE		256
 
 static DEFINE_PER_CPU(struct page_pool *, verbs_pool);
 
-/* Pages that wait in a pool's ring. */
+/* Free pages in a pool's ring. */
 static unsigned int verbs_pool_ring(struct page_pool *pool)
 {
 	struct ptr_ring *ring = &pool->ring;
@@ -31,7 +31,7 @@ static unsigned int verbs_pool_ring(struct page_pool *pool)
 	spin_lock_bh(&ring->consumer_lock);
 	spin_lock(&ring->producer_lock);
 	n = (ring->producer + ring->size - ring->consumer_head) % ring->size;
-	/* As many as there can be, or none? */
+	/* Is the ring full, or empty? */
 	if (!n && !__ptr_ring_empty(ring))
 		n = ring->size;
 	spin_unlock(&ring->producer_lock);
@@ -39,7 +39,7 @@ static unsigned int verbs_pool_ring(struct page_pool *pool)
 	return n;
 }
 
-/* Pages of the pools that have not come back.  Exact only while nothing is received. */
+/* Pages of the pools that are in use.  Exact only while nothing is received. */
 static long verbs_pages_out(void)
 {
 	long out = 0;
@@ -57,7 +57,7 @@ static long verbs_pages_out(void)
 }
 
 /**
- * verbs_pages_init() - make the pools
+ * verbs_pages_init() - create the pools
  *
  * Context: process, may sleep.
  * Return: 0 or a negative errno; verbs_pages_exit() cleans up in both cases.
@@ -84,7 +84,7 @@ int verbs_pages_init(void)
 /**
  * verbs_pages_exit() - free the pools
  *
- * Pages still in use are freed when they come back.
+ * Pages still in use are freed when they are returned.
  *
  * Context: process, may sleep; nothing allocates any more.
  */
@@ -103,13 +103,13 @@ void verbs_pages_exit(void)
 /* A single page.  Softirq or, with a @gfp that may sleep, process context. */
 static struct page *verbs_page_single(gfp_t gfp)
 {
-	/* The pool's own cache belongs to the bottom half. */
+	/* Only the bottom half may use the pool's cache. */
 	if (gfpflags_allow_blocking(gfp))
 		return alloc_page(gfp);
 	return page_pool_alloc_pages(this_cpu_read(verbs_pool), gfp);
 }
 
-/* Back to its pool, if it has one. */
+/* Returns a page to its pool, if it has one. */
 static bool verbs_page_return(struct page *page)
 {
 	if (!page_pool_page_is_pp(page))
@@ -146,7 +146,7 @@ static bool verbs_page_return(struct page *page)
  * @order: its size is PAGE_SIZE << @order
  * @gfp: allocation flags
  *
- * Hand it on in an sk_buff that skb_mark_for_recycle() has marked, or free it with
+ * Put it into an sk_buff marked by skb_mark_for_recycle(), or free it with
  * verbs_page_free().
  *
  * Context: bottom halves off, or process if @gfp allows sleeping.
@@ -160,7 +160,7 @@ struct page *verbs_page_alloc(unsigned int order, gfp_t gfp)
 }
 
 /**
- * verbs_page_free() - the opposite of verbs_page_alloc()
+ * verbs_page_free() - free a page of verbs_page_alloc()
  * @page: the caller has the only reference
  * @order: its size is PAGE_SIZE << @order
  *

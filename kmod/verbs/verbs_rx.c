@@ -3,19 +3,19 @@
  * Receive descriptors of a VI on verbs.
  *
  * A descriptor takes a message of any size: the first bytes in a small head, the
- * rest in pages.  The head is copied into an sk_buff that waits in the
- * descriptor, so that nothing can fail once a message is there.
+ * rest in pages.  The head is copied into an sk_buff preallocated in the
+ * descriptor, so that nothing can fail once a message has arrived.
  *
- * A small message is lent to the client, and the descriptor posted again with the
+ * The client borrows a small message, and the descriptor is reposted with the
  * same memory.  For a large one the pages that it used move to the client with
- * the sk_buff; what is missing is allocated and the descriptor posted before the
+ * the sk_buff; they are replaced and the descriptor posted before the
  * client sees the message.  Without memory it waits in verbs_vi::rx_unposted until
- * verbs_rx_refill_work() has found some.
+ * verbs_rx_refill_work() has allocated some.
  *
- * Descriptors are posted VERBS_RX_BATCH at a time.  There are so many more of them
- * that those that wait for company are not missed.
+ * Descriptors are posted VERBS_RX_BATCH at a time.  The ring has spare ones to make up
+ * for those that wait for a batch.
  *
- * Messages that come before the client knows that the VI is open wait in
+ * Messages that arrive before the VI is open wait in
  * verbs_vi::early_rx.
  */
 
@@ -59,7 +59,7 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	return 0;
 }
 
-/* Gets whatever memory a descriptor lacks.  What it got before -ENOMEM it keeps. */
+/* Allocates a descriptor's missing memory.  Partial results are kept on -ENOMEM. */
 static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
 {
 	unsigned int i;
@@ -82,7 +82,7 @@ static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
 	return 0;
 }
 
-/* Takes page @i out of the device's hands; the caller owns it then. */
+/* Unmaps page @i; the caller owns it then. */
 static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i)
 {
 	struct page *page = rx->pages[i];
@@ -138,7 +138,7 @@ static void verbs_rx_release(struct verbs_rx *rx)
 
 /* ---- posting ---- */
 
-/* Gives the parts that were read with the processor back to the device. */
+/* Syncs the parts that the processor has read for the device. */
 static void verbs_rx_sync_for_device(struct verbs_rx *rx)
 {
 	struct ib_device *ibdev = verbs_ibdev(rx->v);
@@ -149,7 +149,7 @@ static void verbs_rx_sync_for_device(struct verbs_rx *rx)
 					      verbs_page_size(rx->v), DMA_FROM_DEVICE);
 }
 
-/* Adds a complete descriptor to the chain, and posts that if it is long enough. */
+/* Adds a complete descriptor to the batch, and posts the batch if it is full. */
 static int verbs_rx_chain(struct verbs_vi *v, struct verbs_rx *rx)
 {
 	rx->wr.next = NULL;
@@ -164,7 +164,7 @@ static int verbs_rx_chain(struct verbs_vi *v, struct verbs_rx *rx)
 	return ib_post_recv(v->qp, &v->rx_first->wr, NULL);
 }
 
-/* Posts a complete descriptor sooner or later, unless the VI is dead. */
+/* Posts a complete descriptor, possibly later with a batch, unless the VI is dead. */
 static void verbs_rx_post(struct verbs_rx *rx)
 {
 	struct verbs_vi *v = rx->v;
@@ -193,7 +193,7 @@ static void verbs_rx_starve(struct verbs_rx *rx)
 	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
-/* A descriptor whose memory was taken, in part or whole, goes back to work. */
+/* Refills and reposts a descriptor whose memory was taken, in part or whole. */
 static void verbs_rx_renew(struct verbs_rx *rx)
 {
 	if (likely(!verbs_rx_fill(rx, GFP_ATOMIC)))
@@ -202,7 +202,7 @@ static void verbs_rx_renew(struct verbs_rx *rx)
 		verbs_rx_starve(rx);
 }
 
-/* The first descriptor on @list; none any more when the VI is dead or dying. */
+/* The first descriptor on @list; NULL if the VI is dead or dying. */
 static struct verbs_rx *verbs_rx_next(struct verbs_vi *v, struct list_head *list)
 {
 	struct verbs_rx *rx = NULL;
@@ -216,7 +216,7 @@ static struct verbs_rx *verbs_rx_next(struct verbs_vi *v, struct list_head *list
 	return rx;
 }
 
-/* Puts a descriptor that is still short of memory back in front. */
+/* Puts a descriptor that still lacks memory back at the front. */
 static void verbs_rx_still_starved(struct verbs_rx *rx)
 {
 	struct verbs_vi *v = rx->v;
@@ -228,7 +228,7 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 }
 
 /**
- * verbs_rx_refill_work - find memory for descriptors that lack it
+ * verbs_rx_refill_work - allocate memory for descriptors that lack it
  * @work: verbs_vi::refill_work
  *
  * Context: workqueue.
@@ -239,7 +239,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 	struct verbs_rx *rx;
 
 	while ((rx = verbs_rx_next(v, &v->rx_unposted))) {
-		/* No reclaim to the last page for us: try again in a while. */
+		/* No hard reclaim: retry later. */
 		if (verbs_rx_fill(rx, GFP_KERNEL | __GFP_NORETRY)) {
 			verbs_rx_still_starved(rx);
 			return;
@@ -253,7 +253,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 	}
 }
 
-/* ---- handing up ---- */
+/* ---- delivery to the client ---- */
 
 /* Copies the head of the message into the descriptor's sk_buff. */
 static void verbs_rx_put_head(struct verbs_rx *rx, unsigned int len)
@@ -262,7 +262,7 @@ static void verbs_rx_put_head(struct verbs_rx *rx, unsigned int len)
 	skb_put_data(rx->skb, rx->head, len);
 }
 
-/* Makes the sk_buff of a borrowed message empty again. */
+/* Empties the sk_buff of a borrowed message. */
 static void verbs_rx_reset_skb(struct sk_buff *skb, unsigned int truesize)
 {
 	skb_shinfo(skb)->nr_frags = 0;
@@ -274,7 +274,7 @@ static void verbs_rx_reset_skb(struct sk_buff *skb, unsigned int truesize)
 	skb->pp_recycle = 0;
 }
 
-/* The client may look at the message, and keep it if it must. */
+/* The client borrows the message, and may take it if necessary. */
 static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm)
 {
 	struct verbs_vi *v = rx->v;
@@ -286,7 +286,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 		page = rx->pages[0];
 		ib_dma_sync_single_for_cpu(verbs_ibdev(v), rx->sge[1].addr, rest,
 					   DMA_FROM_DEVICE);
-		/* Ours, so that a page that is kept lives until it is unmapped. */
+		/* An extra reference, so that a page that is taken lives until it is unmapped. */
 		get_page(page);
 		skb_add_rx_frag(skb, 0, page, 0, rest, verbs_page_size(v));
 		skb_mark_for_recycle(skb);
@@ -303,7 +303,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 	verbs_rx_renew(rx);
 }
 
-/* The client gets the memory itself, and the device other memory first. */
+/* The client gets the memory, after the descriptor was refilled and reposted. */
 static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest, const u32 *imm)
 {
 	struct verbs_vi *v = rx->v;
@@ -318,7 +318,7 @@ static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 	skb_mark_for_recycle(skb);
 	rx->skb = NULL;
 	verbs_rx_renew(rx);
-	/* A client that has no use for it leaves it to us. */
+	/* If the client does not take it, free it here. */
 	if (!v->vi.client->receive(&v->vi, skb, imm))
 		kfree_skb(skb);
 }
@@ -328,7 +328,7 @@ static void verbs_rx_deliver(struct verbs_rx *rx)
 	unsigned int head = min_t(unsigned int, rx->len, VERBS_HEAD);
 	unsigned int rest = rx->len - head;
 	unsigned int header = rx->has_imm ? 0 : sizeof(struct sovia_hdr);
-	/* The descriptor may be posted again before it is looked at. */
+	/* The descriptor may be reposted before these are used. */
 	const u32 imm = rx->imm, *has = rx->has_imm ? &imm : NULL;
 
 	verbs_rx_put_head(rx, head);
@@ -339,7 +339,7 @@ static void verbs_rx_deliver(struct verbs_rx *rx)
 }
 
 /*
- * The client has not had established() yet: keep the message.  Returns false if it has
+ * Before the established() upcall: keep the message.  Returns false if the VI is open
  * by now.
  */
 static bool verbs_rx_keep(struct verbs_rx *rx)
@@ -383,7 +383,7 @@ static void verbs_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * verbs_rx_replay - hand up what came before the VI was open
+ * verbs_rx_replay - deliver messages that arrived before the VI was open
  * @v: VI in state VERBS_OPENING
  *
  * Messages that complete during the replay are appended.
@@ -446,7 +446,7 @@ int verbs_rx_post_all(struct verbs_vi *v)
 }
 
 /**
- * verbs_rx_free - free the receive descriptors and all that is in them
+ * verbs_rx_free - free the receive descriptors and their memory
  * @v: VI whose queue pair is drained or was never connected
  *
  * Context: process, may sleep.

@@ -4,12 +4,12 @@
  *
  * They are a ring.  post_send takes the next one.  Completions come in order, and each
  * releases all descriptors up to its own, so a send that the device has copied need not
- * be signaled unless its client asks for that: one in VERBS_TX_UNSIGNALED is, lest the
- * send queue fills up.
+ * be signaled unless its client requires that: one in VERBS_TX_UNSIGNALED is, so that
+ * the send queue does not fill up.
  *
- * The others hold a reference on the sk_buff and the mapping of its pieces until
- * their completion.  What a dead queue pair did not send stays where verbs_tx_free()
- * finds it; the client is told of that as well.
+ * The others hold a reference to the sk_buff and its DMA mappings until
+ * their completion.  verbs_tx_free() releases messages that a dead queue pair has not
+ * sent and reports them to the client.
  */
 
 #include <linux/slab.h>
@@ -17,7 +17,7 @@
 #include "debug/objcount.h"
 #include "verbs.h"
 
-/* At most so many descriptors in a row are unsignaled; less than half of a short ring. */
+/* Maximum of consecutive unsignaled descriptors; less than half of a short ring. */
 #define VERBS_TX_UNSIGNALED	8
 
 static void verbs_tx_unmap(struct verbs_tx *tx)
@@ -50,7 +50,7 @@ static int verbs_tx_add(struct verbs_tx *tx, u64 addr, unsigned int length)
 	return 0;
 }
 
-/* Maps tx->skb; -EAGAIN if there is no room for that now. */
+/* Maps tx->skb; -EAGAIN if the mapping fails for lack of space. */
 static int verbs_tx_map(struct verbs_tx *tx)
 {
 	struct ib_device *ibdev = verbs_ibdev(tx->v);
@@ -73,7 +73,7 @@ static int verbs_tx_map(struct verbs_tx *tx)
 	return err;
 }
 
-/* Posts @skb with the piece of memory that the processor copies right now. */
+/* Posts @skb as inline data, which is copied at once. */
 static int verbs_tx_post_inline(struct verbs_tx *tx, const struct sk_buff *skb,
 				struct ib_send_wr *wr)
 {
@@ -112,7 +112,7 @@ static bool verbs_tx_full(const struct verbs_vi *v)
  * verbs_post_send - post_send of struct sovia_provider
  * @vi: VI
  * @skb: message, at most vi->max_frags fragments
- * @how: what goes with it
+ * @how: immediate data and flags
  *
  * Context: any but hard interrupt; the caller serialises.
  * Return: enum sovia_posted, -EAGAIN if there is no room now, or another negative
@@ -139,7 +139,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 		return -EMSGSIZE;
 
 	tx = &v->tx[v->tx_head & v->tx_mask];
-	/* The last of a row brings the others back. */
+	/* Signal the last of a row: its completion releases the others. */
 	unsignaled = how->unsignaled && copied && (v->tx_head + 1) % v->tx_unsignaled;
 	if (!unsignaled) {
 		tx->skb = skb_get(skb);
@@ -163,7 +163,7 @@ int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia
 	return unsignaled ? SOVIA_POSTED_UNSIGNALED : SOVIA_POSTED;
 }
 
-/* Frees a descriptor whose skb has been dealt with. */
+/* Frees a descriptor whose skb has been completed. */
 static struct sk_buff *verbs_tx_release(struct verbs_tx *tx)
 {
 	struct sk_buff *skb = tx->skb;
@@ -173,7 +173,7 @@ static struct sk_buff *verbs_tx_release(struct verbs_tx *tx)
 	return skb;
 }
 
-/* Everything up to and with @last has been sent. */
+/* Everything up to and including @last has been sent. */
 static void verbs_tx_reap(struct verbs_vi *v, const struct verbs_tx *last)
 {
 	struct sk_buff *skb;
@@ -228,7 +228,7 @@ int verbs_tx_alloc(struct verbs_vi *v)
 }
 
 /**
- * verbs_tx_free - free the send descriptors and all that is in them
+ * verbs_tx_free - free the send descriptors and unsent messages
  * @v: VI whose queue pair is drained or was never connected
  *
  * Context: process, may sleep.
