@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of sockets that their programs have closed; included by close.c. */
+/* KUnit suite of orphaned sockets; included by close.c. */
 #include <linux/delay.h>
 #include <net/ip.h>
 #include "sock/close.h"
 #include "sock_helper.h"
 #include "suites.h"
 
-/* Its own time is a minute. */
+/* Its timeout is a minute. */
 static void orphan_time_is_up(struct sock *sk)
 {
 	local_bh_disable();
@@ -16,7 +16,7 @@ static void orphan_time_is_up(struct sock *sk)
 	local_bh_enable();
 }
 
-/* What is under way may still be acknowledged, but then there is no more to come. */
+/* Messages in flight may still be acknowledged, but no more are sent. */
 static void orphan_expect_end(struct kunit *test, struct sock *sk)
 {
 	int tries;
@@ -29,7 +29,7 @@ static void orphan_expect_end(struct kunit *test, struct sock *sk)
 	KUNIT_EXPECT_FALSE(test, timer_pending(&sk->sk_timer));
 }
 
-/* Closed before the peer, which reads nothing, has room for all of it. */
+/* Closed while the peer, which reads nothing, has no room for all data. */
 static struct sock *orphan_make(struct kunit *test, struct socket **peer)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
@@ -52,7 +52,7 @@ static struct sock *orphan_make(struct kunit *test, struct socket **peer)
 	return sk;
 }
 
-/* As long as the peer takes something now and then it may take long. */
+/* With progress now and then, the orphan lives longer than its timeout. */
 static void orphan_goes_on(struct kunit *test)
 {
 	struct socket *peer;
@@ -68,7 +68,7 @@ static void orphan_goes_on(struct kunit *test)
 	sock_release(peer);
 }
 
-/* A peer that takes nothing for a minute is told that it is over. */
+/* A peer that takes nothing for a minute gets a RESET. */
 static void orphan_is_given_up(struct kunit *test)
 {
 	struct socket *peer;

@@ -3,7 +3,7 @@
 #include "suites.h"
 #include "sock_helper.h"
 
-/* A table of connections that takes no more of them: ENOBUFS, and the socket is as before. */
+/* The connection table is full: ENOBUFS, and the socket is unchanged. */
 static void connect_no_room(struct kunit *test)
 {
 	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);
@@ -22,7 +22,7 @@ static void connect_no_room(struct kunit *test)
 	sock_release(listener);
 }
 
-/* An address that the program has chosen stays. */
+/* An address bound by the program stays. */
 static void connect_keeps_bound(struct kunit *test)
 {
 	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);

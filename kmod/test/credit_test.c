@@ -11,7 +11,7 @@ static void credit_pair_init(struct sovia_credit *a, struct sovia_credit *b, u32
 	b->window = w;
 }
 
-/* A message of @a to @b, with the acknowledgment that rides on it. */
+/* A message of @a to @b, with a piggybacked acknowledgment. */
 static void credit_message(struct kunit *test, struct sovia_credit *a, struct sovia_credit *b)
 {
 	u32 ack = sovia_credit_ack(a);
@@ -40,7 +40,7 @@ static void credit_window(struct kunit *test)
 		credit_message(test, &a, &b);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_may_send(&a));
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 32);
-	/* The receiver would not take one more either. */
+	/* The receiver would not accept one more either. */
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, a.tx_next), -ENOBUFS);
 	credit_explicit_ack(test, &b, &a);
 	KUNIT_EXPECT_TRUE(test, sovia_credit_may_send(&a));
@@ -60,7 +60,7 @@ static void credit_threshold(struct kunit *test)
 	}
 	credit_message(test, &a, &b);
 	KUNIT_EXPECT_TRUE(test, sovia_credit_ack_due(&b));
-	/* A message in the other direction carries it just as well. */
+	/* A message in the other direction carries the acknowledgment, too. */
 	credit_message(test, &b, &a);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_pending(&b));
@@ -83,7 +83,7 @@ static void credit_asked(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
 }
 
-/* Descriptors that are not posted again are not given back as credit. */
+/* Descriptors that are not reposted do not return credit. */
 static void credit_starved(struct kunit *test)
 {
 	struct sovia_credit a, b;
@@ -97,7 +97,7 @@ static void credit_starved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 3);
 	credit_message(test, &a, &b);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_may_send(&a));
-	/* More starved than before must not take back what was given. */
+	/* More unposted descriptors must not revoke credit. */
 	b.rx_unposted = 5;
 	KUNIT_EXPECT_EQ(test, sovia_credit_ack(&b), b.rx_acked);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
@@ -116,10 +116,10 @@ static void credit_bad_peer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, 0), -EPROTO);
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, 2), -EPROTO);
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, 0x80000001), -EPROTO);
-	/* Acknowledging the future. */
+	/* Acknowledging unsent messages. */
 	KUNIT_EXPECT_EQ(test, sovia_credit_acked(&a, 2), -EPROTO);
 	KUNIT_EXPECT_EQ(test, sovia_credit_acked(&a, 1), 0);
-	/* Repeating the past is harmless and changes nothing. */
+	/* A stale acknowledgment is harmless and changes nothing. */
 	KUNIT_EXPECT_EQ(test, sovia_credit_acked(&a, 0), 0);
 	KUNIT_EXPECT_EQ(test, a.tx_una, 1);
 }
@@ -144,7 +144,7 @@ static void credit_wraps(struct kunit *test)
 }
 
 /*
- * Random traffic both ways: neither side is ever stuck when explicit ACKs go out at
+ * Random traffic both ways: neither side is ever stuck when ACKs are sent at
  * the threshold, and no more than 2w descriptors are ever needed.
  */
 static void credit_random(struct kunit *test)
@@ -158,7 +158,7 @@ static void credit_random(struct kunit *test)
 		for (n = 0; n < 5000; n++) {
 			from = get_random_u32() & 1;
 			if (!sovia_credit_may_send(&c[from])) {
-				/* Stuck only until the peer's threshold or its idle timer. */
+				/* Stuck only until the peer's threshold or its ACK timer. */
 				KUNIT_EXPECT_TRUE(test,
 						  sovia_credit_ack_pending(&c[!from]));
 				credit_explicit_ack(test, &c[!from], &c[from]);

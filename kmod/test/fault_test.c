@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of faulty providers: each fault happens to a pair of sockets, over two
- * VIs of the loop provider.  They go on as if nothing had happened, or both come to an
- * end; not a byte is wrong, and the next connection works.  Included by fault.c.
+ * KUnit suite of faulty providers: each fault is injected into a pair of sockets, over two
+ * VIs of the loop provider.  The connection survives, or ends at both sides;
+ * no byte is wrong, and the next connection works.  Included by fault.c.
  */
 #include <net/ip.h>
 #include "link/connd.h"
@@ -13,19 +13,19 @@
 #define FAULT_TEST_ROUNDS	20
 #define FAULT_TEST_BYTES	300
 
-/* What the sockets notice. */
+/* Effect on the sockets. */
 enum fault_outcome { GOES_ON, ENDS, NO_CONNECTION };
 
 /**
- * struct fault_case - a fault, and what comes of it
- * @kind: which
+ * struct fault_case - a fault, and its expected effect
+ * @kind: enum fault_kind
  * @early: it happens during the set-up
  * @error: a positive errno, or 0 for the fault's own
- * @interval: as the file of that name; 2 spares the side that has the first chance: who
- *	connects with FAULT_CONNECT, who accepts with what comes later
- * @times: likewise
- * @outcome: what the sockets notice
- * @answer: connect()'s, a positive errno
+ * @interval: as the file of that name; 2 spares the side with the first chance: the
+ *	connecting side for FAULT_CONNECT, the accepting side for later faults
+ * @times: as the file of that name
+ * @outcome: effect on the sockets
+ * @answer: positive errno of connect()
  */
 struct fault_case {
 	enum fault_kind		kind;
@@ -42,12 +42,12 @@ static const struct fault_case fault_cases[] = {
 	{ FAULT_CONNECT, true, ENOMEM, 2, 1, NO_CONNECTION, ENOBUFS },
 	{ FAULT_CONNECT, true, EHOSTUNREACH, 1, 1, NO_CONNECTION, EHOSTUNREACH },
 	{ FAULT_CONNECT, true, ENODEV, 1, 1, NO_CONNECTION, ENETUNREACH },
-	/* The other side hears that its peer has gone, and tries again. */
+	/* The other side is notified of its peer's death, and retries. */
 	{ FAULT_SETUP, true, ECONNREFUSED, 1, 1, GOES_ON },
 	{ FAULT_SETUP, true, ECONNREFUSED, 2, 1, NO_CONNECTION, ECONNREFUSED },
 	{ FAULT_SETUP, true, ETIMEDOUT, 2, 1, GOES_ON },
 	{ FAULT_SETUP, true, ETIMEDOUT, 1, -1, NO_CONNECTION, ETIMEDOUT },
-	/* It waits for the other's attempt, in vain, and tries again. */
+	/* It waits for the other side's attempt, which does not come, and retries. */
 	{ FAULT_SETUP, true, EAGAIN, 2, 1, GOES_ON },
 	{ FAULT_HELLO, true, 0, 1, 1, GOES_ON },
 	{ FAULT_HELLO, true, 0, 2, 1, NO_CONNECTION, ECONNREFUSED },
@@ -92,7 +92,7 @@ static void fault_disarm(const struct fault_case *c)
 	fault_table[c->kind].probability = 0;
 }
 
-/* Nothing is under way between two connected sockets, in neither direction. */
+/* Nothing is in flight between two connected sockets, in either direction. */
 static void fault_wait_still(struct socket *sock)
 {
 	struct sovia_credit *credit = &sovia_sk(sock->sk)->conn.key.link->lane.credit;
@@ -118,7 +118,7 @@ static bool fault_send(struct socket *sock)
 	return ok;
 }
 
-/* Everything that was sent, or the beginning of it and then an error, unless @told. */
+/* Read everything that was sent, or a part of it and then an error, unless @told. */
 static bool fault_receive_all(struct kunit *test, struct socket *sock, bool told)
 {
 	u8 bytes[FAULT_TEST_BYTES];
@@ -132,7 +132,7 @@ static bool fault_receive_all(struct kunit *test, struct socket *sock, bool told
 		ret = kernel_recvmsg(sock, &msg, &vec, 1, sizeof(bytes), MSG_WAITALL);
 		for (n = 0; n < ret; n++)
 			KUNIT_EXPECT_EQ(test, bytes[n], (u8)(i * 7 + n));
-		/* It does not hang, and there is no end without a word. */
+		/* No call hangs, and no end of a connection goes unnoticed. */
 		KUNIT_EXPECT_NE(test, ret, -EAGAIN);
 		if (!told)
 			KUNIT_EXPECT_NE(test, ret, 0);
@@ -142,7 +142,7 @@ static bool fault_receive_all(struct kunit *test, struct socket *sock, bool told
 	return true;
 }
 
-/* The links go with all that uses them. */
+/* Wait until the links and all their users are gone. */
 static void fault_kill_links(void)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
@@ -198,7 +198,7 @@ static void fault_provider_test(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&fault_table[c->kind].fired), 0);
 	sock_release(a);
 
-	/* Whatever it was: the next connection works. */
+	/* After any fault the next connection works. */
 	KUNIT_ASSERT_EQ(test, test_connected_far(test, &a, &b), 0);
 	KUNIT_EXPECT_TRUE(test, fault_send(a));
 	KUNIT_EXPECT_TRUE(test, fault_receive_all(test, b, false));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of a hostile peer: what may not arrive, given to the bottom half of
+ * KUnit suite of a rogue peer: invalid messages for the bottom half of
  * a live connection of the loop provider; included by lane_rx.c.
  */
 #include <linux/prandom.h>
@@ -11,24 +11,24 @@
 #include "sock_helper.h"
 #include "suites.h"
 
-/* How far the damage may go. */
+/* What the violation ends. */
 enum hostile_harm { NOTHING, CONNECTION, LANE };
 
 /**
- * struct hostile_case - one message that breaks a rule
- * @name: for people
+ * struct hostile_case - one message that violates the protocol
+ * @name: description
  * @msg: its header; ports of 0 stand for those of the connection
- * @seq_off: added to the number that is due
- * @ack_off: added to the highest acknowledgment that is allowed
+ * @seq_off: added to the expected sequence number
+ * @ack_off: added to the highest valid acknowledgment
  * @payload: bytes behind the header
- * @version: instead of ours, if not 0
+ * @version: instead of SOVIA_WIRE_VERSION, if not 0
  * @no_ports: leave the ports at 0
  * @no_credit: the peer has used up its credit
  * @compact: DATA without a header: @payload, and immediate data from @msg; its length
- *	is that of @payload unless it says another one
- * @no_window: the program has no room for more
- * @counter: what must count it
- * @harm: what must end, and no more
+ *	is that of @payload unless it has another one
+ * @no_window: the window is closed
+ * @counter: the counter that must increase
+ * @harm: what exactly must end
  */
 struct hostile_case {
 	const char		*name;
@@ -119,7 +119,7 @@ static void hostile_case_name(const struct hostile_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(hostile, hostile_cases, hostile_case_name);
 
-/* The message of @c, and what comes beside it, as the peer of @conn would send it. */
+/* The message of @c and its immediate data, as sent by the peer of @conn. */
 static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_case *c,
 				       struct sovia_conn *conn, u32 *imm)
 {
@@ -155,7 +155,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	return skb;
 }
 
-/* Let everything under way arrive, so that the numbers stand still. */
+/* Let everything in flight arrive, so that the numbers do not change. */
 static void hostile_settle(struct sovia_lane *lane)
 {
 	while (!lane->dead && (sovia_credit_flight(&lane->credit) ||
@@ -163,7 +163,7 @@ static void hostile_settle(struct sovia_lane *lane)
 		msleep(20);
 }
 
-/* As the provider's bottom half does; what it asks of the connection thread is done then. */
+/* Deliver like the provider's bottom half; then flush the connection thread. */
 static void hostile_deliver(struct sovia_lane *lane, struct sk_buff *skb, const u32 *imm)
 {
 	local_bh_disable();
@@ -188,7 +188,7 @@ static void hostile_peer(struct kunit *test)
 	conn = &sovia_sk(b->sk)->conn;
 	lane = &conn->key.link->lane;
 	hostile_settle(lane);
-	/* By chance, one of the ports before may have the slot of the unknown one. */
+	/* A previous pair of ports may have the same slot as the unknown one. */
 	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
 
 	before = snmp_fold_field(snet->mib, c->counter);
@@ -200,7 +200,7 @@ static void hostile_peer(struct kunit *test)
 			c->harm == NOTHING ? TCP_ESTABLISHED : TCP_CLOSE);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_err, c->harm == NOTHING ? 0 : ECONNRESET);
 
-	/* Whatever it was, the machine goes on. */
+	/* After each violation new connections work. */
 	sock_release(a);
 	sock_release(b);
 	test_connected(test, &c2, &d);
@@ -208,12 +208,12 @@ static void hostile_peer(struct kunit *test)
 	sock_release(d);
 }
 
-/* ---- any messages: to find what the table above does not have ---- */
+/* ---- random messages: for cases that the table above does not have ---- */
 
 #define HOSTILE_ROUNDS		24	/* connections */
 #define HOSTILE_MESSAGES	12	/* to each of them */
 
-/* About as far as anything goes, forwards or backwards. */
+/* Random offsets, forwards or backwards. */
 static u32 hostile_near(struct rnd_state *rnd, u32 right)
 {
 	u32 how = prandom_u32_state(rnd);
@@ -223,7 +223,7 @@ static u32 hostile_near(struct rnd_state *rnd, u32 right)
 	return how % 2 ? right : right + how / 16 % 4096 - 512;
 }
 
-/* A message that the lane must take, as a peer could send it that has gone mad. */
+/* A message that the lane must accept, with random contents. */
 static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 				   struct sovia_conn *conn, u32 *imm, bool *compact)
 {
@@ -271,7 +271,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 	return skb;
 }
 
-/* What the program does in between. */
+/* Calls of the program in between. */
 static void hostile_program(struct rnd_state *rnd, struct socket *sock)
 {
 	static const int flags[] = { 0, 0, MSG_PEEK, MSG_OOB, MSG_TRUNC, MSG_OOB | MSG_PEEK };
@@ -290,7 +290,7 @@ static void hostile_program(struct rnd_state *rnd, struct socket *sock)
 		kernel_sendmsg(sock, &msg, &iov, 1, iov.iov_len);
 }
 
-/* The receive queue holds what has come and has not been read. */
+/* The receive queue holds exactly the unread data. */
 static void hostile_check(struct kunit *test, struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -335,10 +335,10 @@ static void hostile_random(struct kunit *test)
 }
 
 /**
- * struct greeting_case - a hello that does not go on from where the lane is
- * @name: for people
- * @rx_off: added to the number that we would send next
- * @window: instead of what was agreed on, if not 0
+ * struct greeting_case - a hello that does not match the state of the lane
+ * @name: description
+ * @rx_off: added to the next sequence number to send
+ * @window: instead of the negotiated one, if not 0
  * @payload: likewise
  */
 struct greeting_case {
@@ -382,7 +382,7 @@ static void hostile_greeting(struct kunit *test)
 	params.window = lane->credit.window;
 	params.payload = lane->payload;
 
-	/* One that does is taken. */
+	/* A matching one is accepted. */
 	sovia_hello_build(&hello, &params);
 	lane_established(lane->vi, &hello, sizeof(hello));
 	sovia_connd_flush();

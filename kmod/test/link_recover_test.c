@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of link_recover.c: going back to where the peer is; included by it. */
+/* KUnit suite of link_recover.c: rewinding to the peer's rx_next; included by it. */
 #include "link/lane.h"
 #include "link/lane_tx.h"
 #include "link/link_recover.h"
@@ -7,7 +7,7 @@
 #include "sock_helper.h"
 #include "suites.h"
 
-/* Numbers of a lane, what the peer says it expects, and whether that can be. */
+/* Numbers of a lane, the peer's rx_next, and whether it is valid. */
 static const struct rewind_case {
 	const char	*name;
 	u32		una;
@@ -35,7 +35,7 @@ static void rewind_case_name(const struct rewind_case *c, char *desc)
 
 KUNIT_ARRAY_PARAM(rewind, rewind_cases, rewind_case_name);
 
-/* A message as it lies in unacked: the number is its payload, too. */
+/* A message in unacked, whose payload is its sequence number. */
 static struct sk_buff *rewind_message(struct kunit *test, struct sovia_conn *conn, u32 seq,
 				      bool header)
 {
@@ -53,7 +53,7 @@ static struct sk_buff *rewind_message(struct kunit *test, struct sovia_conn *con
 	return skb;
 }
 
-/* What goes again: everything from @seq to before @end, in order and without headers. */
+/* Expect in rtx_queue: messages from @seq to before @end, in order and without headers. */
 static void rewind_expect_again(struct kunit *test, struct sovia_lane *lane, u32 seq, u32 end)
 {
 	struct sk_buff *skb;
@@ -87,7 +87,7 @@ static void rewind_lane(struct kunit *test)
 	lane->credit.tx_next = c->next;
 	for (seq = c->una; seq != c->next; seq++)
 		__skb_queue_tail(&lane->unacked, rewind_message(test, conn, seq, seq & 1));
-	/* It has had a number, but the provider had no room for it. */
+	/* It has a number, but the provider had no room for it. */
 	__skb_queue_tail(&lane->rtx_queue, rewind_message(test, conn, c->next, false));
 	atomic_set(&conn->inflight, 1);
 	conn->fin = skb_peek(&lane->unacked);
@@ -122,7 +122,7 @@ static void rewind_lane(struct kunit *test)
 	sock_release(sock);
 }
 
-/* The other way: what has come is acknowledged by the hello alone, and all is posted. */
+/* The other direction: the hello acknowledges all received messages, and all is posted. */
 static void restart_credit(struct kunit *test)
 {
 	struct sovia_credit c;
@@ -135,7 +135,7 @@ static void restart_credit(struct kunit *test)
 	sovia_credit_restart(&c);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_pending(&c));
 	KUNIT_EXPECT_EQ(test, sovia_credit_ack(&c), 20);
-	/* The whole window is free, and the number that is due has not moved. */
+	/* The whole window is free, and the expected number is unchanged. */
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&c, 19), -EPROTO);
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&c, 20), 0);
 	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&c));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of everything that can happen to a link, in every state.  The provider
+ * KUnit suite of all events of a link, in every state.  The provider
  * below does nothing by itself, so that the link stays in each state as long as the test
- * wants.  One socket waits for the link: it is told of the end, once, and only then.
+ * wants.  One socket waits for the link: it is notified of its end, exactly once.
  * Included by link.c.
  */
 #include <linux/delay.h>
@@ -19,10 +19,10 @@
 #define TEST_VI_MESSAGES	8
 
 /**
- * struct test_vi - a VI that is made and destroyed, and otherwise what the test says
- * @vi: what the link layer sees
- * @msgs: what was posted, with references
- * @count: how many
+ * struct test_vi - a VI without a transport, driven by the test
+ * @vi: the link layer's part
+ * @msgs: posted messages, with references
+ * @count: their number
  */
 struct test_vi {
 	struct sovia_vi	vi;
@@ -30,7 +30,7 @@ struct test_vi {
 	unsigned int	count;
 };
 
-/* What the provider answers, and what was asked of it. */
+/* Results that the provider returns, and the calls that it received. */
 static int test_connect_err, test_post_err;
 static int test_vis, test_rejected, test_requests;
 static bool test_first;
@@ -83,7 +83,7 @@ static int test_prov_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 
 static void test_prov_disconnect(struct sovia_vi *vi)
 {
-	/* Some providers tell the client, too. */
+	/* Some providers call closed, too. */
 	vi->client->closed(vi, -ECONNRESET);
 }
 
@@ -128,14 +128,14 @@ static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
 }
 
 /**
- * enum link_stage - where a link is, finer than its state
+ * enum link_stage - state of a link, in more detail
  * @STAGE_NEW: NEW
  * @STAGE_ASKING: CONNECTING, with a VI
- * @STAGE_WAITING: CONNECTING without one: the peer's attempt counts
+ * @STAGE_WAITING: CONNECTING without one: the peer's attempt wins
  * @STAGE_UP: UP
  * @STAGE_RECOVERING: RECOVERING, with a VI
  * @STAGE_DOWN: DOWN
- * @STAGES: how many there are
+ * @STAGES: number of stages
  */
 enum link_stage {
 	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_DOWN, STAGES
@@ -146,23 +146,23 @@ static const char * const stage_names[STAGES] = {
 };
 
 /**
- * enum link_happening - what happens to a link
- * @HAS_START: another connection wants it
- * @HAS_FAILED: the provider cannot even begin
- * @HAS_ESTABLISHED: the VI is established, as are the next two
- * @HAS_BAD_HELLO: by a peer that makes no sense
- * @HAS_ESTABLISHED_TWICE: twice
- * @HAS_CLOSED: the VI is dead, as with all that follow to @HAS_REJECTED
- * @HAS_CLOSED_TWICE: and once more
- * @HAS_CLOSED_ESTABLISHED: and then established
- * @HAS_ESTABLISHED_CLOSED: after it was established
- * @HAS_REJECTED: because the peer's attempt counts
+ * enum link_happening - events of a link
+ * @HAS_START: another connection needs it
+ * @HAS_FAILED: the provider's connect fails at once
+ * @HAS_ESTABLISHED: the established upcall
+ * @HAS_BAD_HELLO: the same with an invalid hello
+ * @HAS_ESTABLISHED_TWICE: the same twice
+ * @HAS_CLOSED: the closed upcall
+ * @HAS_CLOSED_TWICE: the same twice
+ * @HAS_CLOSED_ESTABLISHED: closed, then established
+ * @HAS_ESTABLISHED_CLOSED: established, then closed
+ * @HAS_REJECTED: closed with -EAGAIN, because the peer's attempt wins
  * @HAS_POST_ERROR: a message cannot be posted
- * @HAS_REQUEST: the peer wants a link, which has none
- * @HAS_OLD_REQUEST: the peer wanted one before it answered ours
+ * @HAS_REQUEST: a fresh request of a peer that has no link
+ * @HAS_OLD_REQUEST: a fresh request that the peer sent before its reply to ours
  * @HAS_TIMER: its timer has fired
- * @HAS_KILL: the namespace goes
- * @LINK_HAPPENINGS: how many there are
+ * @HAS_KILL: the namespace is destroyed
+ * @LINK_HAPPENINGS: number of events
  */
 enum link_happening {
 	HAS_START, HAS_FAILED, HAS_ESTABLISHED, HAS_BAD_HELLO, HAS_ESTABLISHED_TWICE,
@@ -177,7 +177,7 @@ enum link_happening {
 #define RECO	SOVIA_LINK_RECOVERING
 #define DOWN	SOVIA_LINK_DOWN
 
-/* In which state it is then; upcalls of a VI need one. */
+/* The expected state afterwards; upcalls need a stage with a VI. */
 static const struct {
 	const char		*name;
 	enum sovia_link_state	next[STAGES];
@@ -206,7 +206,7 @@ static const struct {
 #undef RECO
 #undef DOWN
 
-/* Numbers of the peer's end: of the link that there is, and of one that it wants. */
+/* IDs of the peer: of the existing link, and of a fresh request. */
 #define TEST_PEER_ID		4711
 #define TEST_PEER_FRESH_ID	4712
 
@@ -341,14 +341,14 @@ static void link_test_reach(struct kunit *test, struct sovia_link *link, struct 
 		link_test_happen(test, link, HAS_CLOSED);
 	if (stage == STAGE_RECOVERING) {
 		link_test_happen(test, link, HAS_CLOSED);
-		/* The next attempt follows. */
+		/* The link starts the next attempt. */
 		while (!READ_ONCE(link->lane.vi) && tries--)
 			msleep(20);
 		sovia_connd_flush();
 	}
 }
 
-/* Ours, or one that was made in its place. */
+/* The test's link, or its replacement. */
 static void link_test_end(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
@@ -382,13 +382,13 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 		KUNIT_EXPECT_EQ_MSG(test, sock->sk->sk_state,
 				    next == SOVIA_LINK_DOWN ? TCP_CLOSE : TCP_SYN_SENT, "%s, %s",
 				    stage_names[stage], link_expected[what].name);
-	/* Both tried: the lower address wins. */
+	/* Both sides connect: the lower address wins. */
 	if (what == HAS_REQUEST && stage == STAGE_ASKING)
 		KUNIT_EXPECT_EQ(test, test_rejected,
 				sovia_link_own_attempt_counts(link) ? -EAGAIN : 0);
 	if (what == HAS_OLD_REQUEST && (stage == STAGE_UP || stage == STAGE_RECOVERING))
 		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
-	/* Its sender may be another program: the lane decides. */
+	/* The request may be forged: the lane is probed. */
 	if (what == HAS_REQUEST && stage == STAGE_UP)
 		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
 	test_connect_err = 0;
@@ -425,7 +425,7 @@ static void link_all(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
 	for (what = 0; what < LINK_HAPPENINGS; what++)
 		link_test_one(test, &pair, stage, what);
-	/* The one thing that addresses make a difference to. */
+	/* Crossing requests are the only case that depends on the addresses. */
 	link_test_one(test, &other, stage, HAS_REQUEST);
 }
 
@@ -456,7 +456,7 @@ static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 	release_sock(late->sk);
 	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, ret, 1);
-	/* That of the first one. */
+	/* The CONN of the first one. */
 	KUNIT_EXPECT_EQ(test, tv->count, 1);
 
 	sock_release(late);
@@ -494,7 +494,7 @@ static bool link_test_listed(const struct sovia_link *link)
 	return !hlist_unhashed(&link->net_node);
 }
 
-/* An unused link, with something unacknowledged on it. */
+/* An unused link with an unacknowledged message. */
 static struct sovia_link *link_test_left(struct kunit *test, __be32 remote, enum link_stage stage)
 {
 	struct sovia_link *link = link_test_get(remote);
@@ -515,7 +515,7 @@ static void link_test_gone(struct kunit *test, struct sovia_link *link)
 	sovia_link_put(link);
 }
 
-/* The timer fires while it is stopped, more or less: its reference is given back once. */
+/* The timer fires around the time it is stopped: its reference is dropped once. */
 static void link_timer_races(struct kunit *test)
 {
 	int i;
@@ -540,7 +540,7 @@ static void link_timer_races(struct kunit *test)
 	}
 }
 
-/* How often it has been said that we are there. */
+/* Number of PROBEs sent. */
 static int link_test_probes(struct sovia_link *link)
 {
 	struct test_vi *tv = container_of(link->lane.vi, struct test_vi, vi);
@@ -576,7 +576,7 @@ static void link_test_rtr(struct kunit *test, bool answered)
 	link_test_gone(test, link);
 }
 
-/* Who has to be heard first says so until there is an answer, but not for ever. */
+/* The side that must send first repeats its PROBE until it is acknowledged, with a limit. */
 static void link_rtr_retries(struct kunit *test)
 {
 	test_connect_err = 0;
@@ -588,7 +588,7 @@ static void link_rtr_retries(struct kunit *test)
 	test_first = false;
 }
 
-/* A peer asks for a link that stands.  Its lane answers, or it does not. */
+/* A fresh request for a link that is UP, whose lane answers the PROBE or not. */
 static void link_test_doubt(struct kunit *test, bool answered)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
@@ -611,15 +611,15 @@ static void link_test_doubt(struct kunit *test, bool answered)
 		link->lane.credit.tx_una = link->lane.credit.tx_next;
 		spin_unlock_bh(&link->lane.lock);
 	}
-	/* The time it had is over, and nothing else is in the way of looking. */
+	/* The probe's timeout is over. */
 	link->doubt_end = jiffies;
 	link->waiting = false;
 	link_test_happen(test, link, HAS_TIMER);
-	/* What that led to may have been queued behind what was waited for. */
+	/* Flush again: the first work may have queued another one. */
 	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, link->state, answered ? SOVIA_LINK_UP : SOVIA_LINK_RECOVERING);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
-	/* Then who asks again is believed. */
+	/* If the lane is dead, the next request is accepted. */
 	test_rejected = 0;
 	link_test_happen(test, link, HAS_REQUEST);
 	KUNIT_EXPECT_EQ(test, link->state, answered ? SOVIA_LINK_UP : SOVIA_LINK_DOWN);
@@ -638,7 +638,7 @@ static void link_doubts(struct kunit *test)
 	link_test_doubt(test, false);
 }
 
-/* Who looks for a link again because it was DOWN does not find it again. */
+/* A second lookup, because the link was DOWN, does not find the same link. */
 static void link_down_is_unlisted(struct kunit *test)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
@@ -650,7 +650,7 @@ static void link_down_is_unlisted(struct kunit *test)
 		kunit_skip(test, "one processor");
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
-	/* The connection thread gets as far as it does without the table. */
+	/* The connection thread runs up to the point where it needs the table's lock. */
 	spin_lock_bh(&link->snet->link_lock);
 	sovia_link_event(link, SOVIA_LINK_EV_KILL);
 	while (READ_ONCE(link->state) != SOVIA_LINK_DOWN && time_before(jiffies, end))
@@ -676,17 +676,17 @@ static bool link_test_no_sockets(struct sovia_net *snet)
 	return !atomic_read(&snet->socks);
 }
 
-/* A namespace that is idle stops to listen, but not if a socket has come that relies on it. */
+/* An idle namespace stops listening, unless a new socket needs it. */
 static void link_idle_listens(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
 
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(snet), 0);
-	/* Those of the cases before are freed after a grace period. */
+	/* Sockets of previous cases are freed after a grace period. */
 	KUNIT_ASSERT_TRUE(test, link_test_no_sockets(snet));
 	mutex_lock(&snet->listen_mutex);
 	sovia_connd_queue(&snet->idle_work);
-	/* It may have looked by now, or look later. */
+	/* The work may check before or after this. */
 	msleep(200);
 	atomic_inc(&snet->socks);
 	KUNIT_EXPECT_TRUE(test, snet->listening);
@@ -702,7 +702,7 @@ static void link_idle_listens(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, snet->listening);
 }
 
-/* One link too many takes the place of an unused one, and of no other. */
+/* A link beyond the limit replaces an unused one only. */
 static void link_room(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
@@ -735,7 +735,7 @@ static void link_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
-/* A connection that waits to say something counts until it has left, or the link has. */
+/* A connection with a queued control message counts until it or the link ends. */
 static void link_ctl_count(struct kunit *test)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
@@ -753,7 +753,7 @@ static void link_ctl_count(struct kunit *test)
 	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
 	sovia_conn_control(conn, SOVIA_RESET, 0);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
-	/* Recovery keeps it. */
+	/* Recovery keeps the count. */
 	link_test_happen(test, link, HAS_CLOSED);
 	while (!READ_ONCE(link->lane.vi) && tries--)
 		msleep(20);
@@ -770,7 +770,7 @@ static void link_ctl_count(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&conn->ctl_node));
 	sock_release(sock);
 	rcu_barrier();
-	/* The socket has gone, and its reference with it. */
+	/* The socket and its reference are gone. */
 	KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);
 	sovia_link_put(link);
 }

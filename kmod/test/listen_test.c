@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of what happens to a CONN that finds its listener owned by a process:
- * here by the test itself.  Included by listen.c.
+ * KUnit suite of CONN for a listener that is owned by a process, here by the test
+ * itself.  Included by listen.c.
  */
 #include <linux/delay.h>
 #include "link/lane_tx.h"
@@ -10,10 +10,10 @@
 #include "sock_helper.h"
 #include "suites.h"
 
-/* The listener's lock under which a client takes its own, for lockdep. */
+/* The listener's lock nests outside a client's, for lockdep. */
 #define LISTEN_TEST_LOCK	2
 
-/* What is due happens in softirq, at the latest when the processor is given up. */
+/* Let pending softirqs run, at the latest when the processor is yielded. */
 #define LISTEN_TEST_SOON(condition)					\
 ({									\
 	int tries_ = 500;						\
@@ -46,7 +46,7 @@ static struct socket *listen_test_connect(struct kunit *test, struct socket *lis
 	return sock;
 }
 
-/* They wait, and are admitted as far as the backlog goes when the owner lets go. */
+/* Children wait, and are admitted up to the backlog when the owner releases the listener. */
 static void listen_pending(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 0);
@@ -64,7 +64,7 @@ static void listen_pending(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, ls->accept.pending_count, 0);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(first->sk->sk_state == TCP_ESTABLISHED));
-	/* The second one is told to try again, and gets in when there is room. */
+	/* The second client gets BUSY, retries, and connects when there is room. */
 	KUNIT_EXPECT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
 	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &child, O_NONBLOCK), 0);
 	sock_release(child);
@@ -76,7 +76,7 @@ static void listen_pending(struct kunit *test)
 	sock_release(listener);
 }
 
-/* The owner ends the listener: they are refused, and nothing stays behind. */
+/* The owner closes the listener: children are refused, and nothing is left. */
 static void listen_pending_closed(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);
@@ -96,7 +96,7 @@ static void listen_pending_closed(struct kunit *test)
 	sock_release(listener);
 }
 
-/* A message for the last connection on the same ports, which the peer ends only now. */
+/* A late message for the previous connection on the same ports. */
 static void listen_test_late(struct socket *sock, u8 type)
 {
 	struct sovia_msg msg = { .type = type };
@@ -106,7 +106,7 @@ static void listen_test_late(struct socket *sock, u8 type)
 	local_bh_enable();
 }
 
-/* Its FIN does not end the stream of the one that is being set up. */
+/* Its FIN does not end the stream of the connection being set up. */
 static void listen_late_fin(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);
@@ -120,14 +120,14 @@ static void listen_late_fin(struct kunit *test)
 	release_sock(listener->sk);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(sock->sk->sk_state == TCP_ESTABLISHED));
 	KUNIT_EXPECT_FALSE(test, sovia_sk(sock->sk)->rx.fin);
-	/* Its own one does. */
+	/* The connection's own FIN does. */
 	listen_test_late(sock, SOVIA_FIN);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE_WAIT);
 	sock_release(sock);
 	sock_release(listener);
 }
 
-/* Its RESET does not end the one that is being set up, whether the socket is owned or not. */
+/* Its RESET does not end the connection being set up, whether the socket is owned or not. */
 static void listen_late_reset(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);
@@ -140,7 +140,7 @@ static void listen_late_reset(struct kunit *test)
 	lock_sock(sock->sk);
 	listen_test_late(sock, SOVIA_RESET);
 	release_sock(listener->sk);
-	/* ACCEPT has come, and waits for us as well. */
+	/* ACCEPT has arrived, and is deferred as well. */
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(sovia_sk(sock->sk)->rx.open)));
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
 	release_sock(sock->sk);
@@ -150,7 +150,7 @@ static void listen_late_reset(struct kunit *test)
 	sock_release(listener);
 }
 
-/* How many messages the lane of @sock may have under way; it has nothing to wait for. */
+/* Set the credits of the lane of @sock; it has nothing in flight. */
 static void listen_test_credit(struct socket *sock, u32 window)
 {
 	struct sovia_lane *lane = &sovia_sk(sock->sk)->conn.key.link->lane;
@@ -158,12 +158,12 @@ static void listen_test_credit(struct socket *sock, u32 window)
 	spin_lock_bh(&lane->lock);
 	lane->credit.window = window;
 	spin_unlock_bh(&lane->lock);
-	/* Goes, and with it what waits. */
+	/* A PROBE also sends the queued messages. */
 	if (window)
 		sovia_lane_probe(lane);
 }
 
-/* An ACCEPT that waits for credit goes before the RESET of what it announces. */
+/* An ACCEPT that waits for credit is sent before the RESET of its connection. */
 static void listen_reset_after_accept(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);
@@ -188,7 +188,7 @@ static void listen_reset_after_accept(struct kunit *test)
 	sock_release(listener);
 }
 
-/* A CONN that waits for credit does not become a RESET when it is given up. */
+/* A CONN that waits for credit is dropped, not replaced by RESET, if connect() gives up. */
 static void listen_conn_given_up(struct kunit *test)
 {
 	struct socket *listener = listen_test_listener(test, 1);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of what all sockets together may hold; included by mem.c. */
+/* KUnit suite of the limits of all sockets together; included by mem.c. */
 #include <net/ip.h>
 #include "sock/recv.h"
 #include "sock/send.h"
 #include "sock_helper.h"
 #include "suites.h"
 
-/* The limits that the module was loaded with, and what was held then. */
+/* The module's limits, and the memory in use, before the test. */
 static unsigned long limits_mem[2];
 static unsigned int limits_orphans;
 
@@ -23,7 +23,7 @@ static void limits_restore(struct kunit *test)
 	max_orphans = limits_orphans;
 }
 
-/* As if others held so much more. */
+/* Simulate memory held by other sockets. */
 static void limits_use(s64 bytes)
 {
 	percpu_counter_add(&mem_used, bytes);
@@ -41,7 +41,7 @@ static int limits_send(struct socket *sock, int len)
 	return ret;
 }
 
-/* The other end, and RCU, take their time. */
+/* Wait for the other end and for RCU. */
 #define limits_wait(cond)						\
 do {									\
 	int tries;							\
@@ -55,7 +55,7 @@ static unsigned long limits_no_room(void)
 	return snmp_fold_field(sovia_net(&init_net)->mib, SOVIA_STAT_no_room);
 }
 
-/* New connections begin with the smallest window, and writers get no more either. */
+/* New connections start with the smallest window, and writers get the smallest buffer. */
 static void limits_short(struct kunit *test)
 {
 	const struct netns_ipv4 *ipv4 = &init_net.ipv4;
@@ -83,7 +83,7 @@ static void limits_short(struct kunit *test)
 	sock_release(b);
 }
 
-/* Only a connection that holds more than the least and gets more is reset. */
+/* Only a connection that holds more than the minimum and receives more is reset. */
 static void limits_none(struct kunit *test)
 {
 	unsigned long before = limits_no_room();
@@ -110,7 +110,7 @@ static void limits_none(struct kunit *test)
 	sock_release(d);
 }
 
-/* What is closed before its data has been taken is an orphan, and one too many goes. */
+/* A socket closed with unacknowledged data is an orphan; one beyond the limit is reset. */
 static void limits_of_orphans(struct kunit *test)
 {
 	unsigned long before = limits_no_room();
@@ -139,7 +139,7 @@ static void limits_of_orphans(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&orphans), already);
 }
 
-/* All that was counted has been given back. */
+/* All memory has been uncharged. */
 static void limits_balance(struct kunit *test)
 {
 	s64 before = percpu_counter_sum(&mem_used);

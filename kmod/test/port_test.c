@@ -8,7 +8,7 @@
 
 enum port_opt { PLAIN, REUSE, REUSE_PORT };
 
-/* A second socket on a port that a first one has. */
+/* Two sockets on the same port. */
 static const struct port_case {
 	const char *name;
 	enum port_opt first, second;
@@ -64,7 +64,7 @@ static void port_conflicts(struct kunit *test)
 	sock_release(b);
 }
 
-/* Two sockets may share a port by SO_REUSEADDR, but only one may listen. */
+/* Two sockets may share a port with SO_REUSEADDR, but only one may listen. */
 static void port_second_listener(struct kunit *test)
 {
 	struct socket *a = port_open(test, REUSE), *b = port_open(test, REUSE);
@@ -75,7 +75,7 @@ static void port_second_listener(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kernel_listen(b, 1), -EADDRINUSE);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
 	sock_release(a);
-	/* And the port is free again for it. */
+	/* Then the port can be bound again. */
 	KUNIT_EXPECT_EQ(test, kernel_listen(b, 1), 0);
 	sock_release(b);
 }
@@ -108,11 +108,11 @@ static void port_listener_choice(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT));
 	KUNIT_EXPECT_EQ(test, test_bind(any, 0, PORT_TEST_PORT), 0);
 	KUNIT_EXPECT_EQ(test, test_bind(one, cpu_to_be32(0x7f000003), PORT_TEST_PORT), 0);
-	/* Bound is not listening. */
+	/* A bound socket is not a listener. */
 	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT));
 	KUNIT_EXPECT_EQ(test, kernel_listen(any, 1), 0);
 	KUNIT_EXPECT_EQ(test, kernel_listen(one, 1), 0);
-	/* The specific one wins, and the reference is ours. */
+	/* The specific one wins, and the caller gets a reference. */
 	found = sovia_find_listener(snet, &pair, PORT_TEST_PORT);
 	KUNIT_EXPECT_PTR_EQ(test, found, one->sk);
 	KUNIT_EXPECT_EQ(test, refcount_read(&one->sk->sk_refcnt), 2);

@@ -17,7 +17,7 @@ static int window_send(struct socket *sock, int len)
 	return ret;
 }
 
-/* The bottom half may run in a thread of its own: wait for @len bytes. */
+/* The bottom half may run in ksoftirqd: wait for @len bytes. */
 static int window_read(struct socket *sock, int len, int flags)
 {
 	struct msghdr msg = {};
@@ -36,7 +36,7 @@ static int window_recv(struct socket *sock, int len)
 	return window_read(sock, len, 0);
 }
 
-/* Give the bottom half a message as if it had come from the peer. */
+/* Pass the bottom half a message as if received from the peer. */
 static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 {
 	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
@@ -67,7 +67,7 @@ static void window_advertised(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, window_read(b, 1000, MSG_PEEK), 1000);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
-	/* What is not read does not move the window; what is read does. */
+	/* Only data that is read moves the window. */
 	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk));
 	KUNIT_EXPECT_EQ(test, window_recv(b, 400), 400);
 	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk) + 400);
@@ -76,7 +76,7 @@ static void window_advertised(struct kunit *test)
 	sock_release(b);
 }
 
-/* A smaller buffer takes no promise back. */
+/* A smaller buffer does not shrink the window. */
 static void window_never_shrinks(struct kunit *test)
 {
 	struct socket *a, *b;
@@ -104,7 +104,7 @@ static void window_overrun(struct kunit *test)
 	window_inject(test, b, left);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
-	/* One byte too many ends the connection, and is not queued. */
+	/* A byte beyond the window resets the connection, and is not queued. */
 	KUNIT_EXPECT_FALSE(test, window_inject(test, b, 1));
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
@@ -114,7 +114,7 @@ static void window_overrun(struct kunit *test)
 	sock_release(b);
 }
 
-/* A single small message stays where it is; a thousand do not pin as many buffers. */
+/* A single small message stays in its buffer; a thousand do not pin as many buffers. */
 static void window_gathers(struct kunit *test)
 {
 	struct socket *a, *b;
@@ -131,7 +131,7 @@ static void window_gathers(struct kunit *test)
 	sock_release(b);
 }
 
-/* A window full of the worst size still fits the buffer the program asked for. */
+/* A window full of messages of the worst size still fits into the program's buffer. */
 static void window_truesize(struct kunit *test)
 {
 	struct socket *a, *b;

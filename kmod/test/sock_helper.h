@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sockets for KUnit suites: the real ones, opened from the kernel. */
+/* Sockets for KUnit suites, opened from the kernel. */
 #ifndef _SOVIA_TEST_SOCK_HELPER_H
 #define _SOVIA_TEST_SOCK_HELPER_H
 
@@ -27,7 +27,7 @@ static inline int test_bind(struct socket *sock, __be32 addr, u16 port)
 	return kernel_bind(sock, (struct sockaddr_unsized *)&sin, sizeof(sin));
 }
 
-/* A listener at that address. */
+/* Opens a listener at the address. */
 static inline struct socket *test_listener(struct kunit *test, __be32 addr, int backlog)
 {
 	struct socket *listener = test_socket(test);
@@ -48,7 +48,7 @@ static inline int test_connect(struct socket *sock, struct socket *listener, int
 	return kernel_connect(sock, (struct sockaddr_unsized *)&sin, sizeof(sin), flags);
 }
 
-/* Two connected sockets over the loop provider. */
+/* Connects two sockets over the loop provider. */
 static inline void test_connected(struct kunit *test, struct socket **a, struct socket **b)
 {
 	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 1);
@@ -60,8 +60,8 @@ static inline void test_connected(struct kunit *test, struct socket **a, struct 
 }
 
 /*
- * The same with two addresses, so that each end has a link and a VI of its own.
- * Returns connect()'s answer.
+ * The same with two addresses, so that each end has its own link and VI.
+ * Returns connect()'s result.
  */
 static inline int test_connected_far(struct kunit *test, struct socket **a, struct socket **b)
 {

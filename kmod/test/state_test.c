@@ -2,7 +2,7 @@
 /* KUnit suite of state.c; included by it. */
 #include "suites.h"
 
-/* Figure 11 walked from end to end. */
+/* All paths of figure 11. */
 static const struct state_walk {
 	const char *name;
 	enum sovia_event events[6];
@@ -52,7 +52,7 @@ static void state_walk(struct kunit *test)
 	}
 }
 
-/* Every state that is not CLOSE can be aborted, and leads nowhere else by it. */
+/* ABORT leads from every state except CLOSE to CLOSE. */
 static void state_abort(struct kunit *test)
 {
 	u8 state;
@@ -65,7 +65,7 @@ static void state_abort(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sovia_state_next(TCP_CLOSE, SOVIA_EV_ABORT), 0);
 }
 
-/* What must not be possible. */
+/* Events that must not be allowed. */
 static void state_forbidden(struct kunit *test)
 {
 	static const struct {
@@ -91,8 +91,8 @@ static void state_forbidden(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sovia_state_next(cases[i].state, cases[i].event), 0);
 }
 
-/* From every state that has a name, CLOSE can be reached by events of the peer
- * and the program alone: no state is a trap.
+/* From every named state, events of the peer and the program can reach CLOSE:
+ * no state is a dead end.
  */
 static void state_no_trap(struct kunit *test)
 {

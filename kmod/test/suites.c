@@ -36,7 +36,7 @@ static int __init sovia_test_init(void)
 {
 	int err = sovia_init();
 
-	/* A test that fails shows in its result, not in the module's. */
+	/* A failing test does not fail module loading. */
 	if (!err)
 		__kunit_test_suites_init(suites, ARRAY_SIZE(suites));
 	return err;

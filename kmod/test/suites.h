@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * KUnit suites.  They stand in the files they test; this list runs them when the
+ * KUnit suites.  They are included by the files they test; this list runs them when the
  * family is registered (6.1's kunit_test_suites() would run them before that).
  */
 #ifndef _SOVIA_TEST_SUITES_H

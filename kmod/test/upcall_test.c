@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of everything that can happen to a socket, in every state: what the
- * program does, what the peer says, what becomes of the link.  The state afterwards is
- * the table's, or the one before; and the socket goes away, whatever it was.  Included
+ * KUnit suite of all events of a socket, in every state: calls of the
+ * program, messages of the peer, events of the link.  The state afterwards is
+ * the table's, or unchanged; and the socket is freed in all cases.  Included
  * by upcall.c.
  */
 #include <linux/delay.h>
@@ -19,21 +19,21 @@
 #include "suites.h"
 
 /**
- * enum happening - what happens to a socket
+ * enum happening - events of a socket
  * @CALL_LISTEN: listen()
- * @CALL_CONNECT: connect() to a listener that lets it wait
+ * @CALL_CONNECT: connect() to a listener whose backlog is full
  * @CALL_SHUTDOWN: shutdown() of the sending half
- * @SAYS_ACCEPT: the peer says ACCEPT, as all that follow
- * @SAYS_REFUSE: REFUSE
- * @SAYS_BUSY: REFUSE, because of the backlog
- * @SAYS_FIN: FIN
- * @SAYS_GONE: FIN, and that it has closed
- * @SAYS_RESET: RESET
- * @DELIVERED: the peer has the FIN
+ * @SAYS_ACCEPT: the peer sends ACCEPT
+ * @SAYS_REFUSE: the peer sends REFUSE
+ * @SAYS_BUSY: the peer sends REFUSE, because of the backlog
+ * @SAYS_FIN: the peer sends FIN
+ * @SAYS_GONE: the peer sends FIN with SOVIA_F_GONE
+ * @SAYS_RESET: the peer sends RESET
+ * @DELIVERED: our FIN has been delivered
  * @LINK_UP: the link is up
- * @LINK_LOST: the link dies for good
- * @LINK_STALE: the link dies as one does that the peer no longer knows
- * @HAPPENINGS: how many there are
+ * @LINK_LOST: the link goes down
+ * @LINK_STALE: the link goes down because the peer no longer knows it
+ * @HAPPENINGS: number of events
  */
 enum happening {
 	CALL_LISTEN, CALL_CONNECT, CALL_SHUTDOWN,
@@ -41,7 +41,7 @@ enum happening {
 	DELIVERED, LINK_UP, LINK_LOST, LINK_STALE, HAPPENINGS
 };
 
-/* Which event of the state table that is; SOVIA_EV_COUNT: none. */
+/* The corresponding event of the state table; SOVIA_EV_COUNT: none. */
 static const enum sovia_event happening_event[HAPPENINGS] = {
 	[CALL_LISTEN]	= SOVIA_EV_LISTEN,
 	[CALL_CONNECT]	= SOVIA_EV_CONNECT,
@@ -58,20 +58,20 @@ static const enum sovia_event happening_event[HAPPENINGS] = {
 	[LINK_STALE]	= SOVIA_EV_ABORT,
 };
 
-/* Where it is not as simple. */
+/* Exceptions. */
 static const struct {
 	u8		state;
 	enum happening	what;
 	u8		next;
 } events_special[] = {
-	/* The peer has not answered: only REFUSE speaks of us. */
+	/* The peer has not answered: only REFUSE can be for this connection. */
 	{ TCP_SYN_SENT, SAYS_REFUSE, TCP_CLOSE },
 	{ TCP_SYN_SENT, SAYS_RESET, TCP_SYN_SENT },
-	/* Another link takes its place. */
+	/* Another link replaces it. */
 	{ TCP_SYN_SENT, LINK_STALE, TCP_SYN_SENT },
 	/* TCP's shutdown() ends a connect(). */
 	{ TCP_SYN_SENT, CALL_SHUTDOWN, TCP_CLOSE },
-	/* A listener has no peer, and is on no link. */
+	/* A listener has no peer and no link. */
 	{ TCP_LISTEN, SAYS_RESET, TCP_LISTEN },
 	{ TCP_LISTEN, LINK_LOST, TCP_LISTEN },
 	{ TCP_LISTEN, LINK_STALE, TCP_LISTEN },
@@ -89,11 +89,11 @@ static u8 events_expected(u8 state, enum happening what)
 
 /**
  * struct events_set - the sockets of one test
- * @sk: the one that it happens to
- * @sock: its socket
+ * @sk: the socket under test
+ * @sock: its struct socket
  * @peer: connected to it, or NULL
- * @busy: a listener that lets others wait, or NULL
- * @full: what its queue is full of
+ * @busy: a listener with a full backlog, or NULL
+ * @full: the connection that fills its backlog
  */
 struct events_set {
 	struct sock	*sk;
@@ -112,7 +112,7 @@ static bool events_reach(struct sock *sk, u8 state)
 	return sk->sk_state == state;
 }
 
-/* Say so much that what follows has to wait for the peer's program. */
+/* Fill the peer's window, so that what follows has to wait. */
 static void events_fill(struct socket *sock)
 {
 	struct sovia_sock *ss = sovia_sk(sock->sk);
@@ -124,13 +124,13 @@ static void events_fill(struct socket *sock)
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 
 		vec = (struct kvec){ bytes, sizeof(bytes) };
-		/* What is under way makes room again. */
+		/* Acknowledgments of messages in flight make room again. */
 		if (kernel_sendmsg(sock, &msg, &vec, 1, sizeof(bytes)) < 0)
 			msleep(20);
 	}
 }
 
-/* A connection in that state, with a FIN that does not get through. */
+/* A connection in that state, with a FIN that is not delivered. */
 static void events_connect(struct kunit *test, struct events_set *set, u8 state)
 {
 	KUNIT_ASSERT_EQ(test, test_connected_far(test, &set->sock, &set->peer), 0);
@@ -190,7 +190,7 @@ static void events_end(struct events_set *set)
 	}
 }
 
-/* As the bottom half of the lane would, if it finds the connection. */
+/* Like the bottom half of the lane, if it finds the connection. */
 static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -287,7 +287,7 @@ static bool events_socks(int expected)
 	return atomic_read(&snet->socks) == expected;
 }
 
-/* Everything once: the state is right, and nothing stays. */
+/* Each event once in each state: the state is right, and nothing is left. */
 static void events_all(struct kunit *test)
 {
 	u8 state = *(const u8 *)test->param_value;
@@ -309,7 +309,7 @@ static void events_all(struct kunit *test)
 	}
 }
 
-/* How many offences a FIN counts for, in a state; @ended: by its owner, before it gets there. */
+/* Number of violations that a FIN counts as; @ended: its owner ended the connection before. */
 static unsigned long events_fin(struct kunit *test, u8 state, bool ended)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
@@ -328,7 +328,7 @@ static unsigned long events_fin(struct kunit *test, u8 state, bool ended)
 	return snmp_fold_field(snet->mib, SOVIA_STAT_bad_state) - before;
 }
 
-/* A second FIN breaks a rule; one that comes before the first message, or too late, does not. */
+/* A second FIN is a violation; one before ACCEPT, or after the end, is not. */
 static void events_fins(struct kunit *test)
 {
 	int socks;
@@ -342,7 +342,7 @@ static void events_fins(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, events_socks(socks));
 }
 
-/* What the bottom half has in hand for a connection while its socket gets another one. */
+/* Upcalls for a connection whose socket gets another one concurrently. */
 static void events_late_messages(struct sovia_conn *conn, u32 gen)
 {
 	static const u8 types[] = {
@@ -375,7 +375,7 @@ static void events_disconnect(struct socket *sock)
 	release_sock(sock->sk);
 }
 
-/* None of it concerns the socket without a connection, or with the next one. */
+/* None of them affects the socket without a connection, or with the next one. */
 static void events_late(struct kunit *test)
 {
 	struct socket *near, *far, *listener;

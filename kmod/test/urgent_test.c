@@ -59,7 +59,7 @@ static void urgent_in_order(struct kunit *test)
 	sock_release(b);
 }
 
-/* A mark on what has arrived, or before an earlier mark, is ignored. */
+/* A mark on a byte that has arrived, or before an earlier mark, is ignored. */
 static void urgent_too_late(struct kunit *test)
 {
 	struct socket *a, *b;
@@ -95,7 +95,7 @@ static void urgent_never_comes(struct kunit *test)
 	sock_release(b);
 }
 
-/* Two marks while the reader stands at the first: its byte is left out. */
+/* Two marks while the reader is at the first: its byte is skipped. */
 static void urgent_twice(struct kunit *test)
 {
 	struct socket *a, *b;

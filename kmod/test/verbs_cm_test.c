@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of what the connection manager says of a VI; included by verbs_cm.c. */
+/* KUnit suite of the connection manager's events of a VI; included by verbs_cm.c. */
 #include <net/ipv6.h>
 #include "suites.h"
 #include "verbs_helper.h"
 
-/* What the peer says goes before what its connection manager says. */
+/* The peer's reason takes precedence over its connection manager's. */
 static void cm_rejections(struct kunit *test)
 {
 	static const struct {
@@ -29,7 +29,7 @@ static void cm_rejections(struct kunit *test)
 		rej.code = cpu_to_be32(rows[i].code);
 		KUNIT_EXPECT_EQ(test, verbs_rejected(&event), rows[i].err);
 	}
-	/* Words that are not the protocol's do not count, nor do half ones. */
+	/* Reasons that are malformed or truncated are ignored. */
 	rej.code = cpu_to_be32(SOVIA_CODE_PROTOCOL);
 	event.param.conn.private_data_len = sizeof(rej) - 1;
 	KUNIT_EXPECT_EQ(test, verbs_rejected(&event), -ECONNRESET);
@@ -41,10 +41,10 @@ static void cm_rejections(struct kunit *test)
 }
 
 /**
- * struct cm_row - an event, and what the client hears
+ * struct cm_row - an event, and the resulting upcall
  * @event: from rdma_cm
  * @status: with it
- * @err: what the client hears, or 0
+ * @err: errno of the closed upcall, or 0
  */
 struct cm_row {
 	enum rdma_cm_event_type	event;
@@ -73,7 +73,7 @@ static const struct cm_row cm_rows[] = {
 	{ RDMA_CM_EVENT_TIMEWAIT_EXIT,	0,			0 },
 };
 
-/* Each event ends an attempt for a reason of its own, and one that is dead already not again. */
+/* Each event ends an attempt with its own reason, but not one that is dead already. */
 static void cm_events(struct kunit *test)
 {
 	unsigned int i;
@@ -97,7 +97,7 @@ static void cm_events(struct kunit *test)
 	}
 }
 
-/* Resolution of an address without an answer is retried, but not for ever. */
+/* Address resolution is retried a limited number of times. */
 static void cm_tries_again(struct kunit *test)
 {
 	struct told told;
@@ -119,7 +119,7 @@ static void cm_tries_again(struct kunit *test)
 	verbs_vi_free(v);
 }
 
-/* Where there is no way the caller learns it at once, and nothing is left. */
+/* Without a route the call fails at once, and nothing is left. */
 static void cm_no_way(struct kunit *test)
 {
 	const struct sovia_hello hello = {};
@@ -133,7 +133,7 @@ static void cm_no_way(struct kunit *test)
 	told_expect(test, &told, 0);
 }
 
-/* Who has no device, because it is going, does not look for a route through it. */
+/* A VI whose device is being removed does not resolve a route. */
 static void cm_late_route(struct kunit *test)
 {
 	struct rdma_cm_event event = { .event = RDMA_CM_EVENT_ADDR_RESOLVED };
@@ -147,7 +147,7 @@ static void cm_late_route(struct kunit *test)
 	verbs_vi_free(v);
 }
 
-/* The VI died before its turn to ask the peer came, or its device was gone by then. */
+/* The VI died, or its device was removed, before connect_work ran. */
 static void cm_late_connect(struct kunit *test)
 {
 	struct told told;

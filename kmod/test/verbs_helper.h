@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* VIs on verbs without a device, for KUnit suites: what becomes of them is noted. */
+/* VIs on verbs without a device, for KUnit suites: their upcalls are recorded. */
 #ifndef _SOVIA_TEST_VERBS_HELPER_H
 #define _SOVIA_TEST_VERBS_HELPER_H
 
@@ -7,7 +7,7 @@
 #include "verbs/verbs.h"
 
 /**
- * struct told - what the client of a VI has heard
+ * struct told - upcalls that the client of a VI has received
  * @opened: established upcalls
  * @closed: closed upcalls
  * @err: of the last one
@@ -47,7 +47,7 @@ static const struct sovia_vi_attr told_attr = {
 	.send_depth = 4, .recv_depth = 4, .msg_size = SOVIA_PAYLOAD_MAX,
 };
 
-/* Addresses that no host has (RFC 5737), whatever devices there are. */
+/* Addresses that no host has (RFC 5737). */
 static inline void told_pair(struct sovia_pair *pair)
 {
 	*pair = (struct sovia_pair) {};
@@ -55,7 +55,7 @@ static inline void told_pair(struct sovia_pair *pair)
 	ipv6_addr_set_v4mapped(htonl(0xc0000202), &pair->remote);
 }
 
-/* What rdma_cm says of these. */
+/* The result of rdma_cm for these. */
 static inline bool told_nowhere(int err)
 {
 	return err == -EADDRNOTAVAIL || err == -ENODEV;
@@ -74,7 +74,7 @@ static inline struct verbs_vi *told_vi(struct kunit *test, struct told *told)
 	return v;
 }
 
-/* It has been told that once, or nothing at all if @err is 0. */
+/* Expect one closed upcall with @err, or none if @err is 0. */
 static inline void told_expect(struct kunit *test, const struct told *told, int err)
 {
 	KUNIT_EXPECT_EQ(test, told->closed, err ? 1 : 0);

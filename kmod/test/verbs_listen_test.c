@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of requests that come to nothing, with identifiers that no device has;
+ * KUnit suite of requests that fail, with identifiers without a device;
  * included by verbs_listen.c.
  */
 #include "suites.h"
@@ -13,7 +13,7 @@ static void listen_take(struct sovia_vi_request *req)
 	listen_request = req;
 }
 
-/* As rdma_cm calls the listener. */
+/* Call the listener's handler like rdma_cm. */
 static int listen_ask(struct rdma_cm_id *id)
 {
 	static struct verbs_listener lis = { .net = &init_net, .request = listen_take };
@@ -56,7 +56,7 @@ static void listen_forget(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* What cannot be a request is refused by its identifier's end, and not counted. */
+/* An invalid request is refused by destroying its identifier, and not counted. */
 static void listen_refuses(struct kunit *test)
 {
 	struct rdma_cm_event other = { .event = RDMA_CM_EVENT_ESTABLISHED };
@@ -79,7 +79,7 @@ static void listen_refuses(struct kunit *test)
 	listen_forget(id);
 }
 
-/* A request that any user can make is none, however it is made, and is counted. */
+/* A request from an unprivileged port is refused in each form, and counted. */
 static void listen_users(struct kunit *test)
 {
 	static const u16 ports[] = { 0, SOVIA_PORTS_RESERVED, 7684, 65535 };
@@ -110,7 +110,7 @@ static void listen_too_late(struct kunit *test)
 	} rows[] = {
 		{ RDMA_CM_EVENT_DEVICE_REMOVAL,	-ENODEV },
 		{ RDMA_CM_EVENT_UNREACHABLE,	-ECONNRESET },
-		/* Nothing has happened, but there is no device to make a queue pair with. */
+		/* No error so far, but there is no device for a queue pair. */
 		{ RDMA_CM_EVENT_ESTABLISHED,	-ENODEV },
 	};
 	const struct sovia_hello hello = {};
@@ -138,7 +138,7 @@ static void listen_too_late(struct kunit *test)
 	}
 }
 
-/* Refused, whether it still matters or not. */
+/* Reject it, whether it has failed before or not. */
 static void listen_rejects(struct kunit *test)
 {
 	struct rdma_cm_event gone = { .event = RDMA_CM_EVENT_UNREACHABLE };
@@ -160,7 +160,7 @@ static void listen_rejects(struct kunit *test)
 	}
 }
 
-/* The codes on the wire; verbs_cm_test.c has the way back. */
+/* Errnos to codes on the wire; verbs_cm_test.c tests the inverse. */
 static void listen_codes(struct kunit *test)
 {
 	static const struct {

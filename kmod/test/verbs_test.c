@@ -4,7 +4,7 @@
 #include "suites.h"
 #include "verbs_helper.h"
 
-/* The client hears of the first cause, once. */
+/* The client is notified of the first cause, once. */
 static void vi_dies_once(struct kunit *test)
 {
 	struct told told;
@@ -16,13 +16,13 @@ static void vi_dies_once(struct kunit *test)
 	verbs_vi_die(v, -EPROTO);
 	told_expect(test, &told, -ENODEV);
 	KUNIT_EXPECT_FALSE(test, verbs_vi_usable(v));
-	/* Nor is it opened after that. */
+	/* established is not called after that. */
 	verbs_vi_opened(v);
 	KUNIT_EXPECT_EQ(test, told.opened, 0);
 	verbs_vi_free(v);
 }
 
-/* A VI that dies while it is being opened is closed after that, for the first cause. */
+/* A VI that dies while it is being opened is closed afterwards, with the first cause. */
 static void vi_dies_opening(struct kunit *test)
 {
 	struct told told;
@@ -70,7 +70,7 @@ static void vi_deadline(struct kunit *test)
 	verbs_vi_free(v);
 }
 
-/* What a completion that failed means, and when. */
+/* The errno of a failed completion in each state. */
 static void vi_failed_completions(struct kunit *test)
 {
 	static const struct {
@@ -83,7 +83,7 @@ static void vi_failed_completions(struct kunit *test)
 		{ IB_WC_REM_ACCESS_ERR,		VERBS_OPEN,		-ECONNRESET },
 		{ IB_WC_LOC_LEN_ERR,		VERBS_CONNECTING,	-ECONNRESET },
 		{ IB_WC_REM_INV_REQ_ERR,	VERBS_DEAD,		0 },
-		/* The cause is told first, if there is one that is told. */
+		/* Closed after a delay, so that the cause is reported first. */
 		{ IB_WC_WR_FLUSH_ERR,		VERBS_OPEN,		-ECONNRESET },
 		{ IB_WC_WR_FLUSH_ERR,		VERBS_CONNECTING,	0 },
 		{ IB_WC_WR_FLUSH_ERR,		VERBS_DEAD,		0 },
@@ -106,7 +106,7 @@ static void vi_failed_completions(struct kunit *test)
 	}
 }
 
-/* What the device says of a queue pair. */
+/* Asynchronous events of a queue pair. */
 static void vi_device_events(struct kunit *test)
 {
 	static const struct {
@@ -134,7 +134,7 @@ static void vi_device_events(struct kunit *test)
 	}
 }
 
-/* The largest message fits into the pieces that the device takes, or it is of no use. */
+/* The largest message fits into the device's max_sge, or the device is unusable. */
 static void vi_receive_pieces(struct kunit *test)
 {
 	static const struct {
@@ -160,7 +160,7 @@ static void vi_receive_pieces(struct kunit *test)
 			KUNIT_EXPECT_GE(test, VERBS_HEAD +
 					v->rx_num_pages * (PAGE_SIZE << v->rx_order), 16384);
 		}
-		/* What fits into the head needs no others. */
+		/* Messages that fit into the head need no pages. */
 		v->vi.attr.msg_size = VERBS_HEAD;
 		KUNIT_EXPECT_EQ(test, verbs_size_rx(v, ibdev), 0);
 		KUNIT_EXPECT_EQ(test, v->rx_num_pages, 0);
@@ -169,7 +169,7 @@ static void vi_receive_pieces(struct kunit *test)
 	kfree(ibdev);
 }
 
-/* Nothing is posted on a VI that is not open. */
+/* Only an open VI posts messages. */
 static void vi_posts_when_open(struct kunit *test)
 {
 	const struct sovia_post how = {};

@@ -34,7 +34,7 @@ static void wire_round_trip(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.window, in.window);
 	KUNIT_EXPECT_EQ(test, out.ref, in.ref);
 	KUNIT_EXPECT_EQ(test, out.code, in.code);
-	/* Big endian on the wire, whatever we run on. */
+	/* Big endian on the wire on every host. */
 	KUNIT_EXPECT_EQ(test, skb->data[12], 1);
 	KUNIT_EXPECT_EQ(test, skb->data[15], 4);
 	kfree_skb(skb);
@@ -108,7 +108,7 @@ static void wire_version(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* What the peer knows already comes out of 32 bits again. */
+/* The header is reconstructed from 32 bits. */
 static void wire_compact(struct kunit *test)
 {
 	const struct sovia_msg in = {
@@ -129,7 +129,7 @@ static void wire_compact(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, out.type, SOVIA_DATA);
 	KUNIT_EXPECT_EQ(test, out.flags, in.flags);
 	KUNIT_EXPECT_EQ(test, out.len, 5);
-	/* The lower bits say how far it is from the one known. */
+	/* The lower bits of ack are relative to the last known one. */
 	KUNIT_EXPECT_EQ(test, out.seq, 0x10004);
 	KUNIT_EXPECT_EQ(test, out.ack, 0x10002);
 	KUNIT_EXPECT_EQ(test, out.sport, in.sport);
@@ -137,7 +137,7 @@ static void wire_compact(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, out.compact);
 	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 0, 4096, &out), -EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, sovia_imm_parse(imm, slots, 4097, 4096, &out), -EMSGSIZE);
-	/* Another connection of the same slot takes it. */
+	/* Another connection with the same slot replaces it. */
 	sovia_slots_set(slots, in.sport + SOVIA_SLOTS, in.dport);
 	KUNIT_EXPECT_FALSE(test, sovia_slots_has(slots, in.sport, in.dport));
 }
@@ -156,7 +156,7 @@ static void wire_truncated(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* An unknown reason is no reason to trust it as an index later. */
+/* An unknown reason must not be used as an index later. */
 static void wire_code_bounded(struct kunit *test)
 {
 	const struct sovia_msg msg = {
@@ -191,7 +191,7 @@ static void wire_hello(struct kunit *test)
 		{ 32, SOVIA_PAYLOAD_MAX + 1, 0, -ERANGE, 0, 1, 0 },
 		{ 32, 16384, SOVIA_LANES_MAX, -ERANGE, 0, 1, 0 },
 		{ 32, 16384, 255, -ERANGE, 0, 1, 0 },
-		/* no peer id, or one that nothing can have come from */
+		/* a peer ID of 0, or rx_next without a peer ID */
 		{ 32, 16384, 0, -ERANGE, 0, 0, 1 },
 		{ 32, 16384, 0, -ERANGE, 1, 1, 0 },
 	};
@@ -218,7 +218,7 @@ static void wire_hello(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, out.id, in.id);
 		KUNIT_EXPECT_EQ(test, out.peer_id, in.peer_id);
 	}
-	/* Private data comes padded, never shorter. */
+	/* Private data may be padded, but not shorter. */
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello) - 1, &out), -EMSGSIZE);
 	in.window = 32;
 	in.payload = 16384;
