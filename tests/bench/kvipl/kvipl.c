@@ -7,7 +7,7 @@
  * /sys/kernel/debug/kvipl/run makes a run and blocks until it is done; reading
  * the file returns the result:
  *
- *	ADDRESS latency SIZE COUNT	half round trips, both ends asleep meanwhile
+ *	ADDRESS latency SIZE COUNT	half round trips, both ends sleep while waiting
  *	ADDRESS bandwidth SIZE COUNT	one way
  *
  * Completions are processed in softirq and wake the thread; one send of 16 is
