@@ -49,7 +49,7 @@ def on_peer(*words, **options):
 
 def described(done):
     if done.returncode:
-        raise Unusable(f"status {done.returncode}")
+        raise Unusable((done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1])
     return dict(word.split("=", 1) for word in done.stdout.split())
 
 
@@ -63,8 +63,8 @@ def connect(folder, here, there):
         # on-peer is also what finds out the rest
         file.flush()
         os.environ.update(SOVIA_SSH=folder, SOVIA_TESTS=folder, SOVIA_NODE=here, SOVIA_PEER=there)
-        ours = described(subprocess.run(["bash", "-c", DESCRIBE, "describe", here], stdout=subprocess.PIPE, text=True))
-        theirs = described(on_peer("bash", "-c", DESCRIBE, "describe", there))
+        ours = described(subprocess.run(["bash", "-c", DESCRIBE, "describe", here], capture_output=True, text=True))
+        theirs = described(on_peer("bash", "-c", DESCRIBE, "describe", there, stderr=subprocess.PIPE))
         if theirs.pop("SSH_NETDEV") == theirs["SOVIA_NETDEV"]:
             ours["SOVIA_CUT"] = "ssh needs the network under test"
         elif "hw" in (ours["SOVIA_DEVICE"], theirs["SOVIA_DEVICE"]):

@@ -35,7 +35,7 @@ measured() {
 	END
 }
 
-left_there() { on-peer 'pgrep -lx pp; ls -d /tmp/tmp.* 2>/dev/null'; }
+left_there() { on-peer 'pgrep -lx pp; ls -d /tmp/tmp* 2>/dev/null'; }
 nothing_left() { equal "$(left_there)" ''; }
 
 check 'the other machine has the tools'		install_there
