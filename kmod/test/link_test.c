@@ -641,13 +641,14 @@ static void link_doubts(struct kunit *test)
 /* A second lookup, because the link was DOWN, does not find the same link. */
 static void link_down_is_unlisted(struct kunit *test)
 {
-	struct sovia_link *link = link_test_get(htonl(0x0a630002));
 	unsigned long end = jiffies + HZ;
 	enum sovia_link_state state;
+	struct sovia_link *link;
 	bool listed;
 
 	if (num_online_cpus() < 2)
 		kunit_skip(test, "one processor");
+	link = link_test_get(htonl(0x0a630002));
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
 	/* The connection thread runs up to the point where it needs the table's lock. */
