@@ -12,6 +12,7 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import pytest  # noqa: F401,E402: once, and not in the process of each case that needs it
 from kit.node import CONTROL_PORT, Session, kernel_stacks  # noqa: E402
 
 
