@@ -51,7 +51,7 @@ int sovia_conn_max_frags(const struct sovia_conn *conn)
 }
 
 /**
- * sovia_conn_flight_max() - payload that can be under way at most
+ * sovia_conn_flight_max() - upper bound of payload in flight
  * @conn: attached to a link that has been up
  *
  * Context: any.
@@ -71,7 +71,7 @@ static bool conn_has_room(const struct sovia_conn *conn, bool small)
 	       !(small && atomic_read(&conn->inflight));
 }
 
-/* A message for a lane that is no more: its bytes count as little as those that were. */
+/* Drop a message for a lane that is down; its bytes count as not acknowledged. */
 static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
 {
 	struct sk_buff_head list;
@@ -85,11 +85,11 @@ static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
 /**
  * sovia_conn_send() - queue a stream message, DATA or FIN, if there is room
  * @conn: established connection
- * @skb: the payload, with its struct sovia_tx_cb filled but for conn and seq and
+ * @skb: the payload, with its struct sovia_tx_cb filled except for conn and seq, and
  *	charged to the socket; owned by the lane if there was room
- * @small: the message would gain from waiting for company
+ * @small: the message should wait to be combined with others
  *
- * A small message waits while others of its connection are under way: combining
+ * A small message waits while others of its connection are in flight: combining
  * (SOVIA 4.2) clocked by completions instead of a timer.  If there is no room, the
  * client's tx_ready upcall comes when there may be.
  *
@@ -104,7 +104,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	spin_lock_bh(&lane->lock);
 	over = !lane->open;
 	room = over || conn_has_room(conn, small);
-	/* With nothing in flight no completion would come: there is always room then. */
+	/* Never without anything in flight, as no completion would wake the sender. */
 	conn->tx_wanted = !room;
 	if (room && !over) {
 		SOVIA_TX_CB(skb)->conn = conn;
@@ -117,7 +117,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 		sovia_lane_pump(lane);
 	}
 	spin_unlock_bh(&lane->lock);
-	/* The connection is about to be told. */
+	/* The client's down upcall follows. */
 	if (unlikely(over))
 		conn_drop(conn, skb);
 	return room;
@@ -128,8 +128,8 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 	lockdep_assert_held(&lane->lock);
 	if (type == SOVIA_RESET && (conn->ctl & SOVIA_CTL(SOVIA_CONN))) {
 		/*
-		 * The peer has not heard of it, but perhaps of one before on the
-		 * same ports.
+		 * CONN was not sent: RESET could only hit an earlier connection
+		 * on the same ports.
 		 */
 		sovia_conn_drop_control(lane, conn);
 		return;
@@ -139,7 +139,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 		list_add_tail(&conn->ctl_node, &lane->ctl);
 		lane->ctl_count++;
 	}
-	/* A client that waits for ACCEPT listens to no RESET. */
+	/* A peer that waits for ACCEPT ignores RESET: send both. */
 	if (type == SOVIA_RESET)
 		conn->ctl &= SOVIA_CTL(SOVIA_ACCEPT);
 	conn->ctl |= SOVIA_CTL(type);
@@ -149,8 +149,8 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
- * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces what waits,
- *	but for ACCEPT; with CONN it is not sent, either.
+ * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces what is
+ *	pending except ACCEPT; it cancels a pending CONN and is not sent then.
  * @code: for RESET
  *
  * Needs no memory now, so it cannot fail.
@@ -173,7 +173,7 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 /**
  * sovia_conn_urgent() - queue an URGENT message
  * @conn: established connection
- * @pos: stream offset of the urgent byte, which has not been handed over yet
+ * @pos: stream offset of the urgent byte, which has not been queued yet
  *
  * Context: socket lock held.
  */
@@ -190,7 +190,7 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
 }
 
 /**
- * sovia_conn_purge() - throw away the stream messages that were not sent
+ * sovia_conn_purge() - drop the stream messages that were not sent
  * @conn: connection that ends
  *
  * Context: socket lock held.
@@ -215,7 +215,7 @@ void sovia_conn_purge(struct sovia_conn *conn)
 
 /**
  * sovia_conn_leave() - the socket is about to use another link
- * @conn: ended, its last RESET perhaps still waiting, and ACCEPT before that
+ * @conn: ended; RESET, and ACCEPT before it, may still be pending
  *
  * Context: socket lock held, process or softirq.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Connections: what a link knows of a socket. */
+/* Connections: the link layer's part of a socket. */
 #ifndef _SOVIA_CONN_H
 #define _SOVIA_CONN_H
 
@@ -10,10 +10,10 @@
 
 struct sovia_link;
 
-/* Messages of one connection that may wait in the lane, not in the socket. */
+/* Limit of conn->txq; further data stays in the socket. */
 #define SOVIA_TXQ_MAX		4
 
-/* Control messages that a connection may have waiting: bits of conn->ctl. */
+/* Pending control messages of a connection: bits of conn->ctl. */
 #define SOVIA_CTL(type)		BIT(type)
 
 /**
@@ -32,29 +32,29 @@ struct sovia_conn_key {
  * struct sovia_conn - a socket as its link sees it
  * @sk: the socket this is embedded in; its references are ours
  * @key: link and ports; the link reference is held until the socket dies
- * @gen: which connection of the socket this is: the bottom half says it in its upcalls,
- *	and what it has to say of an earlier one is dropped.  Written by
+ * @gen: generation, counts the socket's connections: passed with upcalls, so that
+ *	those about an earlier connection are dropped.  Written by
  *	sovia_leave_link(), together with the end of @key.
- * @hash_node: in sovia_net::conns while messages may find it
- * @hashed: it is there.  Protected by the socket lock.
+ * @hash_node: in sovia_net::conns while it receives messages
+ * @hashed: @hash_node is in the table.  Protected by the socket lock.
  * @link_node: in sovia_link::conns.  Protected by link->lock.
  * @txq: messages handed to the lane that wait for credit
  * @ready_node: in sovia_lane::ready when @txq is not empty
  * @ctl_node: in sovia_lane::ctl when @ctl is not 0; holds a socket reference
  * @ctl: control messages to send, SOVIA_CTL() bits
- * @ref: what ACCEPT answers
- * @code: why RESET
- * @urgent: stream offset that URGENT speaks of
- * @conn_seq: lane number of the CONN we sent
+ * @ref: sequence number of the CONN that ACCEPT answers
+ * @code: reason, for RESET
+ * @urgent: stream offset, for URGENT
+ * @conn_seq: sequence number of the CONN we sent
  * @fin: the message with our FIN, until it is delivered
- * @tx_wanted: tell the client when @txq runs low
+ * @tx_wanted: the client waits for tx_ready
  * @inflight: messages in @txq or posted and not completed; atomic because those
- *	of a connection before may still be under way on another lane
- * @rcv_wnd_end: stream offset up to which we let the peer send.  Written under the
+ *	of an earlier connection may still be in flight on another lane
+ * @rcv_wnd_end: stream offset up to which the peer may send.  Written under the
  *	receive queue's lock, read by senders of messages.
- * @rcv_wnd_sent: the @rcv_wnd_end that went with the last message.  A hint for others.
- * @wnd_update_min: so much of a difference between the two deserves a header.  As @rcv_wnd_end.
- * @outq: payload bytes given to us and not yet acknowledged
+ * @rcv_wnd_sent: the @rcv_wnd_end in the last message sent.  A hint without the lock.
+ * @wnd_update_min: difference of the two that needs a header.  Locking as for @rcv_wnd_end.
+ * @outq: payload bytes queued and not yet acknowledged
  * @acked: payload bytes acknowledged so far
  *
  * From @txq to @tx_wanted protected by lane->lock.

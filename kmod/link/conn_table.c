@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Finding the connection that a message is for: link and both ports.
+ * Looks up the connection of a message by link and both ports.
  *
  * Lookups run in softirq under RCU and take the socket reference inside;
  * sockets are freed after a grace period (SOCK_RCU_FREE).
@@ -17,7 +17,7 @@ static const struct rhashtable_params conn_params = {
 };
 
 /**
- * sovia_conn_hash() - let messages find a connection
+ * sovia_conn_hash() - add a connection to the table
  * @conn: with its key set
  *
  * Context: process or softirq, socket lock held.
@@ -37,10 +37,10 @@ int sovia_conn_hash(struct sovia_conn *conn)
 }
 
 /**
- * sovia_conn_unhash() - messages do not find it any more
+ * sovia_conn_unhash() - remove a connection from the table
  * @conn: hashed or not
  *
- * Lookups that were under way may still hold references.
+ * Concurrent lookups may still hold references.
  *
  * Context: socket lock held, process or softirq.
  */
@@ -54,12 +54,12 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 }
 
 /*
- * Which connection of the socket was found.  The socket may have left it since, and even
- * be in the table for another one: then @gen may be that one's, and the key tells.
+ * Read the generation of the connection found.  The socket may have left it and been
+ * hashed again with another key: then @gen may be the new one's, so recheck the key.
  */
 static bool read_gen(const struct sovia_conn *conn, const struct sovia_conn_key *key, u32 *gen)
 {
-	/* Pairs with the release in sovia_rx_forget(): a new one is not seen with an old key. */
+	/* Pairs with the release in sovia_rx_forget(): a new @gen implies the new key. */
 	*gen = smp_load_acquire(&conn->gen);
 	return READ_ONCE(conn->key.link) == key->link &&
 	       READ_ONCE(conn->key.lport) == key->lport &&
@@ -67,7 +67,7 @@ static bool read_gen(const struct sovia_conn *conn, const struct sovia_conn_key 
 }
 
 /**
- * sovia_conn_lookup() - find the connection for a message
+ * sovia_conn_lookup() - find the connection of a message
  * @link: link the message came on
  * @lport: own port
  * @rport: the peer's port
@@ -94,7 +94,7 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 }
 
 /**
- * sovia_conn_table_init() - make a namespace's table
+ * sovia_conn_table_init() - create a namespace's table
  * @snet: the namespace
  *
  * Return: 0 or a negative errno.
@@ -105,7 +105,7 @@ int sovia_conn_table_init(struct sovia_net *snet)
 }
 
 /**
- * sovia_conn_table_exit() - free a namespace's table, which is empty
+ * sovia_conn_table_exit() - free a namespace's empty table
  * @snet: the namespace
  */
 void sovia_conn_table_exit(struct sovia_net *snet)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which connection has which ports. */
+/* Hash table of connections, by link and ports. */
 #ifndef _SOVIA_CONN_TABLE_H
 #define _SOVIA_CONN_TABLE_H
 

@@ -2,9 +2,9 @@
 /*
  * The connection thread, [sovia-connd] (KSOVIA 3.3).
  *
- * Sets links up and tears them down.  One thread for the whole
- * system: all state of links is written by it alone, so link set-up needs no
- * locks beyond those that shield readers.  Nothing in it waits for a peer.
+ * Sets links up and tears them down.  One thread for the whole system is the
+ * only writer of link state, so link set-up needs locks only to protect
+ * readers.  It never waits for a peer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -29,7 +29,7 @@ int sovia_connd_start(void)
 	struct kthread_worker *worker;
 	int err = 0;
 
-	/* Pairs with the release below: a reader that sees the thread sees all of it. */
+	/* Pairs with the release below: a non-NULL worker is initialised. */
 	if (smp_load_acquire(&connd))
 		return 0;
 	mutex_lock(&connd_mutex);
@@ -45,7 +45,7 @@ int sovia_connd_start(void)
 }
 
 /**
- * sovia_connd_stop() - end the connection thread
+ * sovia_connd_stop() - stop the connection thread
  *
  * Context: module exit; nothing queues work any more.
  */

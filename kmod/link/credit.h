@@ -7,13 +7,13 @@
  * Room at the receiver.  A sender has at most w messages beyond the last
  * acknowledgment it saw.  ACK messages take no credit; each one acknowledges at
  * least one message that the other side still counts as unacknowledged, and a
- * side never has more under way than it takes itself, so at most w ACKs can be
- * under way to it.  A lane therefore keeps 2w receive
+ * side never has more in flight than it takes itself, so at most w ACKs can be
+ * in flight to it.  A lane therefore keeps 2w receive
  * descriptors posted (the paper's w + w/t holds only when acknowledgments are
  * counted, and ours are also sent when a lane falls idle or the peer asks), one
- * more for the descriptor that is in the bottom half's hands, and one that may be
- * starved although its message has been acknowledged: the bottom half acknowledges
- * before it posts again.  Those that starve after it are held back.
+ * more for the descriptor that the bottom half is processing, and one that may stay
+ * unposted although its message has been acknowledged: the bottom half acknowledges
+ * before it reposts.  Further unposted ones hold acknowledgments back.
  * (Documentation/models/lane.pml)
  */
 #ifndef _SOVIA_CREDIT_H
@@ -23,16 +23,16 @@
 
 /**
  * struct sovia_credit - sequence numbers and credits of one lane
- * @window: messages we may have unacknowledged: the smaller of both sides' w
+ * @window: messages we may have unacknowledged: the minimum of both sides' w
  * @own_window: messages we take unacknowledged (our w)
  * @threshold: acknowledge when this many messages are unacknowledged (t)
  * @tx_next: number of the next message
  * @tx_una: first number that the peer has not acknowledged
  * @rx_next: number of the next message from the peer
  * @rx_acked: the acknowledgment that we sent last
- * @rx_unposted: receive descriptors that could not be posted again; they are held
- *	back from acknowledgments until they are
- * @asked: the peer wants to be acknowledged at once
+ * @rx_unposted: receive descriptors that could not be reposted; held back from
+ *	acknowledgments until they are
+ * @asked: the peer requested an immediate acknowledgment
  */
 struct sovia_credit {
 	u32	window;
@@ -54,13 +54,13 @@ static inline void sovia_credit_init(struct sovia_credit *c, u32 own_window, u32
 	};
 }
 
-/* Messages under way that the peer has not acknowledged. */
+/* Number of messages sent that the peer has not acknowledged. */
 static inline u32 sovia_credit_flight(const struct sovia_credit *c)
 {
 	return c->tx_next - c->tx_una;
 }
 
-/* May another sequenced message go? */
+/* May another sequenced message be sent? */
 static inline bool sovia_credit_may_send(const struct sovia_credit *c)
 {
 	return sovia_credit_flight(c) < c->window;
@@ -74,7 +74,7 @@ static inline u32 sovia_credit_ack(const struct sovia_credit *c)
 	return sovia_before(ack, c->rx_acked) ? c->rx_acked : ack;
 }
 
-/* That acknowledgment is on its way. */
+/* That acknowledgment has been sent. */
 static inline void sovia_credit_ack_sent(struct sovia_credit *c)
 {
 	c->rx_acked = sovia_credit_ack(c);
@@ -87,7 +87,7 @@ static inline bool sovia_credit_ack_pending(const struct sovia_credit *c)
 	return sovia_credit_ack(c) != c->rx_acked;
 }
 
-/* Must it be acknowledged now, without waiting for a message to ride on? */
+/* Must it be acknowledged now, without waiting to piggyback it on a message? */
 static inline bool sovia_credit_ack_due(const struct sovia_credit *c)
 {
 	u32 pending = sovia_credit_ack(c) - c->rx_acked;
@@ -96,8 +96,8 @@ static inline bool sovia_credit_ack_due(const struct sovia_credit *c)
 }
 
 /*
- * A sequenced message came.  -EPROTO: out of order, -ENOBUFS: beyond the credit
- * that we gave.
+ * A sequenced message was received.  -EPROTO: out of order, -ENOBUFS: beyond the
+ * credit granted.
  */
 static inline int sovia_credit_receive(struct sovia_credit *c, u32 seq)
 {
@@ -109,18 +109,18 @@ static inline int sovia_credit_receive(struct sovia_credit *c, u32 seq)
 	return 0;
 }
 
-/* An acknowledgment came.  -EPROTO: for messages that were never sent. */
+/* An acknowledgment was received.  -EPROTO: of messages never sent. */
 static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
 {
 	if (sovia_before(c->tx_next, ack))
 		return -EPROTO;
-	/* An old one, overtaken by nothing but its own repetition. */
+	/* Duplicates and stale ones change nothing. */
 	if (sovia_before(c->tx_una, ack))
 		c->tx_una = ack;
 	return 0;
 }
 
-/* A new VI: all descriptors are posted, and the hello acknowledges what has come. */
+/* A new VI: all descriptors are posted, and the hello acknowledges what has arrived. */
 static inline void sovia_credit_restart(struct sovia_credit *c)
 {
 	c->rx_acked = c->rx_next;
@@ -129,8 +129,8 @@ static inline void sovia_credit_restart(struct sovia_credit *c)
 }
 
 /*
- * The peer expects @rx_next over it: all that is below has arrived, the rest will be
- * sent again.  -EPROTO: it cannot.
+ * The peer expects @rx_next on the new VI: all below has arrived, the rest is
+ * retransmitted.  -EPROTO: out of range.
  */
 static inline int sovia_credit_rewind(struct sovia_credit *c, u32 rx_next)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes: one VI of a link, its credits and its queues, from beginning to end.
- * lane_tx.c and lane_rx.c are what happens in between.
+ * Lanes: life cycle of a link's VI, credits and queues.  Sending is in lane_tx.c,
+ * receiving in lane_rx.c.
  */
 #include <linux/jhash.h>
 #include <linux/random.h>
@@ -9,7 +9,7 @@
 #include "lane_tx.h"
 #include "param.h"
 
-/* The layer above, from module init on. */
+/* The layer above; set at module init. */
 const struct sovia_client *sovia_link_client __ro_after_init;
 
 static unsigned int window = 32;
@@ -24,17 +24,17 @@ static unsigned int payload = 16384;
 sovia_param(payload, payload, SOVIA_PAYLOAD_MIN, SOVIA_PAYLOAD_MAX, 0644);
 MODULE_PARM_DESC(payload, "largest payload of a message, 2048-65536 bytes (new links)");
 
-/* Not to be changed: a pair of ports has one lane, so that it is one connection. */
+/* Read-only: a pair of ports must map to one lane, to be one connection. */
 static unsigned int lanes = 1;
 sovia_param(lanes, lanes, 1, SOVIA_LANES_MAX, 0444);
 MODULE_PARM_DESC(lanes, "lanes between two nodes, connections are spread over them (1, at most 16)");
 
 /**
- * sovia_lane_choose() - which lane a new connection takes
+ * sovia_lane_choose() - choose the lane of a new connection
  * @lport: own port
  * @rport: the peer's port
  *
- * The same from both ends, if they have as many lanes.
+ * Both ends choose the same one if they have equally many lanes.
  *
  * Context: any.
  * Return: sovia_pair::lane.
@@ -47,10 +47,10 @@ int sovia_lane_choose(u16 lport, u16 rport)
 }
 
 /**
- * sovia_link_register_client() - say who has the connections
+ * sovia_link_register_client() - register the layer that owns the connections
  * @client: the upcalls
  *
- * Context: module init, before there can be a link.
+ * Context: module init, before any link exists.
  */
 void __init sovia_link_register_client(const struct sovia_client *client)
 {
@@ -92,7 +92,7 @@ void sovia_lane_fail(struct sovia_lane *lane, int err)
 }
 
 /**
- * sovia_lane_vi_attr() - the size of VI that a lane needs
+ * sovia_lane_vi_attr() - VI attributes that a lane needs
  * @lane: the lane
  * @attr: filled in
  *
@@ -107,7 +107,7 @@ void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *att
 }
 
 /**
- * sovia_lane_hello() - what we say to the peer
+ * sovia_lane_hello() - build our hello to the peer
  * @lane: the lane
  * @hello: filled in
  *
@@ -127,7 +127,7 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 	sovia_hello_build(hello, &params);
 }
 
-/* The parameters of now are those of the lane as long as the link lives. */
+/* Module parameters are sampled here, for the lifetime of the link. */
 static void lane_set_params(struct sovia_lane *lane)
 {
 	lane->payload = SOVIA_PAYLOAD_MIN;
@@ -140,9 +140,9 @@ static void lane_set_params(struct sovia_lane *lane)
 
 /**
  * sovia_lane_prepare() - make a lane ready for a VI
- * @lane: the lane, without one; keeps what is in it if it is open
- * @active: we ask the peer for the VI, instead of the peer us
- * @peer_id: number of the peer's end, 0 if it is not known yet
+ * @lane: the lane, without a VI; keeps its queues if it is open
+ * @active: we initiate the VI, not the peer
+ * @peer_id: id of the peer's end, 0 if not yet known
  *
  * Context: connection thread.
  */
@@ -186,7 +186,7 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 	sovia_lane_prepare(lane, false, 0);
 }
 
-/* Collect everything that waits or is unacknowledged; nothing is added after. */
+/* Collect all queued and unacknowledged messages; none is added after. */
 static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 {
 	struct sovia_conn *conn, *next;
@@ -212,7 +212,7 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 }
 
 /**
- * sovia_lane_reset() - empty a lane whose VI is gone
+ * sovia_lane_reset() - empty a lane whose VI was destroyed
  * @lane: the lane; closed until it is established again
  *
  * Context: connection thread; the VI has been destroyed.
@@ -228,9 +228,9 @@ void sovia_lane_reset(struct sovia_lane *lane)
 }
 
 /**
- * sovia_conn_account() - bytes of a connection will not be sent, or need not be sent again
+ * sovia_conn_account() - account bytes as acknowledged or dropped
  * @conn: the connection, or NULL
- * @len: so many
+ * @len: number of bytes
  * @acked: the peer has acknowledged them
  *
  * Context: any.
@@ -262,11 +262,11 @@ void sovia_tx_free(struct sk_buff_head *list, bool acked)
 }
 
 /**
- * sovia_conn_drop_control() - control messages that wait are not to be sent any more
+ * sovia_conn_drop_control() - cancel pending control messages
  * @lane: the lane
  * @conn: connection on it
  *
- * The reference may be the last one: sockets are freed after a grace period only.
+ * May put the last reference: sockets are freed after a grace period.
  *
  * Context: lane lock held.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Lanes, from beginning to end. */
+/* Life cycle of lanes. */
 #ifndef _SOVIA_LANE_H
 #define _SOVIA_LANE_H
 
@@ -20,7 +20,7 @@ void sovia_conn_account(struct sovia_conn *conn, u32 len, bool acked);
 void sovia_tx_free(struct sk_buff_head *list, bool acked);
 void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn);
 
-/* Does the stream of a connection end with this message? */
+/* Does this message end the stream of its connection? */
 static inline bool sovia_tx_is_fin(struct sk_buff *skb)
 {
 	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);

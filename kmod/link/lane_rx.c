@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes, the way in: the paper's DEM and multiplexer (KSOVIA 3.1).
+ * Lanes, receiving: the paper's DEM and multiplexer (KSOVIA 3.1).
  *
  * The provider's bottom half calls lane_receive(): check, acknowledge, find the
- * connection, hand over.  An acknowledgment rides on the next message; it goes
- * alone when the threshold t is reached, when the peer asks, or when the lane
- * falls idle.
+ * connection, deliver.  An acknowledgment is piggybacked on the next message; an
+ * ACK is sent when the threshold t is reached, when the peer asks for it, or
+ * when the lane falls idle.
  *
- * A peer that breaks the rules of the lane loses the lane; one that breaks those
- * of a connection gets a RESET for it.
+ * A violation of the lane's protocol ends the lane; one of a connection's is
+ * answered with RESET.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,7 +18,7 @@
 #include "lane_tx.h"
 #include "link_recover.h"
 
-/* A peer that breaks the rules: that is the end of the link. */
+/* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 {
 	pr_warn_ratelimited("link to %pI6c: %s (%d), closing it\n",
@@ -42,7 +42,7 @@ static void lane_bad_message(struct sovia_lane *lane, bool compact, int err)
 {
 	sovia_stat_inc(lane->link->snet, bad_message);
 	spin_lock(&lane->lock);
-	/* What compact DATA stands for may have been lost, or come behind it. */
+	/* Compact DATA depends on an earlier header, which may be lost or reordered. */
 	if (compact || err == -EMSGSIZE)
 		lane_disorder(lane, "malformed message", err);
 	else
@@ -67,7 +67,7 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 }
 
 /**
- * sovia_lane_reap() - take acknowledged messages off the lane
+ * sovia_lane_reap() - remove acknowledged messages from the lane
  * @lane: the lane
  * @acked: they are added to it
  *
@@ -85,13 +85,13 @@ void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
 	}
 }
 
-/* Account for a message in the lane's numbers. */
+/* Check a message against the lane's sequence numbers, and update them. */
 static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
 	int err;
 
 	lockdep_assert_held(&lane->lock);
-	/* First: nothing is believed of a message that should not be there. */
+	/* First: do not trust the other fields of an unexpected message. */
 	if (sovia_sequenced(msg->type))
 		err = sovia_credit_receive(&lane->credit, msg->seq);
 	else
@@ -112,7 +112,7 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	return 0;
 }
 
-/* Tell the peer that a connection it speaks of is not there. */
+/* Answer a message without a connection. */
 static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
 	sovia_stat_inc(lane->link->snet, no_socket);
@@ -126,7 +126,7 @@ static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 	}
 }
 
-/* The multiplexer: hand a message to whom it is for. */
+/* The multiplexer: deliver a message to its connection or to the lane. */
 static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 			  const struct sovia_msg *msg)
 {
@@ -155,14 +155,14 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 	return taken;
 }
 
-/* Read the header, wherever it is, and leave the payload in @skb. */
+/* Parse the header or immediate data, and leave the payload in @skb. */
 static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *imm,
 		      struct sovia_msg *msg)
 {
 	int err;
 
 	if (imm) {
-		/* The bottom half alone, which this is, moves these two. */
+		/* Only the bottom half, our context, writes these two. */
 		msg->seq = READ_ONCE(lane->credit.rx_next);
 		msg->ack = READ_ONCE(lane->credit.tx_una);
 		return sovia_imm_parse(*imm, &lane->rx_slots, skb->len, lane->own_payload, msg);
@@ -176,7 +176,7 @@ static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *i
 	return 0;
 }
 
-/* Acknowledge what there is, now or soon. */
+/* Acknowledge received messages, now or by the timer. */
 static void lane_acknowledge(struct sovia_lane *lane)
 {
 	if (sovia_credit_ack_due(&lane->credit))
@@ -210,7 +210,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	}
 	lane_count_rx(lane, &msg);
 	sovia_lane_reap(lane, &acked);
-	/* Credit, though what it was for may not have been kept: SOVIA_POSTED_TAKEN. */
+	/* Not by @acked: SOVIA_POSTED_TAKEN messages are never on lane->unacked. */
 	if (lane->credit.tx_una != una)
 		sovia_lane_pump(lane);
 	spin_unlock(&lane->lock);
@@ -218,7 +218,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 
 	taken = lane_dispatch(lane, skb, &msg);
 
-	/* Whatever the dispatch sent has acknowledged already. */
+	/* After dispatch, whose replies may have piggybacked the acknowledgment. */
 	spin_lock(&lane->lock);
 	lane_acknowledge(lane);
 	spin_unlock(&lane->lock);
@@ -235,12 +235,12 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	spin_lock(&lane->lock);
 	if (conn) {
 		atomic_dec(&conn->inflight);
-		/* The news that it has arrived may have overtaken its completion. */
+		/* The peer's acknowledgment may have preceded the send completion. */
 		done |= sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una);
 		fin = done && skb == conn->fin;
 		if (fin) {
 			conn->fin = NULL;
-			/* It cannot leave the link without this lock. */
+			/* Leaving the link takes this lock. */
 			gen = conn->gen;
 		}
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
@@ -270,24 +270,24 @@ static void lane_rx_unposted(struct sovia_vi *vi, int delta)
 	spin_unlock_bh(&lane->lock);
 }
 
-/* Is the peer the one we think, and does it mean us? */
+/* Check that both ids of the hello are this link's. */
 static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_params *params)
 {
-	/* May be its own peer, and has no need to know. */
+	/* May be its own peer; needs no ids. */
 	if (sovia_lane_is_local(lane))
 		return 0;
-	/* Only who asks for a fresh link knows no number of ours. */
+	/* Only a request for a fresh link comes without our id. */
 	if (params->peer_id ? params->peer_id != lane->id : lane->active || lane->open)
 		return -EPROTO;
 	return lane->peer_id && lane->peer_id != params->id ? -EPROTO : 0;
 }
 
-/* The limits that both ends agree on first stay. */
+/* Agree on limits with the peer; those of an open lane must not change. */
 static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
 		      const struct sovia_params *params)
 {
 	/*
-	 * No more than we take: then the ACKs for it fit into our own
+	* At most our own window: then the ACKs for it fit into our own
 	 * descriptors (see credit.h), whatever the peer takes.
 	 */
 	u32 window = min_t(u32, params->window, lane->credit.own_window);

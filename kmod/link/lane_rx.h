@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Messages on their way in. */
+/* Lanes, receiving. */
 #ifndef _SOVIA_LANE_RX_H
 #define _SOVIA_LANE_RX_H
 

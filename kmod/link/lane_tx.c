@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes, the way out.
+ * Lanes, sending.
  *
- * Connections hand over stream messages and ask for control messages (conn.c);
- * both only queue.  sovia_lane_pump() is the one place where messages are
- * numbered and posted.  It serves, while the credit lasts: what goes again, messages
- * without a connection, control messages, and then one stream message of each ready
- * connection in turn, so that a bulk sender delays others by one message.
+ * Connections queue stream messages and request control messages (conn.c).  Only
+ * sovia_lane_pump() numbers and posts messages.  Its order, while there is credit:
+ * retransmissions, messages without a connection, control messages, and then one stream
+ * message of each ready connection in turn, so that a bulk sender delays others by one.
  *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
- * has its own reference until the local completion.  Whichever ends last gives
- * the memory back to the socket.
+ * has its own reference until the local completion.  The last reference uncharges
+ * the socket.
  */
 #include <linux/slab.h>
 #include "lane.h"
 #include "lane_tx.h"
 
-/* An idle lane acknowledges after this long. */
+/* Delay of an idle lane's ACK. */
 #define SOVIA_ACK_DELAY		msecs_to_jiffies(10)
-/* Connections with control messages that may wait before a peer gets no more. */
+/* Limit of connections with pending control messages, see sovia_lane_clogged(). */
 #define SOVIA_CTL_MAX		4096
-/* Head room of a message: its header.  Nothing is added below us. */
+/* Headroom of a message: its header.  Lower layers add nothing. */
 #define SOVIA_HEADROOM		sizeof(struct sovia_hdr)
 
 /**
@@ -55,7 +54,7 @@ static void lane_count_tx(struct sovia_lane *lane, u32 len)
 	}
 }
 
-/* What a message says, all but numbers. */
+/* Fill in the header fields except for sequence numbers. */
 static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 {
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
@@ -66,8 +65,8 @@ static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 }
 
 /*
- * Can we skip the send completion?  Not if a waiter for room in the connection's queue
- * is woken by it.
+ * Can we skip the send completion?  Not if it has to wake a waiter for room in the
+ * connection's queue.
  */
 static bool lane_may_be_unsignaled(const struct sovia_lane *lane, const struct sovia_tx_cb *cb,
 				   const struct sk_buff *skb)
@@ -76,12 +75,12 @@ static bool lane_may_be_unsignaled(const struct sovia_lane *lane, const struct s
 
 	if (!conn)
 		return true;
-	/* The last one of a connection says when it has arrived. */
+	/* Signal FIN: its completion is reported as delivered. */
 	return (cb->prompt || sovia_lane_is_local(lane)) && conn->fin != skb &&
 	       !conn->tx_wanted && skb_queue_empty(&conn->txq);
 }
 
-/* Does the peer know all that the header would say? */
+/* Does the peer know all fields of the header? */
 static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovia_tx_cb *cb)
 {
 	return lane->compact && cb->type == SOVIA_DATA &&
@@ -90,8 +89,8 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 }
 
 /*
- * A message has been posted and may be gone.  So may @conn, but not its memory: a
- * grace period does not end while bottom halves are off.
+ * A message has been posted and may be freed already.  So may @conn, but its memory
+ * stays valid: bottom halves are off, so no grace period ends.
  */
 static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 			const struct sovia_msg *msg, enum sovia_posted how)
@@ -115,8 +114,8 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 }
 
 /*
- * Number a message, let the acknowledgment ride on it, and post it.  Returns what
- * has become of it, -EAGAIN or -ECONNRESET.
+ * Number a message, piggyback the acknowledgment, and post it.  Returns enum
+ * sovia_posted, -EAGAIN or -ECONNRESET.
  */
 static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 {
@@ -157,7 +156,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 }
 
 /**
- * sovia_lane_arm() - have the lane looked at in a moment
+ * sovia_lane_arm() - arm the timer of the lane
  * @lane: the lane
  *
  * Context: lane lock held.
@@ -168,7 +167,7 @@ void sovia_lane_arm(struct sovia_lane *lane)
 		mod_timer(&lane->ack_timer, jiffies + SOVIA_ACK_DELAY);
 }
 
-/* The order in which a connection's control messages make sense. */
+/* The order in which a connection's control messages are sent. */
 static const u8 ctl_order[] = {
 	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_RESET,
 };
@@ -191,7 +190,7 @@ static void ctl_add_addresses(struct sk_buff *skb, const struct sovia_pair *pair
 	memcpy(body->daddr, &pair->remote, sizeof(body->daddr));
 }
 
-/* Memory for a message that the lane makes itself: later, if there is none. */
+/* Allocate a message of the lane's own; retried by the timer on failure. */
 static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
 {
 	struct sk_buff *skb = sovia_msg_alloc(linear, GFP_ATOMIC | __GFP_NOWARN);
@@ -203,7 +202,7 @@ static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
 	return skb;
 }
 
-/* Make the next message without a connection; NULL if there is no memory for it. */
+/* Build the next message without a connection; NULL without memory. */
 static struct sk_buff *lane_next_reply(struct sovia_lane *lane)
 {
 	const struct sovia_reply *reply = &lane->reply_ring[lane->reply_first];
@@ -220,7 +219,7 @@ static struct sk_buff *lane_next_reply(struct sovia_lane *lane)
 	return skb;
 }
 
-/* Make the next control message; NULL if there is none or no memory for it. */
+/* Build the next control message; NULL if there is none, or no memory. */
 static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 {
 	struct sovia_conn *conn;
@@ -260,13 +259,13 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	if (!conn->ctl) {
 		list_del_init(&conn->ctl_node);
 		lane->ctl_count--;
-		/* Frees after a grace period only, so it may be the last one. */
+		/* May be the last one: freed after a grace period only. */
 		sock_put(conn->sk);
 	}
 	return skb;
 }
 
-/* One stream message of the connection whose turn it is. */
+/* Dequeue one stream message of the next ready connection. */
 static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
 {
 	struct sovia_conn *conn;
@@ -285,7 +284,7 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
 }
 
 /**
- * sovia_lane_has_work() - does anything wait to be sent
+ * sovia_lane_has_work() - is anything queued to be sent
  * @lane: the lane
  *
  * Context: lane lock held.
@@ -328,7 +327,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		skb = lane_next(lane);
 		if (!skb)
 			return;
-		/* The last credit: have it answered, whatever the threshold is. */
+		/* The last credit: request an ACK, whatever the threshold is. */
 		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
 			SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
 		err = lane_post(lane, skb);
@@ -348,7 +347,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 }
 
 /**
- * sovia_lane_ack() - send an explicit ACK; it takes no credit and is not kept
+ * sovia_lane_ack() - send an explicit ACK; it takes no credit and is not retransmitted
  * @lane: the lane
  *
  * Context: lane lock held.
@@ -379,7 +378,7 @@ void sovia_lane_ack(struct sovia_lane *lane)
 }
 
 /**
- * sovia_lane_timeout() - the lane was idle, or something could not be done before
+ * sovia_lane_timeout() - send a delayed ACK, or retry after a failure
  * @timer: struct sovia_lane::ack_timer
  *
  * Context: softirq.
@@ -404,7 +403,7 @@ void sovia_lane_timeout(struct timer_list *timer)
  * @ref: number of the message it answers, or 0
  * @code: enum sovia_code
  *
- * Lost if too many wait.
+ * Dropped if SOVIA_REPLIES_MAX are pending.
  *
  * Context: process or softirq; no lane lock.
  */
@@ -425,13 +424,13 @@ void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 }
 
 /**
- * sovia_lane_clogged() - does the peer ask for more than it takes answers
+ * sovia_lane_clogged() - does the peer leave too many answers pending
  * @lane: the lane
  *
- * What waits to be sent pins its socket, even when the program has closed that.
+ * A pending control message pins its socket, even one that was closed.
  *
  * Context: any; a hint.
- * Return: true if no connection should be made for it.
+ * Return: true if CONN should not be accepted.
  */
 bool sovia_lane_clogged(const struct sovia_lane *lane)
 {
@@ -454,7 +453,7 @@ void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg
 }
 
 /**
- * sovia_lane_probe() - make the lane prove that the peer is there
+ * sovia_lane_probe() - queue a PROBE, which the peer has to acknowledge
  * @lane: the lane
  *
  * Context: process; no link or lane lock.

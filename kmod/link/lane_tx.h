@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Messages on their way out. */
+/* Lanes, sending. */
 #ifndef _SOVIA_LANE_TX_H
 #define _SOVIA_LANE_TX_H
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Links: one for each pair of addresses, shared by all connections between them.  With
- * the parameter lanes there are several, one for each lane, which have nothing to do
- * with each other.  link_table.c has those that there are.
+ * the parameter lanes there are several, one for each lane, independent of each
+ * other.  link_table.c looks them up.
  *
- * A link is made by the first connection that wants it, or by a peer's request.
- * Everything that changes its state happens in the connection thread, driven by
- * event bits; sovia_link_set_state() is the gate.
+ * A link is created by the first connection that needs it, or by a peer's request.
+ * Only the connection thread changes its state, driven by event bits, and always
+ * through link_enter().
  *
  *	NEW --START--> CONNECTING --established--> UP <------> RECOVERING --> DOWN
- *	                    \                      \---not to be mended-------^
+ *	                    \                      \----unrecoverable---------^
  *	                     \------------------closed------------------------^
  *
- * A link that loses its lane sets up another one and goes on with it: link_recover.c.
+ * A link that loses its VI sets up another one and continues: link_recover.c.
  *
- * DOWN is final: the link leaves the table first, then the VI goes, then its
- * connections are told.  The next connection to the peer makes a new link.
+ * DOWN is final: the link leaves the table, the VI is destroyed, then the connections
+ * are notified.  The next connection to the peer creates a new link.
  *
- * When both sides try at once, the attempt of the lower address counts: the
+ * When both sides connect at once, the attempt of the lower address counts: the
  * lower side rejects the other's request (-EAGAIN), the higher side drops its
  * own attempt when the request arrives.
  *
@@ -43,8 +43,7 @@
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
 
 /*
- * How often a node may refuse that had a link with us before that counts: for five
- * seconds, the way attempts are spaced.
+ * Refusals that end a recovery: about five seconds of attempts.
  */
 #define SOVIA_LINK_REFUSALS	6
 
@@ -68,7 +67,7 @@ static const u8 link_next[SOVIA_LINK_STATES] = {
 };
 
 /**
- * sovia_link_state_name() - for people
+ * sovia_link_state_name() - name of a state, for /proc
  * @state: a state
  *
  * Return: its name.
@@ -79,8 +78,8 @@ const char *sovia_link_state_name(enum sovia_link_state state)
 }
 
 /*
- * The gate.  Returns true if the state was changed.  On success the attached connections
- * move to @conns for notification by link_for_each(); later ones have seen the state.
+ * Change the state if link_next[] allows it; returns true if so.  The attached connections
+ * then move to @conns for notification by link_for_each(); later ones have seen the state.
  */
 static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 		       struct list_head *conns)
@@ -99,7 +98,7 @@ static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 }
 
 /**
- * sovia_link_set_state() - the gate, for transitions that no connection is told of
+ * sovia_link_set_state() - change the state without notifying connections
  * @link: the link
  * @state: its next state
  *
@@ -131,7 +130,7 @@ void sovia_link_ref(struct sovia_link *link)
 }
 
 /**
- * sovia_link_put() - give a reference back
+ * sovia_link_put() - drop a reference
  * @link: the link
  *
  * Context: any.
@@ -142,7 +141,7 @@ void sovia_link_put(struct sovia_link *link)
 }
 
 /**
- * sovia_link_event() - have the connection thread look at a link
+ * sovia_link_event() - queue an event of a link for the connection thread
  * @link: the link; the caller holds a reference or its lane's lock
  * @event: SOVIA_LINK_EV_*
  *
@@ -157,7 +156,7 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 }
 
 /**
- * sovia_link_set_timer() - have the connection thread look at a link later
+ * sovia_link_set_timer() - queue SOVIA_LINK_EV_TIMER after a delay
  * @link: the link; the caller holds a reference.  The timer holds another one.
  * @delay: in jiffies, from now on, whether the timer is armed already or not
  *
@@ -178,8 +177,8 @@ static void link_stop_timer(struct sovia_link *link)
 }
 
 /*
- * The connection thread does the rest.  A delayed work of its own would not do: cancelled
- * while its timer fires, it has neither run nor been pending, and its reference is lost.
+ * Only queues an event.  Not a delayed work: one cancelled while its timer fires neither
+ * runs nor counts as pending, which would leak its reference.
  */
 static void link_timeout(struct timer_list *timer)
 {
@@ -192,11 +191,11 @@ static void link_timeout(struct timer_list *timer)
 static void link_work(struct kthread_work *work);
 
 /**
- * sovia_link_alloc() - make a link
+ * sovia_link_alloc() - allocate a link
  * @snet: namespace
  * @pair: its addresses
- * @prov: what carries it
- * @gfp: for its memory
+ * @prov: its provider
+ * @gfp: allocation flags
  *
  * Context: any that @gfp allows.
  * Return: the link with a reference for the caller, in no table, or NULL.
@@ -228,11 +227,11 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
  * @link: the link; on success its reference goes to the connection
  * @conn: not on any link
  *
- * The client's up or down upcall follows, up at once only if it is up already, or
- * will be again: then this returns 1 and the upcall does not come.
+ * The client's up or down upcall follows, unless the link is UP or RECOVERING: then
+ * this returns 1 and the up upcall is omitted.
  *
  * Context: process or softirq, socket lock held.
- * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is dead: get
+ * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is DOWN: get
  * another one.
  */
 int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
@@ -259,8 +258,8 @@ int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
  * sovia_link_detach() - a connection leaves its link
  * @conn: on a link or not
  *
- * The link reference stays with the socket until it is freed, because messages
- * under way may still speak of it.
+ * The socket keeps the link reference until it is freed, because messages in flight
+ * may still use it.
  *
  * Context: process or softirq, socket lock held.
  */
@@ -275,7 +274,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 	attached = !list_empty(&conn->link_node);
 	if (attached) {
 		list_del_init(&conn->link_node);
-		/* A link that costs nothing to make again does not stay for nothing. */
+		/* Loop links are cheap to set up again: end them when idle. */
 		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
 		    link->prov->local)
 			sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
@@ -287,8 +286,8 @@ void sovia_link_detach(struct sovia_conn *conn)
 
 /*
  * Call @fn for each of @conns, which link_enter() took off the link.  They may leave
- * the link in between, and new ones may come: a cursor would be lost, so put them back
- * one by one, if they are still there.
+ * the link and others may join while @fn runs, so no cursor is valid: move each back to
+ * link->conns before its call.
  */
 static void link_for_each(struct sovia_link *link, struct list_head *conns,
 			  void (*fn)(struct sovia_conn *, u32, int), int arg)
@@ -300,7 +299,7 @@ static void link_for_each(struct sovia_link *link, struct list_head *conns,
 	while ((conn = list_first_entry_or_null(conns, struct sovia_conn, link_node))) {
 		list_move_tail(&conn->link_node, &link->conns);
 		sock_hold(conn->sk);
-		/* It cannot leave the link without this lock. */
+		/* Leaving the link takes this lock. */
 		gen = conn->gen;
 		spin_unlock_bh(&link->lock);
 		fn(conn, gen, arg);
@@ -326,7 +325,7 @@ static void conn_down(struct sovia_conn *conn, u32 gen, int err)
  * sovia_link_drop_vi() - destroy the VI of a link
  * @link: the link
  *
- * No upcall of the VI follows, and events that it has left are void.
+ * No upcall of the VI follows, and its pending events are cleared.
  *
  * Context: connection thread; no link or lane lock.
  */
@@ -398,7 +397,7 @@ static void link_up(struct sovia_link *link)
 	bool again = link->state == SOVIA_LINK_RECOVERING;
 	LIST_HEAD(conns);
 
-	/* Those of a link that comes back were never told that it was gone. */
+	/* Connections of a recovered link were not notified of its loss. */
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
 	sovia_recovery_established(link);
@@ -413,16 +412,16 @@ static void link_up(struct sovia_link *link)
 		link_for_each(link, &conns, conn_up, 0);
 	}
 	sovia_link_probe_start(link);
-	/* The connection that wanted it may have left before it was up. */
+	/* Its connections may have left before it was up. */
 	if (link->prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
 /**
- * sovia_link_down() - end a link and tell its connections
+ * sovia_link_down() - end a link and notify its connections
  * @link: in any state; the caller holds a reference
- * @err: what they are told, a negative errno
+ * @err: negative errno for their down upcall
  *
  * Context: connection thread; no link or lane lock.
  */
@@ -431,7 +430,7 @@ void sovia_link_down(struct sovia_link *link, int err)
 	enum sovia_link_state was = link->state;
 	LIST_HEAD(conns);
 
-	/* First: a caller that finds it DOWN looks for another one. */
+	/* First: a caller that finds it DOWN retries the lookup. */
 	sovia_link_unlist(link);
 	if (!link_enter(link, SOVIA_LINK_DOWN, &conns))
 		return;
@@ -452,7 +451,7 @@ void sovia_link_down(struct sovia_link *link, int err)
 }
 
 /**
- * sovia_link_own_attempt_counts() - does our own attempt count when both sides try at once
+ * sovia_link_own_attempt_counts() - does our attempt win over the peer's simultaneous one
  * @link: the link
  *
  * Return: true if so.
@@ -463,8 +462,8 @@ bool sovia_link_own_attempt_counts(const struct sovia_link *link)
 }
 
 /*
- * Is it the end of the link, after what has ended its lane or the last attempt to
- * replace it?  What its connections are told, or 0.
+ * Does @err, of the lane or of the last attempt to replace it, end the link?  Returns
+ * the errno for its connections, or 0.
  */
 static int link_verdict(struct sovia_link *link, int err)
 {
@@ -480,8 +479,8 @@ static int link_verdict(struct sovia_link *link, int err)
 		return -ECONNRESET;
 	case -ECONNREFUSED:
 		/*
-		 * While a device comes back, it may be its node's mistake; iWARP's
-		 * port is TCP's, so a node without a device refuses.
+		 * May be temporary while the peer's device comes back: iWARP's port is
+		 * TCP's, which a node without the device refuses.
 		 */
 		return ++r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
 	default:
@@ -491,12 +490,12 @@ static int link_verdict(struct sovia_link *link, int err)
 }
 
 /**
- * sovia_link_lose() - the lane is no more, or still is not
+ * sovia_link_lose() - handle a lost lane, or a failed attempt to replace it
  * @link: UP or RECOVERING
  * @err: why, a negative errno
  *
  * Context: connection thread; no link or lane lock.
- * Return: true if the link goes on, false if it is DOWN.
+ * Return: true if the link recovers, false if it is DOWN.
  */
 bool sovia_link_lose(struct sovia_link *link, int err)
 {
@@ -526,7 +525,7 @@ static void link_lost(struct sovia_link *link, int err)
 	sovia_link_set_timer(link, min(wait, sovia_recovery_left(link)));
 }
 
-/* Time to try again, or to end it. */
+/* The lane died, or its set-up failed: retry, or end the link. */
 static void link_try(struct sovia_link *link)
 {
 	unsigned long left = sovia_recovery_left(link);
@@ -548,7 +547,7 @@ static void link_closed(struct sovia_link *link)
 	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING) {
 		link_lost(link, err);
 	} else if (link->state == SOVIA_LINK_CONNECTING && err == -EAGAIN) {
-		/* The peer's attempt counts: it is on its way. */
+		/* The peer's attempt counts: wait for its request. */
 		sovia_link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
 		sovia_link_set_timer(link, SOVIA_LINK_CROSS_WAIT);
@@ -557,7 +556,7 @@ static void link_closed(struct sovia_link *link)
 	}
 }
 
-/* A loop link has had no connections for a while. */
+/* End a loop link that has had no connections for a while. */
 static void link_idle(struct sovia_link *link)
 {
 	bool idle;
@@ -575,7 +574,7 @@ static void link_idle(struct sovia_link *link)
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
-/* Time to try again, to probe, or to see whether the link is idle. */
+/* The timer fired: retry, probe, or check whether the link is idle. */
 static void link_timer(struct sovia_link *link)
 {
 	switch (link->state) {

@@ -24,13 +24,13 @@
 #include "wire.h"
 
 /**
- * enum sovia_link_state - life of a link
+ * enum sovia_link_state - state of a link
  * @SOVIA_LINK_NEW: no lane yet
  * @SOVIA_LINK_CONNECTING: the provider is setting the lane up
  * @SOVIA_LINK_UP: messages flow
  * @SOVIA_LINK_RECOVERING: the lane is lost, another VI is being set up; connections
- *	do not notice
- * @SOVIA_LINK_DOWN: dead and out of the table; connections have been told
+ *	are not notified
+ * @SOVIA_LINK_DOWN: dead and out of the table; connections are notified
  * @SOVIA_LINK_STATES: how many there are
  */
 enum sovia_link_state {
@@ -43,16 +43,16 @@ enum sovia_link_state {
 };
 
 /**
- * struct sovia_tx_cb - skb->cb of a message on its way out
- * @conn: connection, or NULL if it belongs to the lane alone; pinned by skb->sk
- * @seq: number it was sent with
+ * struct sovia_tx_cb - skb->cb of a message to send
+ * @conn: connection, or NULL for the lane's own messages; pinned by skb->sk
+ * @seq: its sequence number
  * @len: payload bytes
  * @type: enum sovia_type
- * @prompt: others of its connection do not wait until it is sent
+ * @prompt: other messages of its connection do not wait for its completion
  * @flags: SOVIA_F_*
  * @sport: sender's port, or 0
  * @dport: receiver's port, or 0
- * @window: how far the receiver may send
+ * @window: stream offset up to which the receiver may send
  * @ref: as in struct sovia_hdr
  * @code: as in struct sovia_hdr
  */
@@ -72,7 +72,7 @@ struct sovia_tx_cb {
 
 #define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
 
-/* Messages without a connection that may wait; more are not worth the memory. */
+/* Limit of pending messages without a connection; more are dropped. */
 #define SOVIA_REPLIES_MAX		256
 
 /**
@@ -98,32 +98,32 @@ struct sovia_reply {
  *	called under it.
  * @id: of this end of the link, random
  * @peer_id: of the other end, 0 while it is not known
- * @active: we have asked for @vi, not the peer
- * @vi: the VI, NULL before and after
+ * @active: we initiated @vi, not the peer
+ * @vi: the VI, or NULL
  * @open: messages may be queued: it has been up, and the link is not DOWN
  * @up: messages may be posted to @vi
- * @dead: @vi has died, or is being destroyed
- * @err: why it died
+ * @dead: @vi has failed, or is being destroyed
+ * @err: the errno of its failure
  * @payload: largest payload of a message to the peer
  * @own_payload: largest payload that we take
  * @max_frags: page fragments that a message may have
  * @compact: DATA may be compact
- * @tx_slots: whose, on the way out
- * @rx_slots: whose, on the way in; the bottom half's own
+ * @tx_slots: connections whose DATA may be, sending
+ * @rx_slots: the same, receiving; used by the bottom half only
  * @credit: sequence numbers and credits
  * @ctl: connections with control messages waiting
  * @ctl_count: how many
  * @ready: connections with stream messages waiting, served in turn
- * @reply_ring: messages without a connection (REFUSE, PROBE, what one that left had to
- *	say), sent first: a ring, so that no memory is needed to owe one
- * @reply_first: the one that is next
+ * @reply_ring: messages without a connection (REFUSE, PROBE, control messages of
+ *	connections that left), sent first: a ring, so that queueing needs no memory
+ * @reply_first: index of the next one
  * @reply_count: how many
- * @rtx_queue: messages that have had a number, and go first: the provider had no room
- *	for them, or the VI that they were posted to has died
+ * @rtx_queue: numbered messages to post first: the provider had no room for them, or
+ *	the VI that they were posted to has failed
  * @unacked: messages sent and not acknowledged, in order of their numbers
- * @ack_timer: sends what is unacknowledged when the lane falls idle, and
- *	retries what failed for want of memory
- * @rx_time: when the last message came, jiffies.  A hint for others.
+ * @ack_timer: sends a delayed ACK when the lane falls idle, and retries what
+ *	failed for lack of memory
+ * @rx_time: when the last message arrived, jiffies.  A hint without the lock.
  */
 struct sovia_lane {
 	struct sovia_link	*link;
@@ -156,15 +156,15 @@ struct sovia_lane {
 };
 
 /**
- * struct sovia_recovery - how a link comes back: link_recover.c
+ * struct sovia_recovery - recovery of a link: link_recover.c
  * @since: when the lane was lost, jiffies
  * @up_since: when the last one was established, jiffies
  * @tx: the lane's first unacknowledged number then
  * @rx: number of the message expected then
  * @tries: attempts of ours since @since
- * @refused: attempts that the peer's node has refused, without another answer since
+ * @refused: consecutive attempts that the peer's node has refused
  *
- * The connection thread's own.
+ * Used by the connection thread only.
  */
 struct sovia_recovery {
 	unsigned long	since;
@@ -178,26 +178,26 @@ struct sovia_recovery {
 /**
  * struct sovia_link - all connections between two addresses that use one lane
  * @kref: the table (until DOWN), each connection, queued work and the armed timer
- * @rcu: readers of /proc may still look at it after the last reference
+ * @rcu: readers of /proc may access it after the last reference
  * @snet: namespace; valid until the pernet exit has seen the link go
  * @pair: the key
- * @prov: carries it
+ * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
  * @lock: protects @state and @conns; taken with bottom halves off
- * @state: written by the connection thread only, through one gate
+ * @state: written by the connection thread only, through link_enter()
  * @conns: struct sovia_conn::link_node
  * @conn_count: length of @conns
- * @events: what the connection thread has to look at
+ * @events: SOVIA_LINK_EV_* for the connection thread
  * @work: runs in the connection thread
  * @timer: retry of a set-up, the end of a recovery, and the idle probe
  * @lane: the lane
  * @recovery: of the lane
- * @seen_una: the lane's first unacknowledged number when the timer looked last
- * @waiting: the timer has looked, so something may have been on its way since
+ * @seen_una: the lane's first unacknowledged number when the timer last fired
+ * @waiting: it has fired, so @seen_una is valid
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
- * @doubted: a peer asks for a link that is UP: does its lane still answer
- * @doubt_end: when it should have, jiffies
- * @doubt_una: the lane's first unacknowledged number when that began
+ * @doubted: a peer requested a link that is UP: its lane is being checked
+ * @doubt_end: deadline of that, jiffies
+ * @doubt_una: the lane's first unacknowledged number when it started
  */
 struct sovia_link {
 	struct kref			kref;
@@ -226,17 +226,17 @@ struct sovia_link {
 /**
  * struct sovia_client - the socket layer, as upcalls
  *
- * @gen of an upcall is that of the connection which it is about: see struct sovia_conn.
+ * @gen of an upcall is the generation of its connection: see struct sovia_conn.
  *
- * @request: a CONN came.  Softirq.  @skb, its payload, is borrowed.
- * @data: a DATA message came for @conn.  Softirq; the caller holds a reference.
+ * @request: a CONN arrived.  Softirq.  @skb, its payload, is borrowed.
+ * @data: a DATA message arrived for @conn.  Softirq; the caller holds a reference.
  *	Returns true if it took @skb, the payload.
- * @control: any other message came for @conn.  Softirq; as above.
- * @tx_ready: messages of @conn have gone and there is room for more.  Softirq
+ * @control: any other message arrived for @conn.  Softirq; as above.
+ * @tx_ready: messages of @conn were sent and there is room for more.  Softirq
  *	or process.
  * @delivered: the FIN of @conn has arrived.  Softirq or process.
  * @up: the link is up.  Connection thread, which holds a reference.
- * @down: the link is gone, @err is a negative errno.  Connection thread.
+ * @down: the link is DOWN, @err is a negative errno.  Connection thread.
  */
 struct sovia_client {
 	void (*request)(struct sovia_link *link, struct sk_buff *skb,
@@ -251,11 +251,11 @@ struct sovia_client {
 };
 
 /* Events of a link, bits of sovia_link::events. */
-#define SOVIA_LINK_EV_START	0	/* a connection wants it */
+#define SOVIA_LINK_EV_START	0	/* a connection needs it */
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
-#define SOVIA_LINK_EV_KILL	3	/* the namespace goes, or it has to make room */
-#define SOVIA_LINK_EV_TIMER	4	/* time to try again, to probe, to end it */
+#define SOVIA_LINK_EV_KILL	3	/* namespace exit, or evicted */
+#define SOVIA_LINK_EV_TIMER	4	/* @timer fired */
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,

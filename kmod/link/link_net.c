@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The link layer in a network namespace: it listens for links of peers from the first
- * socket to the last one, and ends all links when the namespace goes.
+ * The link layer in a network namespace: it listens for link requests from the first
+ * socket to the last one, and ends all links when the namespace exits.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,11 +12,11 @@
 #include "link_state.h"
 #include "link_table.h"
 
-/* Where verbs could not listen for requests they try again, after twice as long each time. */
+/* Retry of a failed listen over verbs: the delay doubles each time. */
 #define SOVIA_LISTEN_RETRY_MIN	HZ
 #define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
 
-/* Take requests over all providers that are @local, or are not.  Idempotent. */
+/* Listen over all providers that are @local, or all others.  Idempotent. */
 static int listen_over(struct sovia_net *snet, bool local)
 {
 	const struct sovia_provider * const *prov;
@@ -35,9 +35,8 @@ static int listen_over(struct sovia_net *snet, bool local)
 }
 
 /*
- * A worker listens for other hosts, since it may: the service's port is a reserved one,
- * and the program that is the first to need it need not have any rights.  What is in the
- * way now may be gone in a moment.
+ * Listen for other hosts in a work: the service port needs CAP_NET_BIND_SERVICE, which
+ * the program that opens the first socket may lack.  Failures may be temporary: retry.
  */
 static void listen_work(struct work_struct *work)
 {
@@ -56,11 +55,11 @@ static void listen_work(struct work_struct *work)
 }
 
 /**
- * sovia_link_listen() - take link requests in a namespace from now on
+ * sovia_link_listen() - start to listen for link requests in a namespace
  * @snet: the namespace, which has a socket
  *
  * Starts the connection thread.  Called by the first listen() and connect().
- * Without verbs there are still the peers on this host, and verbs may come later.
+ * Not an error without verbs: peers on this host remain, and a device may be added.
  *
  * Context: process, may sleep; no locks.
  * Return: 0 or a negative errno.
@@ -69,7 +68,7 @@ int sovia_link_listen(struct sovia_net *snet)
 {
 	int err;
 
-	/* Pairs with the one in net_idle(): the socket is counted, or this is seen. */
+	/* Pairs with stop_listening(): it sees the socket counted, or we its flag. */
 	smp_mb();
 	if (READ_ONCE(snet->listening))
 		return 0;
@@ -90,7 +89,7 @@ int sovia_link_listen(struct sovia_net *snet)
 	return err;
 }
 
-/* Unless there is a socket that relies on it: @unused. */
+/* With @unused, only if no socket relies on it. */
 static void stop_listening(struct sovia_net *snet, bool unused)
 {
 	const struct sovia_provider * const *prov;
@@ -112,13 +111,13 @@ static void stop_listening(struct sovia_net *snet, bool unused)
 	mutex_unlock(&snet->listen_mutex);
 }
 
-/* The last socket of a namespace has gone: let go of all that may pin it. */
+/* The last socket of a namespace was freed: release what may pin the namespace. */
 static void net_idle(struct kthread_work *work)
 {
 	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
 	struct sovia_link *link;
 
-	/* A socket that comes now goes on listening, or listens again. */
+	/* A new socket keeps it listening, or starts it again. */
 	stop_listening(snet, true);
 	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		sovia_link_down(link, -ECONNRESET);
@@ -152,7 +151,7 @@ void sovia_link_sock_put(struct sovia_net *snet)
 }
 
 /**
- * sovia_link_net_exit() - a namespace goes: end all its links
+ * sovia_link_net_exit() - end all links of a namespace that exits
  * @snet: the namespace; it has no sockets any more
  *
  * Context: process, may sleep; no locks.
@@ -162,7 +161,7 @@ void sovia_link_net_exit(struct sovia_net *snet)
 	struct sovia_link *link;
 
 	stop_listening(snet, false);
-	/* Requests that came before are done after this. */
+	/* Wait for requests received before. */
 	sovia_connd_flush();
 	while ((link = sovia_link_first(snet))) {
 		sovia_link_event(link, SOVIA_LINK_EV_KILL);

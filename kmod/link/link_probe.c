@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Is the peer still there?  An idle lane is probed, one without progress is given up, one in
- * doubt has a deadline, and the first message of a lane is retried (MPA's RTR).
+ * Peer liveness.  An idle lane is probed, one without progress fails, one in doubt has a
+ * deadline, and the first message of a lane is retried (MPA's RTR).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -11,11 +11,11 @@
 #include "link_state.h"
 #include "param.h"
 
-/* The first message of a lane is repeated after so long, then after twice as long. */
+/* Delay before the first message of a lane is repeated; doubles each time. */
 #define SOVIA_LINK_RTR_MIN	(HZ / 10)
 #define SOVIA_LINK_RTR_MAX	(16 * SOVIA_LINK_RTR_MIN)
 
-/* A lane in doubt has probe_interval to answer; without one, or if it is long, this. */
+/* Maximum time that a lane in doubt has to answer, in seconds. */
 #define SOVIA_LINK_DOUBT_MAX	20
 
 #define SOVIA_LINK_PROBE	5
@@ -23,7 +23,7 @@ static unsigned int probe_interval = SOVIA_LINK_PROBE;
 sovia_param(probe_interval, probe_interval, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
 MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 
-/* When the timer looks at the lane next. */
+/* Rearm the timer. */
 static void link_look_again(struct sovia_link *link)
 {
 	unsigned long wait = link->rtr_retry ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
@@ -35,7 +35,7 @@ static void link_look_again(struct sovia_link *link)
 		sovia_link_set_timer(link, wait);
 }
 
-/* The peer waits until it has heard from us. */
+/* With MPA the peer cannot send before our first message: send one. */
 static void link_send_rtr(struct sovia_link *link)
 {
 	struct sovia_lane *lane = &link->lane;
@@ -50,8 +50,8 @@ static void link_send_rtr(struct sovia_link *link)
 }
 
 /*
- * siw does not notice what arrives between its answer to a request and the end of
- * its own set-up, until more arrives.
+ * siw processes a message that arrives between its MPA reply and the end of its own
+ * set-up only when another one arrives: send more until it is acknowledged.
  */
 static void link_retry_rtr(struct sovia_link *link, u32 una)
 {
@@ -70,9 +70,8 @@ static void link_no_answer(struct sovia_link *link)
 }
 
 /*
- * A lane without traffic is probed.  One on which nothing has been acknowledged
- * for an interval, though something waits for it, is dead, whatever its device
- * thinks.
+ * Probe a lane without traffic.  A lane with unacknowledged messages but no progress for
+ * an interval is dead, even if its device reports no error.
  */
 static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
 {
@@ -85,11 +84,11 @@ static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
 }
 
 /**
- * sovia_link_doubt() - find out whether the lane of a link still answers
+ * sovia_link_doubt() - check whether the lane of a link still answers
  * @link: UP
  *
- * The peer asks for a link that we have: it has lost its side, or it is not the peer.
- * The lane tells which.
+ * The peer requests a link that is UP here: it has lost its end, or the request is not
+ * from the peer.  Probing the lane tells which.
  *
  * Context: connection thread; no link or lane lock.
  */
@@ -109,7 +108,7 @@ void sovia_link_doubt(struct sovia_link *link)
 	link_look_again(link);
 }
 
-/* Has a lane in doubt had its time? */
+/* Has the deadline of a lane in doubt passed without an answer? */
 static bool link_is_silent(struct sovia_link *link, u32 una)
 {
 	if (una != link->doubt_una)
@@ -118,7 +117,7 @@ static bool link_is_silent(struct sovia_link *link, u32 una)
 }
 
 /**
- * sovia_link_probe() - look at the lane of a link, and when to look next
+ * sovia_link_probe() - check the lane of a link, and rearm the timer
  * @link: UP, over a provider that is not local
  *
  * Context: connection thread; no link or lane lock.
@@ -143,7 +142,7 @@ void sovia_link_probe(struct sovia_link *link)
 }
 
 /**
- * sovia_link_probe_start() - a link has a lane: watch it
+ * sovia_link_probe_start() - start to monitor the lane of a link
  * @link: UP
  *
  * Context: connection thread; no link or lane lock.

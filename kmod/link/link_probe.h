@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Does the lane still answer. */
+/* Liveness of the lane. */
 #ifndef _SOVIA_LINK_PROBE_H
 #define _SOVIA_LINK_PROBE_H
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Recovery: what a link needs to go on with another VI when its lane is lost.
- * Documentation/recovery.rst is the whole story; link.c has the states.
+ * Recovery: how a link continues with another VI when its lane is lost.
+ * See Documentation/recovery.rst; link.c has the states.
  *
- * The clock.  A link is given up when no VI has stood for recovery_timeout.
+ * Timeout: a link ends when no VI has been established for recovery_timeout.
  *
- * The lane.  A message stays on lane->unacked until the peer acknowledges it.  The
- * hello of a new VI says where the peer is; what it lacks goes to the front of
- * lane->rtx_queue, in order, and so gets the numbers that it had.
+ * Lane: a message stays on lane->unacked until the peer acknowledges it.  The
+ * hello of a new VI tells which message the peer expects; the missing ones move to
+ * the front of lane->rtx_queue, in order, and so keep their numbers.
  */
 #include "lane.h"
 #include "lane_rx.h"
 #include "link_recover.h"
 #include "param.h"
 
-/* Pauses between attempts grow from one to the other. */
+/* Minimum and maximum delay between attempts. */
 #define SOVIA_RECOVERY_PAUSE		(HZ / 10)
 #define SOVIA_RECOVERY_PAUSE_MAX	(2 * HZ)
 
@@ -22,7 +22,7 @@ static unsigned int recovery_timeout = 60;
 sovia_param(recovery_timeout, recovery_timeout, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
 MODULE_PARM_DESC(recovery_timeout, "seconds that connections outlive a lane (0: not at all)");
 
-/* ---- the clock ------------------------------------------------------- */
+/* ---- timeout --------------------------------------------------------- */
 
 static unsigned long recovery_timeout_jiffies(void)
 {
@@ -63,7 +63,7 @@ void sovia_recovery_established(struct sovia_link *link)
  * sovia_recovery_begin() - the link has lost its lane
  * @link: was UP
  *
- * The time begins anew, unless the lane was good for nothing.
+ * Restarts the timeout, unless the lane made no progress.
  *
  * Context: connection thread.
  */
@@ -86,7 +86,7 @@ void sovia_recovery_begin(struct sovia_link *link)
  * @link: RECOVERING
  *
  * Context: connection thread.
- * Return: jiffies, 0 if it is over.
+ * Return: jiffies, 0 if it has timed out.
  */
 unsigned long sovia_recovery_left(const struct sovia_link *link)
 {
@@ -112,16 +112,16 @@ unsigned long sovia_recovery_wait(struct sovia_link *link, bool first)
 	return min(SOVIA_RECOVERY_PAUSE << min(tries, 5U), SOVIA_RECOVERY_PAUSE_MAX);
 }
 
-/* ---- the lane -------------------------------------------------------- */
+/* ---- lane ------------------------------------------------------------ */
 
 /**
- * sovia_lane_rewind() - go back to where the peer is
- * @lane: has a new VI, which nothing has been posted to
+ * sovia_lane_rewind() - queue retransmissions from the peer's rx_next
+ * @lane: has a new VI, with nothing posted yet
  * @rx_next: number of the message that the peer expects
- * @arrived: messages that it has are added, for sovia_lane_arrived()
+ * @arrived: list to add messages to that it has, for sovia_lane_arrived()
  *
  * Context: lane lock held.
- * Return: 0, or -EPROTO if the peer cannot be there.
+ * Return: 0, or -EPROTO if @rx_next is out of range.
  */
 int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived)
 {
@@ -137,7 +137,7 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 	while ((skb = __skb_dequeue_tail(&lane->unacked))) {
 		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 
-		/* Its header is built anew, or left out. */
+		/* The header is rebuilt, or omitted. */
 		if (skb_headroom(skb) < sizeof(struct sovia_hdr))
 			__skb_pull(skb, sizeof(struct sovia_hdr));
 		if (conn)
@@ -148,11 +148,11 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 }
 
 /**
- * sovia_lane_arrived() - let go of messages that the peer has after all
+ * sovia_lane_arrived() - complete and free messages that the peer has received
  * @lane: the lane they were posted to
  * @arrived: the messages
  *
- * Their connections have not been told: the completions were lost with the VI.
+ * Their connections were not notified: the completions were lost with the VI.
  *
  * Context: process; no lane lock.
  */

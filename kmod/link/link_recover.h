@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Another VI for a link that has lost its own. */
+/* Recovery of a link that has lost its VI. */
 #ifndef _SOVIA_LINK_RECOVER_H
 #define _SOVIA_LINK_RECOVER_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests of peers for a link, or to go on with one: what becomes of the link that is
- * there already.  The provider's upcall brings them, the connection thread decides.
+ * Peers' requests for a link, or to resume one, and how they affect an existing link.
+ * Received in the provider's upcall, handled in the connection thread.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,7 +15,7 @@
 #include "link_table.h"
 
 /**
- * struct link_request - a peer's request on its way to the connection thread
+ * struct link_request - a peer's request, queued for the connection thread
  * @work: runs in the connection thread, which frees this
  * @req: the request
  */
@@ -24,26 +24,26 @@ struct link_request {
 	struct sovia_vi_request		*req;
 };
 
-/* Decide what becomes of a link that is there already.  Returns an errno to reject with. */
+/* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)
 {
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
-		/* An attempt of the peer that it has not finished is not ours. */
+		/* lane.active: an unfinished attempt of the peer does not count as ours. */
 		if (link->lane.vi && link->lane.active && sovia_link_own_attempt_counts(link))
 			return -EAGAIN;
 		sovia_link_drop_vi(link);
 		sovia_lane_reset(&link->lane);
 		return 0;
 	case SOVIA_LINK_UP:
-		/* Of the very end that we have: its answer to ours has overtaken it. */
+		/* From our peer: a simultaneous attempt, overtaken by its answer to ours. */
 		if (link->lane.peer_id != peer_id)
 			sovia_link_doubt(link);
 		return -EAGAIN;
 	case SOVIA_LINK_RECOVERING:
 		if (link->lane.peer_id == peer_id)
 			return -EAGAIN;
-		/* The lane is dead, and the peer has lost its side. */
+		/* The lane is dead, and the peer has lost its end. */
 		sovia_link_down(link, -ECONNRESET);
 		return 0;
 	default:
@@ -51,14 +51,14 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 	}
 }
 
-/* The peer asks to go on with a link.  Returns an errno to reject with. */
+/* The peer asks to resume a link.  Returns an errno to reject with. */
 static int link_resume(struct sovia_link *link, const struct sovia_params *params)
 {
 	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
 		return -ESTALE;
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
-		/* We have answered, and it has heard of that, but not we of it. */
+		/* It was established at the peer and lost again before it was here. */
 		sovia_link_drop_vi(link);
 		return 0;
 	case SOVIA_LINK_RECOVERING:
@@ -73,7 +73,7 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 	default:
 		return -ESTALE;
 	}
-	/* If that comes to nothing, lane_closed() tells us. */
+	/* If it fails, lane_closed() is called. */
 	sovia_link_set_timer(link, sovia_recovery_left(link));
 	return 0;
 }
@@ -100,7 +100,7 @@ static struct sovia_link *link_for_request(struct sovia_net *snet,
 	for (;;) {
 		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
 		*err = link ? link_yield(link, peer_id) : -ENOMEM;
-		/* If that was the end of it, there is room for another one. */
+		/* If link_yield() ended the link, get another one. */
 		if (!*err && link->state != SOVIA_LINK_DOWN)
 			break;
 		if (link)
@@ -144,7 +144,7 @@ static void link_request_work(struct kthread_work *work)
 }
 
 /**
- * sovia_link_request() - a provider's upcall: a peer asks for a VI
+ * sovia_link_request() - a provider's upcall: a peer requests a VI
  * @req: the request; answered by now or later
  *
  * Context: process, may sleep; no locks.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A peer asks for a link. */
+/* Peers' requests for a link. */
 #ifndef _SOVIA_LINK_REQUEST_H
 #define _SOVIA_LINK_REQUEST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What changes the state of a link, for the link_*.c files. */
+/* State changes of a link, for the link_*.c files. */
 #ifndef _SOVIA_LINK_STATE_H
 #define _SOVIA_LINK_STATE_H
 

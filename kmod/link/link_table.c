@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which links a namespace has: found by their pair of addresses, and no more than
- * max_links.  The table holds a reference to each; what becomes of one, link.c decides.
+ * The table of a namespace's links: found by their pair of addresses, and at most
+ * max_links.  It holds a reference to each; link.c has their states.
  */
 #include <linux/jhash.h>
 #include <linux/mm.h>
@@ -9,7 +9,7 @@
 #include <net/ipv6.h>
 #include "link_table.h"
 
-/* What a link to another node costs with the default parameters: its receives. */
+/* Memory of a link to another node with default parameters: its receives. */
 #define SOVIA_LINK_COST		(1200 << 10)
 /* Default: 1/8 of the memory, clamped to [MIN, MAX]. */
 #define SOVIA_LINKS_PART	8
@@ -57,7 +57,7 @@ static bool link_unused(const struct sovia_link *link)
 	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
 }
 
-/* Take it out of the table.  The caller puts the table's reference. */
+/* Remove it from the table.  The caller puts the table's reference. */
 static void link_unhash(struct sovia_link *link)
 {
 	lockdep_assert_held(&link->snet->link_lock);
@@ -66,8 +66,8 @@ static void link_unhash(struct sovia_link *link)
 }
 
 /*
- * May there be another one?  If there are too many, an unused one goes, and does
- * not come back: what its peer says from here on would keep it otherwise.
+ * May another link be added?  At the maximum an unused one is evicted.  It leaves the
+ * table at once, so that its peer's messages do not keep it.
  */
 static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 {
@@ -75,7 +75,7 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 	int bkt;
 
 	lockdep_assert_held(&snet->link_lock);
-	/* Those of this host take no memory, and do not stay without connections. */
+	/* Loop links take hardly any memory, and end without connections. */
 	if (fresh->prov->local || snet->link_count < links_most())
 		return true;
 	hash_for_each(snet->links, bkt, link, net_node)
@@ -100,15 +100,15 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 }
 
 /**
- * sovia_link_get() - find or make the link between two addresses
+ * sovia_link_get() - find or create the link between two addresses
  * @snet: namespace
  * @pair: the addresses
- * @prov: provider for a link that has to be made
- * @gfp: for that
+ * @prov: provider of a link that has to be created
+ * @gfp: its allocation flags
  *
  * Context: any that @gfp allows; a socket lock may be held.
- * Return: the link with a reference for the caller, or NULL without memory, or if
- * there are too many.
+ * Return: the link with a reference for the caller, or NULL without memory or at
+ * the maximum.
  */
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
 				  const struct sovia_provider *prov, gfp_t gfp)
@@ -159,7 +159,7 @@ struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_
 }
 
 /**
- * sovia_link_unlist() - take a link out of the table
+ * sovia_link_unlist() - remove a link from the table
  * @link: in the table or not; the caller holds a reference
  *
  * Context: any.
@@ -178,7 +178,7 @@ void sovia_link_unlist(struct sovia_link *link)
 }
 
 /**
- * sovia_link_first() - any of the links that there are
+ * sovia_link_first() - get any of a namespace's links
  * @snet: namespace
  *
  * Context: any.
