@@ -11,9 +11,8 @@
  *
  *	The two ends of a link have random numbers, which a request for a fresh
  *	link and its answer introduce.  A request that names the number of its
- *	receiver asks that one to go on with the link, whose lane is lost: both
- *	sides say which message they expect next, and the other one sends from
- *	there.
+ *	receiver resumes the link, whose lane is lost: both sides tell which
+ *	message they expect next, and the other one retransmits from there.
  *
  * Messages
  *	Every descriptor carries one message: struct sovia_hdr and hdr.len bytes
@@ -22,9 +21,9 @@
  *	seq	every message but ACK takes the next number of its lane.  ACK
  *		repeats the number that the next message will take.
  *	ack	all messages below this number have arrived and their
- *		descriptors have been posted again.  The sender may have
- *		hello.window messages beyond it under way: the credit is an
- *		absolute number, so any message repairs a stale one.
+ *		descriptors have been reposted.  The sender may have
+ *		hello.window messages beyond it in flight: the credit is an
+ *		absolute number, so any message replaces a stale one.
  *	window	offset in the connection's stream up to which the receiver of
  *		this message may send, modulo 2^32.  It never moves backwards.
  *	sport,	ports of the connection; 0 in ACK and PROBE, which belong to
@@ -36,9 +35,9 @@
  * Types
  *	DATA	stream bytes		FIN	end of the stream
  *	ACK	lane credits		RESET	the connection is gone
- *	WAKEUP	the window opened	URGENT	a byte of the stream is urgent
- *	CONN	open a connection	ACCEPT	it is open
- *	REFUSE	it is not		PROBE	is the lane alive?
+ *	WAKEUP	window update	URGENT	a byte of the stream is urgent
+ *	CONN	connection request	ACCEPT	connection accepted
+ *	REFUSE	connection refused	PROBE	requests an ACK
  *
  *	The structs have no padding; every field is naturally aligned.
  *
@@ -50,21 +49,21 @@
  *		ports give this slot, sovia_slot()
  *	23-20	flags, the lower four
  *	19-11	check: the lower nine bits of seq and length, sovia_imm_check(), so
- *		that one that is not as long as it was sent is out of sequence
+ *		that a truncated message is out of sequence
  *	10-0	ack, the lower eleven bits; it is not before the last one
  *
- *	window is what it was.
+ *	window is unchanged.
  *
  *	DATA, ACK, WAKEUP and FIN are SOVIA's own (figure 11), the rest is what
- *	multiplexing sockets over one VI needs.  SOVIA's FINACK is not there: a
- *	lane knows by itself what has arrived.
+ *	multiplexing sockets over one VI needs.  SOVIA's FINACK is omitted: the
+ *	lane's acknowledgments cover FIN.
  *
  * Versions
  *	1	FINACK (type 5) answered FIN.
- *	2	No FINACK; FIN may ride on DATA and say that its sender is gone.
+ *	2	No FINACK; FIN may be a flag of DATA and tell that its sender is gone.
  *		Compact DATA.
- *	3	A link goes on with another lane: id, peer_id, rx_next, NO_LINK.
- *		Compact DATA has some bits of seq.
+ *	3	A link recovers with another VI: id, peer_id, rx_next, NO_LINK.
+ *		Compact DATA has low bits of seq.
  *	4	Compact DATA has a check of seq and length.
  */
 #ifndef _SOVIA_WIRE_H
@@ -103,8 +102,8 @@
 #define SOVIA_IMM_ACK_MASK	0x7ffU	/* more than SOVIA_WINDOW_MAX */
 
 /*
- * Devices cut messages into packets of 256 bytes or more.  One packet more or less
- * counts as four messages or more, so as not to pass for one message more or less.
+ * Devices split messages into packets of at least 256 bytes.  A lost or extra packet
+ * changes the check by 4 or more, so it does not look like a lost or extra message.
  */
 #define sovia_imm_check(seq, len)	((__u32)(seq) + (__u32)(len) / 256 * 4)
 
@@ -132,31 +131,31 @@ enum sovia_type {
 
 /* struct sovia_hdr::flags */
 #define SOVIA_F_ACKREQ		0x0001	/* acknowledge at once */
-#define SOVIA_F_FIN		0x0002	/* DATA: the stream ends behind it */
+#define SOVIA_F_FIN		0x0002	/* DATA: the stream ends after it */
 #define SOVIA_F_GONE		0x0004	/* FIN: its sender has closed, not just its half */
 
 /* struct sovia_hdr::code */
 enum sovia_code {
 	SOVIA_CODE_NONE		= 0,
-	SOVIA_CODE_NO_LISTENER	= 1,	/* nobody listens on that port */
-	SOVIA_CODE_BUSY		= 2,	/* backlog full: try again */
-	SOVIA_CODE_NO_MEMORY	= 3,	/* try again */
+	SOVIA_CODE_NO_LISTENER	= 1,	/* no listener on the port */
+	SOVIA_CODE_BUSY		= 2,	/* backlog full: retry */
+	SOVIA_CODE_NO_MEMORY	= 3,	/* retry */
 	SOVIA_CODE_BAD_ADDRESS	= 4,	/* addresses are not the link's */
-	SOVIA_CODE_ABORT	= 5,	/* the program threw it away */
+	SOVIA_CODE_ABORT	= 5,	/* aborted by the program */
 	SOVIA_CODE_NO_SOCKET	= 6,	/* no connection with these ports */
-	SOVIA_CODE_PROTOCOL	= 7,	/* the peer broke the rules */
-	SOVIA_CODE_NO_LINK	= 8,	/* the link to go on with is not there */
+	SOVIA_CODE_PROTOCOL	= 7,	/* protocol violation */
+	SOVIA_CODE_NO_LINK	= 8,	/* the link to resume does not exist */
 	SOVIA_CODE_COUNT
 };
 
 /**
- * struct sovia_hdr - what every message starts with
+ * struct sovia_hdr - header of every message
  * @version: SOVIA_WIRE_VERSION
  * @type: enum sovia_type
  * @flags: SOVIA_F_*; unknown ones are ignored
- * @len: payload bytes behind this header
+ * @len: payload bytes after this header
  * @seq: number of this message in its lane
- * @ack: first number that the sender of this message has not seen
+ * @ack: first number that the sender of this message has not received
  * @sport: port of the sender's socket
  * @dport: port of the receiver's socket
  * @window: stream offset up to which the receiver may send
@@ -200,7 +199,7 @@ struct sovia_hello {
 };
 
 /**
- * struct sovia_reject - why a link was refused, private data of the rejection
+ * struct sovia_reject - reason for refusing a link, private data of the rejection
  * @magic: SOVIA_WIRE_MAGIC
  * @code: enum sovia_code
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* debugfs' file "break": kills lanes on request, to watch links recover. */
+/* debugfs file "break": fails lanes on request, to test recovery. */
 #include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <net/ipv6.h>
@@ -55,9 +55,9 @@ static const struct file_operations break_ops = {
 };
 
 /**
- * sovia_break_init() - make debugfs' file "break"
+ * sovia_break_init() - create the debugfs file "break"
  *
- * Context: module init, when namespaces are served.
+ * Context: module init, after the pernet registration.
  */
 void sovia_break_init(void)
 {

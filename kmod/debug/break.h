@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* debugfs' file break. */
+/* The debugfs file "break". */
 #ifndef _SOVIA_BREAK_H
 #define _SOVIA_BREAK_H
 

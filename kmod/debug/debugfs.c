@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The module's folder in debugfs, for what only tests and the curious look at. */
+/* The module's debugfs directory, for tests and debugging. */
 #include <linux/debugfs.h>
 #include "debugfs.h"
 
 static struct dentry *folder;
 
 /**
- * sovia_debugfs_dir() - where the other files of the module put theirs
+ * sovia_debugfs_dir() - the module's debugfs directory
  *
  * Context: process, between sovia_debugfs_init() and sovia_debugfs_exit().
- * Return: the folder; an error pointer without debugfs, which debugfs' own calls
- * take as well.
+ * Return: the directory; an error pointer without debugfs, which debugfs functions
+ * accept.
  */
 struct dentry *sovia_debugfs_dir(void)
 {
@@ -18,7 +18,7 @@ struct dentry *sovia_debugfs_dir(void)
 }
 
 /**
- * sovia_debugfs_init() - make the folder
+ * sovia_debugfs_init() - create the directory
  *
  * Context: module init.
  */
@@ -28,7 +28,7 @@ void sovia_debugfs_init(void)
 }
 
 /**
- * sovia_debugfs_exit() - remove the folder and all that is in it
+ * sovia_debugfs_exit() - remove the directory and its files
  *
  * No file of it is in use afterwards.
  *

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults on demand: which there are, and whether one happens now.  fault_vi.c is what
- * happens.
+ * Fault injection: the kinds of faults, and whether one happens now.  fault_vi.c
+ * implements them.
  *
  *	/sys/kernel/debug/sovia/fault/
- *		loop, verbs	Y: VIs of this provider that are set up from now on
+ *		loop, verbs	Y: VIs of this provider that are set up afterwards
  *				can be faulty
- *		FAULT/		one folder for each that is in fault_table[]
+ *		FAULT/		a directory for each entry of fault_table[]
  *
- * The files of a fault mean what those of the kernel's fault injection mean, which
- * few kernels are built with: it happens with @probability percent, to every
- * @interval-th only, and @times times in all (-1: without end).  "fired" says how
- * often it has happened.
+ * The files have the meaning of the kernel's own fault injection, which few kernels
+ * are built with: it happens with @probability percent, on every @interval-th call
+ * only, and at most @times times (-1: no limit).  "fired" counts how often it has
+ * happened.
  */
 #include <linux/debugfs.h>
 #include <linux/errno.h>
@@ -21,14 +21,14 @@
 #include "fault_kind.h"
 
 /**
- * struct fault - one kind, as its folder shows it
- * @name: of the folder
+ * struct fault - a kind of fault and its debugfs files
+ * @name: of the directory
  * @error: a positive errno, or 0 if it has none; the default
  * @delay: in ms, or 0 if it has none; likewise
  * @probability: in percent
- * @interval: happens to every so many-th only
- * @times: happens so many times more, or without end if negative
- * @seen: chances that it has had, for @interval
+ * @interval: happens on every n-th call only
+ * @times: how many times more it happens, no limit if negative
+ * @seen: number of calls, for @interval
  * @fired: how often it has happened
  */
 struct fault {
@@ -78,11 +78,11 @@ bool sovia_fault_applies(const struct sovia_provider *prov)
 }
 
 /**
- * sovia_fault_fires() - does it happen now
- * @kind: what
+ * sovia_fault_fires() - does a fault happen now
+ * @kind: which fault
  *
  * Context: any.
- * Return: true if so; that was one of the times it may.
+ * Return: true if so, and counts it.
  */
 bool sovia_fault_fires(enum fault_kind kind)
 {
@@ -96,7 +96,7 @@ bool sovia_fault_fires(enum fault_kind kind)
 		return false;
 	if (get_random_u32_below(100) >= probability)
 		return false;
-	/* Another processor may have taken the last one. */
+	/* Another CPU may have used up the last one. */
 	if (atomic_read(&fault->times) > 0 && atomic_dec_if_positive(&fault->times) < 0)
 		return false;
 	atomic_inc(&fault->fired);
@@ -105,7 +105,7 @@ bool sovia_fault_fires(enum fault_kind kind)
 
 /**
  * sovia_fault_error() - the errno of a fault
- * @kind: of which
+ * @kind: which fault
  *
  * Return: a negative errno.
  */
@@ -115,8 +115,8 @@ int sovia_fault_error(enum fault_kind kind)
 }
 
 /**
- * sovia_fault_delay() - how long what is late takes
- * @kind: of which fault
+ * sovia_fault_delay() - the delay of a fault
+ * @kind: which fault
  *
  * Return: milliseconds.
  */
@@ -126,8 +126,8 @@ unsigned int sovia_fault_delay(enum fault_kind kind)
 }
 
 /**
- * sovia_fault_wanted() - may it happen at all
- * @kind: what
+ * sovia_fault_wanted() - is a fault enabled
+ * @kind: which fault
  *
  * Return: true if its probability is not 0.
  */
@@ -137,9 +137,9 @@ bool sovia_fault_wanted(enum fault_kind kind)
 }
 
 /**
- * sovia_fault_init() - make the files
+ * sovia_fault_init() - create the files
  *
- * They go with the module's folder.
+ * Removed with the module's directory.
  *
  * Context: module init.
  */

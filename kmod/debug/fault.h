@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Faults between the link layer and the providers, for tests: see fault.c. */
+/* Fault injection between the link layer and the providers, for tests: see fault.c. */
 #ifndef _SOVIA_FAULT_H
 #define _SOVIA_FAULT_H
 

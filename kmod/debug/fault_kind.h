@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which faults are to happen: fault.c decides, fault_vi.c does it. */
+/* Kinds of faults: fault.c configures, fault_vi.c implements them. */
 #ifndef _SOVIA_FAULT_KIND_H
 #define _SOVIA_FAULT_KIND_H
 
 #include "provider.h"
 
 /**
- * enum fault_kind - what can happen
+ * enum fault_kind - kinds of faults
  * @FAULT_CONNECT: connect and accept fail at once, with @error
- * @FAULT_SETUP: closed with @error comes where established should
- * @FAULT_HELLO: established comes without the peer's hello
- * @FAULT_LATE: established comes @delay ms late
+ * @FAULT_SETUP: closed with @error is called instead of established
+ * @FAULT_HELLO: established is called without the peer's hello
+ * @FAULT_LATE: established is called @delay ms late
  * @FAULT_POST: post_send fails with @error
  * @FAULT_DELAY: a message is sent @delay ms late
- * @FAULT_DROP: a message is lost, and the VI dies of @error
- * @FAULT_CLOSE: a message is sent, and the VI dies of @error
- * @FAULT_SENT: sent comes @delay ms late
- * @FAULT_LOSE: a message that arrives is lost, without an error
- * @FAULT_TWICE: a message arrives twice
- * @FAULT_SWAP: a message arrives after the next one, or @delay ms late
- * @FAULT_SHORT: a message arrives without one of its packets, without an error
- * @FAULT_STARVE: there is no memory for a descriptor for @delay ms
+ * @FAULT_DROP: a message is lost, and the VI fails with @error
+ * @FAULT_CLOSE: a message is sent, and the VI fails with @error
+ * @FAULT_SENT: send_done is called @delay ms late
+ * @FAULT_LOSE: a received message is lost, without an error
+ * @FAULT_TWICE: a message is received twice
+ * @FAULT_SWAP: a message is received after the next one, or @delay ms late
+ * @FAULT_SHORT: a message is received without one of its packets, without an error
+ * @FAULT_STARVE: a receive descriptor stays unposted for @delay ms
  * @FAULT_KINDS: how many there are
  */
 enum fault_kind {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A faulty VI is a VI of ours in front of the provider's: the link layer calls us, the
- * provider calls us, and most of the time we pass it on.  Other VIs are not touched, so
- * none of this costs anything on the way of a byte.
+ * A faulty VI wraps the provider's VI: calls and upcalls go through it, and most are
+ * passed on.  Other VIs are not wrapped, so fault injection does not slow down their
+ * data path.
  *
- * What is late waits in fault_vi::todo for a work.  Messages stay in order among
- * themselves, and so do completions.
+ * Delayed calls and upcalls are queued on fault_vi::todo for a work.  Messages stay in
+ * order, and so do completions.
  *
- * Whether the provider behaves is checked below us: vi_check.c.
+ * The provider's contract is checked below this layer: vi_check.c.
  */
 #include <linux/delay.h>
 #include <linux/errno.h>
@@ -17,16 +17,16 @@
 #include "fault_kind.h"
 #include "vi_check.h"
 
-/* The smallest packet that a device may cut a message into. */
+/* The smallest packet that a device may split a message into. */
 #define FAULT_PACKET	256
 
-/* ---- what is late ------------------------------------------------------ */
+/* ---- delayed calls and upcalls ----------------------------------------- */
 
 /**
- * enum fault_step - what is done later
+ * enum fault_step - delayed call or upcall
  * @STEP_POST: the provider's post_send
- * @STEP_SENT: the client's send_done; as all that follow
- * @STEP_LOST: sent of a message that was never posted; comes with the end
+ * @STEP_SENT: the client's send_done; the following are the client's, too
+ * @STEP_LOST: send_done of a message that was never posted; called when the VI ends
  * @STEP_RECEIVE: receive
  * @STEP_UNPOSTED: rx_unposted, with -1
  * @STEP_CLOSED: closed
@@ -41,14 +41,14 @@ enum fault_step {
 };
 
 /**
- * struct fault_item - something that is to be done
+ * struct fault_item - a delayed call or upcall
  * @node: in fault_vi::todo
- * @step: what
+ * @step: which
  * @due: when, in jiffies
  * @skb: the message, with a reference, or NULL
- * @how: how it goes, or what came beside it
+ * @how: how to post it, or its immediate data
  * @err: for closed
- * @done: for sent
+ * @done: for send_done
  */
 struct fault_item {
 	struct list_head	node;
@@ -62,18 +62,18 @@ struct fault_item {
 
 /**
  * struct fault_vi - a VI that can be faulty
- * @vi: what the link layer sees
+ * @vi: the link layer's part
  * @real: the provider's, once it is known
- * @up_lock: held during receive and sent, which may come from the provider and from
+ * @up_lock: held during receive and send_done, which may come from the provider and from
  *	@work; outside socket and lane locks
  * @lock: protects what follows, and serialises the real post_send; inside lane locks,
  *	taken with bottom halves off
- * @todo: what is late, by time
- * @posts: messages in @todo that go out
- * @cut: our doing: nothing goes through any more
- * @disconnected: the link layer's: nothing is posted any more
- * @silent: it is being destroyed, nothing in @todo is done any more
- * @work: does what is in @todo
+ * @todo: delayed calls and upcalls, by time
+ * @posts: messages in @todo to post
+ * @cut: failed by a fault: nothing is passed on any more
+ * @disconnected: by the link layer: nothing is posted any more
+ * @silent: being destroyed: @todo is not processed any more
+ * @work: processes @todo
  */
 struct fault_vi {
 	struct sovia_vi		vi;
@@ -110,7 +110,7 @@ static void item_free(struct fault_item *item)
 	kfree(item);
 }
 
-/* When the first one is due, or has been tried in vain. */
+/* Schedule the work for the first item, or to retry it. */
 static void fault_schedule(struct fault_vi *fv, unsigned long due)
 {
 	unsigned long now = jiffies;
@@ -120,7 +120,7 @@ static void fault_schedule(struct fault_vi *fv, unsigned long due)
 		mod_delayed_work(system_percpu_wq, &fv->work, time_after(due, now) ? due - now : 0);
 }
 
-/* By time, but never before another one of the same kind. */
+/* Insert by time, but never before another item of the same kind. */
 static void fault_queue_locked(struct fault_vi *fv, struct fault_item *item)
 {
 	struct fault_item *before;
@@ -134,7 +134,7 @@ static void fault_queue_locked(struct fault_vi *fv, struct fault_item *item)
 	fault_schedule(fv, list_first_entry(&fv->todo, struct fault_item, node)->due);
 }
 
-/* If nothing is begun any more, fault_free() deals with it. */
+/* After fault_silence() only fault_free() handles it. */
 static void fault_queue(struct fault_vi *fv, struct fault_item *item)
 {
 	spin_lock_bh(&fv->lock);
@@ -163,7 +163,7 @@ static bool fault_waits(struct fault_vi *fv, enum fault_step step)
 	return waits;
 }
 
-/* The end, as the link layer sees it.  What is under way is lost. */
+/* Fail the VI towards the link layer.  Messages in flight are lost. */
 static void fault_cut(struct fault_vi *fv, int err)
 {
 	struct fault_item *item = item_alloc(STEP_CLOSED, FAULT_CLOSE);
@@ -185,7 +185,7 @@ static int real_post(struct fault_vi *fv, struct sk_buff *skb, const struct sovi
 	struct sovia_post how = *asked;
 
 	lockdep_assert_held(&fv->lock);
-	/* What is to be late has to come. */
+	/* send_done cannot be delayed unless it is called. */
 	if (sovia_fault_wanted(FAULT_SENT))
 		how.unsignaled = false;
 	return fv->real->prov->post_send(fv->real, skb, &how);
@@ -205,7 +205,7 @@ static int post_later(struct fault_vi *fv, struct sk_buff *skb, const struct sov
 	return SOVIA_POSTED;
 }
 
-/* What becomes of it is told with the VI's end. */
+/* Its send_done is called when the VI ends. */
 static int post_drop(struct fault_vi *fv, struct sk_buff *skb, const struct sovia_post *how)
 {
 	struct fault_item *item;
@@ -262,7 +262,7 @@ static void fault_fail(struct sovia_vi *vi)
 	fv->real->prov->fail(fv->real);
 }
 
-/* Waits for what we do ourselves; nothing is begun after that. */
+/* Wait for the work and our upcalls; none starts afterwards. */
 static void fault_silence(struct fault_vi *fv)
 {
 	spin_lock_bh(&fv->lock);
@@ -271,7 +271,7 @@ static void fault_silence(struct fault_vi *fv)
 	cancel_delayed_work_sync(&fv->work);
 }
 
-/* Messages whose sent has not come have it now. */
+/* Call send_done for the remaining messages. */
 static void fault_free(struct fault_vi *fv)
 {
 	struct fault_item *item, *next;
@@ -296,7 +296,7 @@ static void fault_destroy(struct sovia_vi *vi)
 	fault_free(fv);
 }
 
-/* What is called through a VI; the other calls are the real provider's. */
+/* Operations on a VI; the others are called on the real provider. */
 static const struct sovia_provider fault_provider = {
 	.name		= "fault",
 	.post_send	= fault_post_send,
@@ -328,7 +328,7 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	fv->vi.client->established(&fv->vi, hello, hello_len);
 }
 
-/* If we have cut it, the client hears a second time that it is over. */
+/* After fault_cut() this is the second closed upcall. */
 static void fault_closed(struct sovia_vi *vi, int err)
 {
 	struct fault_vi *fv = vi->context;
@@ -348,7 +348,7 @@ static void receive_item(struct fault_vi *fv, struct fault_item *item)
 		item->skb = NULL;
 }
 
-/* The provider goes on to use its sk_buff, so keep another one. */
+/* The provider reuses its sk_buff: copy it. */
 static struct fault_item *receive_copy(struct sk_buff *skb, const u32 *imm)
 {
 	struct fault_item *item = item_alloc(STEP_RECEIVE, FAULT_SWAP);
@@ -366,7 +366,7 @@ static struct fault_item *receive_copy(struct sk_buff *skb, const u32 *imm)
 	return item;
 }
 
-/* The one that is to come after the message that has just come. */
+/* The swapped message, to be received after the current one. */
 static struct fault_item *receive_swapped(struct fault_vi *fv)
 {
 	struct fault_item *item;
@@ -413,7 +413,7 @@ static bool receive_faulty(struct fault_vi *fv, struct sk_buff *skb, const u32 *
 	return taken;
 }
 
-/* A descriptor is missing, and comes back. */
+/* Report a descriptor as unposted, and later as posted again. */
 static void fault_starve(struct fault_vi *fv)
 {
 	struct fault_item *item = item_alloc(STEP_UNPOSTED, FAULT_STARVE);
@@ -442,7 +442,7 @@ static void fault_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	struct fault_vi *fv = vi->context;
 	struct fault_item *item = NULL;
 
-	/* After the cut it is unknown what has arrived. */
+	/* After fault_cut() it is unknown what has arrived. */
 	done = done && !READ_ONCE(fv->cut);
 	spin_lock_bh(&fv->up_lock);
 	if (done && (fault_waits(fv, STEP_SENT) || sovia_fault_fires(FAULT_SENT)))
@@ -472,9 +472,9 @@ static const struct sovia_vi_client fault_client = {
 	.rx_unposted	= fault_rx_unposted,
 };
 
-/* ---- later -------------------------------------------------------------- */
+/* ---- work --------------------------------------------------------------- */
 
-/* Posts what is due; returns the next other thing that is. */
+/* Post due messages; return the first due upcall. */
 static struct fault_item *fault_next(struct fault_vi *fv)
 {
 	struct fault_item *item;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the module has in its hands: see objcount.h. */
+/* Counts of the module's objects: see objcount.h. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
@@ -47,7 +47,7 @@ static int objects_show(struct seq_file *seq, void *unused)
 DEFINE_SHOW_ATTRIBUTE(objects);
 
 /**
- * sovia_objects_count_pages() - say how to count pages, which a provider has in pools
+ * sovia_objects_count_pages() - register how to count pages of a provider's pools
  * @count: counts them; process context
  *
  * Context: module init.
@@ -58,7 +58,7 @@ void sovia_objects_count_pages(long (*count)(void))
 }
 
 /**
- * sovia_objects_init() - make the file
+ * sovia_objects_init() - create the file
  *
  * Context: module init, after sovia_debugfs_init().
  */
@@ -68,7 +68,7 @@ void sovia_objects_init(void)
 }
 
 /**
- * sovia_objects_exit() - complain about what has not been given back
+ * sovia_objects_exit() - warn about objects that were not freed
  *
  * Context: module exit; everything else has ended.
  */

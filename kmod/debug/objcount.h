@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the module has in its hands, counted where it is taken and where it is given
- * back: shown in debugfs' file objects.  Nothing may be left when the module goes.
+ * Counts of the module's objects, from allocation to release, shown in the debugfs file
+ * "objects".  None may be left when the module is unloaded.
  */
 #ifndef _SOVIA_OBJCOUNT_H
 #define _SOVIA_OBJCOUNT_H
@@ -10,18 +10,18 @@
 
 /**
  * enum sovia_object - what is counted
- * @SOVIA_OBJECT_sockets: until their memory is free: those included that wait for
- *	messages under way, and for a grace period
- * @SOVIA_OBJECT_connections: those that messages can find
+ * @SOVIA_OBJECT_sockets: until their memory is freed, including those that wait for
+ *	messages in flight or a grace period
+ * @SOVIA_OBJECT_connections: those in the connection table
  * @SOVIA_OBJECT_links: with their lanes
- * @SOVIA_OBJECT_requests: of peers, unanswered
+ * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
  * @SOVIA_OBJECT_verbs_vis: VIs on verbs
  * @SOVIA_OBJECT_receives: receive descriptors of these
- * @SOVIA_OBJECT_mappings: pieces of memory that devices have addresses of
+ * @SOVIA_OBJECT_mappings: DMA mappings
  * @SOVIA_OBJECTS: how many there are
  *
- * Messages of a socket keep it, others die with their lane.
+ * Messages of a socket hold a reference to it, others are freed with their lane.
  */
 enum sovia_object {
 	SOVIA_OBJECT_sockets,

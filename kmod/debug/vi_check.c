@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The contract of provider.h, checked on both sides: in kernels with CONFIG_PROVE_LOCKING
- * a VI of ours stands in front of each one of the provider's, and all calls and upcalls
- * pass through it.  Faults (fault_vi.c) are above it: their VIs break the contract on
- * purpose.
+ * a VI of ours wraps each of the provider's, and all calls and upcalls go through it.
+ * Faults (fault_vi.c) are above it: their VIs violate the contract on purpose.
  *
- * The check_*() functions take note of a call or an upcall and return what is wrong with
- * it, or NULL.  Whatever it is, the call goes on as without them.
+ * The check_*() functions record a call or an upcall and return a description of its
+ * violation, or NULL.  The call is passed on in any case.
  */
 #include <linux/bug.h>
 #include <linux/kernel.h>
@@ -15,29 +14,29 @@
 #include <linux/spinlock.h>
 #include "vi_check.h"
 
-/* What has happened to a VI: bits of vi_check::seen. */
-#define SEEN_ESTABLISHED	0	/* the upcall has begun */
+/* Events of a VI: bits of vi_check::seen. */
+#define SEEN_ESTABLISHED	0	/* the upcall has started */
 #define SEEN_OPEN		1	/* it has returned */
 #define SEEN_CLOSED		2
-#define SEEN_RECEIVING		3	/* the upcall is under way */
+#define SEEN_RECEIVING		3	/* the upcall is running */
 #define SEEN_DISCONNECTED	4
 #define SEEN_DESTROYED		5
 #define SEEN_VIOLATION		6	/* one has been reported */
 
-/* Beside those that a provider has: one that is being posted, one that is being completed. */
+/* Beyond the send depth: one that is being posted, one that is being completed. */
 #define CHECK_SPARE		2
 
 /**
- * struct vi_check - a VI that watches another one
- * @vi: what the client sees
+ * struct vi_check - a VI that checks another one
+ * @vi: the client's part
  * @real: the provider's, once it is known
  * @name: the provider's
  * @seen: SEEN_*
  * @poster: the task that is in post_send, or was when a softirq did it; or NULL
- * @missing: receive descriptors that rx_unposted has told of
+ * @missing: receive descriptors that rx_unposted has reported
  * @lock: protects what follows; the innermost one, taken with bottom halves off
  * @count: messages in @posted
- * @room: how many there may be
+ * @room: maximum of @count
  * @rcu: frees it: a late upcall finds SEEN_DESTROYED for a while
  * @posted: messages whose send_done upcall is due, in order; no references
  */
@@ -60,14 +59,14 @@ static struct vi_check *to_check(struct sovia_vi *vi)
 	return container_of(vi, struct vi_check, vi);
 }
 
-/* Once for each VI: what follows may be a consequence. */
+/* Once for each VI: later violations may be consequences. */
 static void check_report(struct vi_check *vc, const char *violation)
 {
 	WARN(violation && !test_and_set_bit(SEEN_VIOLATION, &vc->seen), "%s: %s\n", vc->name,
 	     violation);
 }
 
-/* ---- messages under way ------------------------------------------------- */
+/* ---- messages in flight ------------------------------------------------- */
 
 static const char *check_add(struct vi_check *vc, struct sk_buff *skb)
 {
@@ -104,7 +103,7 @@ static const char *check_remove(struct vi_check *vc, const struct sk_buff *skb, 
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* It may be completed before the call returns, so it counts from now on. */
+/* It may complete before the call returns, so it is counted from now on. */
 static const char *check_post(struct vi_check *vc, struct sk_buff *skb,
 			      const struct sovia_post *how)
 {
@@ -186,7 +185,7 @@ static void check_vi_destroy(struct sovia_vi *vi)
 	check_free(vc);
 }
 
-/* What is called through a VI; the other calls are the provider's own. */
+/* Operations on a VI; the others are called on the provider. */
 static const struct sovia_provider check_provider = {
 	.name		= "check",
 	.post_send	= check_vi_post_send,
@@ -320,7 +319,7 @@ static const struct sovia_vi_client check_client = {
 
 /* ---- set-up ------------------------------------------------------------- */
 
-/* The providers of tests are what the tests want. */
+/* Only real providers: those of KUnit tests may violate the contract. */
 static bool check_applies(const struct sovia_provider *prov)
 {
 	const struct sovia_provider * const *known = sovia_providers;
@@ -362,7 +361,7 @@ static struct sovia_vi *check_made(struct vi_check *vc, struct sovia_vi *real)
 }
 
 /**
- * sovia_vi_check_connect() - sovia_provider::connect of @prov, with a VI that is checked
+ * sovia_vi_check_connect() - sovia_provider::connect of @prov, with a checked VI
  * @prov: the provider
  * @net: see there, as all that follow
  * @pair: see there
@@ -391,7 +390,7 @@ struct sovia_vi *sovia_vi_check_connect(const struct sovia_provider *prov, struc
 }
 
 /**
- * sovia_vi_check_accept() - sovia_provider::accept of the request's, with a VI that is checked
+ * sovia_vi_check_accept() - sovia_provider::accept of the request's, with a checked VI
  * @req: the request; consumed
  * @attr: see there, as all that follow
  * @hello: see there

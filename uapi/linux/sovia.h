@@ -7,12 +7,12 @@
  *	socket(AF_SOVIA, SOCK_STREAM, SOVIAPROTO_V6)	IPv6 addresses
  *
  *	SOCK_NONBLOCK and SOCK_CLOEXEC may be or-ed into the type as usual.
- *	Any other type answers ESOCKTNOSUPPORT, any other protocol
- *	EPROTONOSUPPORT.
+ *	Any other type fails with ESOCKTNOSUPPORT, any other protocol
+ *	with EPROTONOSUPPORT.
  *
  *	socket(AF_INET or AF_INET6, SOCK_STREAM, SOVIAPROTO_INET) opens the same
- *	kind of socket.  These are the numbers that SO_DOMAIN and SO_PROTOCOL
- *	answer, so that a program can open another socket like one that it has.
+ *	kind of socket.  SO_DOMAIN and SO_PROTOCOL return these numbers, so
+ *	that a program can open another socket of the same kind.
  *
  * Family number
  *	Linux has no number left for a family of a module (AF_MAX is fixed when
@@ -23,21 +23,21 @@
  *
  * Addresses
  *	Calls take and return struct sockaddr_in with AF_INET, or struct
- *	sockaddr_in6 with AF_INET6.  SO_DOMAIN answers AF_INET or AF_INET6.
+ *	sockaddr_in6 with AF_INET6.  SO_DOMAIN returns AF_INET or AF_INET6.
  *	The port space is AF_SOVIA's own: a TCP socket on the same port does
  *	not collide.  An IPv6 socket accepts IPv4 peers as v4-mapped addresses
  *	unless IPV6_V6ONLY is set.
  *
  * Options
  *	SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6 options are those of the kernel.
- *	SO_ZEROCOPY answers EOPNOTSUPP.  Of IPPROTO_TCP, these have an effect:
+ *	SO_ZEROCOPY fails with EOPNOTSUPP.  Of IPPROTO_TCP, these have an effect:
  *	TCP_NODELAY, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
  *	TCP_USER_TIMEOUT, TCP_SYNCNT, TCP_LINGER2, TCP_DEFER_ACCEPT,
  *	TCP_WINDOW_CLAMP, TCP_NOTSENT_LOWAT, TCP_INQ and, to read, TCP_INFO.
- *	These are checked and remembered only: TCP_MAXSEG, TCP_QUICKACK,
+ *	These are checked and stored only: TCP_MAXSEG, TCP_QUICKACK,
  *	TCP_CONGESTION, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT,
- *	TCP_THIN_LINEAR_TIMEOUTS and TCP_THIN_DUPACK.  TCP_ULP knows no name.
- *	Any other answers ENOPROTOOPT.
+ *	TCP_THIN_LINEAR_TIMEOUTS and TCP_THIN_DUPACK.  TCP_ULP has no names.
+ *	Any other fails with ENOPROTOOPT.
  *
  * TCP_INFO
  *	tcpi_state, tcpi_options (0), tcpi_rto (0), tcpi_snd_mss, tcpi_rcv_mss,
