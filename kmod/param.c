@@ -16,7 +16,7 @@ static int param_set(const char *text, const struct kernel_param *kp)
 	if (!err && (value < param->min || value > param->max))
 		err = -ERANGE;
 	if (err) {
-		pr_err("%s may be %u to %u\n", kp->name, param->min, param->max);
+		pr_err("%s must be %u to %u\n", kp->name, param->min, param->max);
 		return -EINVAL;
 	}
 	WRITE_ONCE(*param->value, value);

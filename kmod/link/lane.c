@@ -14,11 +14,11 @@ const struct sovia_client *sovia_link_client __ro_after_init;
 
 static unsigned int window = 32;
 sovia_param(window, window, 1, SOVIA_WINDOW_MAX, 0644);
-MODULE_PARM_DESC(window, "messages a lane takes unacknowledged, w, 1-1024 (new links)");
+MODULE_PARM_DESC(window, "window w of a lane, unacknowledged messages, 1-1024 (new links)");
 
 static unsigned int ack_threshold = 16;
 sovia_param(ack_threshold, ack_threshold, 1, SOVIA_WINDOW_MAX, 0644);
-MODULE_PARM_DESC(ack_threshold, "unacknowledged messages that force an ACK, t (new links)");
+MODULE_PARM_DESC(ack_threshold, "threshold t, unacknowledged messages that force an ACK (new links)");
 
 static unsigned int payload = 16384;
 sovia_param(payload, payload, SOVIA_PAYLOAD_MIN, SOVIA_PAYLOAD_MAX, 0644);

@@ -436,7 +436,7 @@ void sovia_link_down(struct sovia_link *link, int err)
 		return;
 	if (was == SOVIA_LINK_RECOVERING) {
 		sovia_stat_inc(link->snet, link_recover_fail);
-		pr_notice_ratelimited("link to %pI6c: %pe, given up\n", &link->pair.remote,
+		pr_notice_ratelimited("link to %pI6c: %pe, recovery failed\n", &link->pair.remote,
 				      ERR_PTR(err));
 	}
 	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)

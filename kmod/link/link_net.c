@@ -28,7 +28,7 @@ static int listen_over(struct sovia_net *snet, bool local)
 		err = (*prov)->listen(snet->net, sovia_link_request);
 		if (err && !snet->listen_wait)
 			pr_warn("cannot listen for links over %s: %pe%s\n", (*prov)->name,
-				ERR_PTR(err), local ? "" : ", trying again");
+				ERR_PTR(err), local ? "" : ", retrying");
 		first = first ?: err;
 	}
 	return first;
@@ -45,7 +45,7 @@ static void listen_work(struct work_struct *work)
 
 	if (!listen_over(snet, false)) {
 		if (snet->listen_wait)
-			pr_notice("listening for links after all\n");
+			pr_notice("listening for links now\n");
 		snet->listen_wait = 0;
 		return;
 	}

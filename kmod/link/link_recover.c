@@ -20,7 +20,7 @@
 
 static unsigned int recovery_timeout = 60;
 sovia_param(recovery_timeout, recovery_timeout, 0, SOVIA_PARAM_SECONDS_MAX, 0644);
-MODULE_PARM_DESC(recovery_timeout, "seconds that connections outlive a lane (0: not at all)");
+MODULE_PARM_DESC(recovery_timeout, "seconds to recover a link before its connections end (0: do not)");
 
 /* ---- timeout --------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 
 unsigned int sovia_max_links;
 module_param_named(max_links, sovia_max_links, uint, 0644);
-MODULE_PARM_DESC(max_links, "links to other nodes in a namespace (0: by the size of the memory)");
+MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace (0: by the size of RAM)");
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {

@@ -256,14 +256,14 @@ static int __init register_family(void)
 	int err;
 
 	if (family <= AF_UNSPEC || family >= AF_MAX) {
-		pr_err("family %d is no address family (1 to %d)\n", family, AF_MAX - 1);
+		pr_err("invalid address family %d (1 to %d)\n", family, AF_MAX - 1);
 		return -EINVAL;
 	}
 	sovia_family.family = family;
 	err = sock_register(&sovia_family);
 	if (!err)
 		return 0;
-	pr_err("address family %d is taken; choose another with family=N\n", family);
+	pr_err("address family %d is in use; choose another with family=N\n", family);
 	/* modprobe would treat EEXIST as "already loaded", a success. */
 	return -EADDRINUSE;
 }

@@ -42,7 +42,7 @@ static int mem_set(const char *text, const struct kernel_param *kp)
 
 	err = kstrtoul(text, 0, &pages);
 	if (err || (pages && pages < SOVIA_MEM_MIN)) {
-		pr_err("mem is two numbers of pages, at least %lu, or 0\n", SOVIA_MEM_MIN);
+		pr_err("mem must be two page counts, at least %lu, or 0\n", SOVIA_MEM_MIN);
 		return -EINVAL;
 	}
 	WRITE_ONCE(*(unsigned long *)kp->arg, pages ?: mem_default(kp->arg));
@@ -56,11 +56,11 @@ static const struct kernel_param_ops param_ops_pages = {
 
 #define param_check_pages	param_check_ulong
 module_param_array(mem, pages, NULL, 0644);
-MODULE_PARM_DESC(mem, "pages that messages may take: buffers shrink, connections end (1/16, 3/32 of the memory)");
+MODULE_PARM_DESC(mem, "pages for messages: buffers shrink above, connections end above (1/16, 3/32 of RAM)");
 
 static unsigned int max_orphans;
 sovia_param(max_orphans, max_orphans, 0, INT_MAX, 0644);
-MODULE_PARM_DESC(max_orphans, "closed sockets that may wait for their peers (0: by the size of the memory)");
+MODULE_PARM_DESC(max_orphans, "maximum of closed sockets that wait for their peers (0: by the size of RAM)");
 
 static struct percpu_counter mem_used;	/* bytes */
 static atomic_t orphans = ATOMIC_INIT(0);

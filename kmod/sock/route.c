@@ -17,7 +17,7 @@
 
 static bool hairpin;
 module_param(hairpin, bool, 0644);
-MODULE_PARM_DESC(hairpin, "connect own addresses of an RDMA device through it, for measuring (N)");
+MODULE_PARM_DESC(hairpin, "connect local addresses of an RDMA device through it, for measurements (N)");
 
 /* The route that TCP's packets would take: by interface, mark, user and ports. */
 static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4)
@@ -162,7 +162,7 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 	if (!IS_ERR(dst))
 		dst_release(dst);
 	if (err == -EOPNOTSUPP)
-		pr_notice_ratelimited("connection with %pI6c: an IPsec policy wants it protected, refused\n",
+		pr_notice_ratelimited("connection with %pI6c: refused, as an IPsec policy applies to it\n",
 				      &pair->remote);
 	return err;
 }
@@ -170,7 +170,7 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 /* The interface that has an address of this host, or NULL. */
 static struct net_device *address_device(struct net *net, const struct in6_addr *addr)
 {
-	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may go");
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may be freed");
 	if (ipv6_addr_v4mapped(addr))
 		return __ip_dev_find(net, addr->s6_addr32[3], false);
 	return ipv6_dev_find(net, addr, NULL);

@@ -31,7 +31,7 @@
 
 static bool combine = true;
 module_param(combine, bool, 0644);
-MODULE_PARM_DESC(combine, "small sends may share a message (Y)");
+MODULE_PARM_DESC(combine, "combine small sends into a message (Y)");
 
 /**
  * sovia_outq() - SIOCOUTQ

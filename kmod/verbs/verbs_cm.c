@@ -52,7 +52,7 @@
 
 unsigned int verbs_service_port = SOVIA_SERVICE_PORT;
 sovia_param(service_port, verbs_service_port, 1, SOVIA_PORTS_RESERVED - 1, 0444);
-MODULE_PARM_DESC(service_port, "Service number of the connection manager, 1-1023 (299)");
+MODULE_PARM_DESC(service_port, "rdma_cm port of the service, 1-1023 (299)");
 
 /*
  * 4.096 us * 2^17 = 0.54 s per try; devices may take up to four times as long.  With less
@@ -62,7 +62,7 @@ MODULE_PARM_DESC(service_port, "Service number of the connection manager, 1-1023
 #define VERBS_ACK_TIMEOUT_MAX	31
 static unsigned int verbs_ack_timeout = 17;
 sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIMEOUT_MAX, 0444);
-MODULE_PARM_DESC(ack_timeout, "Send again after 4 us * 2^n unless acknowledged, 10-31 (17)");
+MODULE_PARM_DESC(ack_timeout, "QP retransmission timeout, 4 us * 2^n, 10-31 (17)");
 
 /*
  * Requests come from privileged ports, the range that sunrpc uses.

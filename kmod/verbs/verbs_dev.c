@@ -36,7 +36,7 @@
 
 static unsigned int verbs_cqs = 1;
 sovia_param(cqs, verbs_cqs, 1, VERBS_CQS_MAX, 0444);
-MODULE_PARM_DESC(cqs, "Completion queues of a device, lanes are spread over them, 1-64 (1)");
+MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them, 1-64 (1)");
 
 /**
  * struct verbs_dev - an RDMA device
@@ -297,7 +297,7 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	if (IS_ERR(dev->pd)) {
 		int err = PTR_ERR(dev->pd);
 
-		pr_warn("%s: no protection domain: %d\n", dev_name(&ibdev->dev), err);
+		pr_warn("%s: cannot allocate a protection domain: %d\n", dev_name(&ibdev->dev), err);
 		verbs_dev_free(dev);
 		return err;
 	}
