@@ -8,12 +8,12 @@
 # In virtual machines, without changing the host's kernel:
 #
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
-#   make check          the tests of every commit, within an hour; STAGES='lint build-*' for some of them
+#   make check          the tests for every commit, within an hour; STAGES='lint build-*' for some of them
 #   make check-quick    a few of them, some minutes
 #   make check-all      all tests, some hours
 #   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools
 #   make install-deps   packages and kernels that the lab needs; other targets run it as needed
-#   make fuzz           fuzzing of messages from the wire; RUNS=100000000 for a night
+#   make fuzz           fuzzing of received messages; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    costs in instructions
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
@@ -26,7 +26,7 @@
 KERNEL ?= stock
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
-# Machines that only run the lab lack headers of their own kernel.
+# Machines that only run the lab may lack headers of their own kernel.
 all: $(if $(wildcard $(KDIR)),host,lab)
 
 host: userland

@@ -3,17 +3,17 @@
  * libsovia-preload.so: TCP sockets of a program become AF_SOVIA sockets.
  *
  * An AF_SOVIA socket is a kernel descriptor that takes and gives AF_INET and
- * AF_INET6 addresses, so socket() is the one call that has to change:
+ * AF_INET6 addresses, so only socket() has to be replaced:
  *
  *   socket(AF_INET,  SOCK_STREAM, 0 | IPPROTO_TCP) -> AF_SOVIA, SOVIAPROTO_V4
  *   socket(AF_INET6, SOCK_STREAM, 0 | IPPROTO_TCP) -> AF_SOVIA, SOVIAPROTO_V6
  *
  * SOCK_CLOEXEC and SOCK_NONBLOCK are passed on; everything else goes to the
- * kernel as it came.  Policy (which peers, fallback to TCP) is the module's.
+ * kernel unchanged.  Policy (which peers, fallback to TCP) is the module's.
  *
  * socket() may be called from signal handlers, between vfork() and exec(), and
  * by other libraries' constructors.  So: no allocation, no lock, no dlsym()
- * (the system call is made directly), and errno is the system call's alone.
+ * (it makes the system call directly), and only the system call sets errno.
  */
 #include <linux/sovia.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ extern char **environ;
 /* 0 until known.  Every thread that fills it in computes the same value. */
 static int sovia_family;
 
-/* A family number from its decimal digits, 0 if that is not what @s holds. */
+/* Parses a decimal family number, 0 if @s is not one. */
 static int parse_family(const char *s)
 {
 	int n = 0;
@@ -71,8 +71,8 @@ static int family_number(void)
 }
 
 /*
- * Reads the variable before main() can change the environment.  A socket()
- * call that comes earlier still, from another constructor, does the same.
+ * Reads the variable before main() can change the environment.  An even earlier
+ * socket() call, from another constructor, does the same.
  */
 static void __attribute__((constructor)) remember_family(void)
 {
@@ -81,7 +81,7 @@ static void __attribute__((constructor)) remember_family(void)
 
 static bool is_tcp(int domain, int type, int protocol)
 {
-	/* Only the flags that are known: an unknown one is the kernel's EINVAL. */
+	/* Only known flags: the kernel rejects others with EINVAL. */
 	const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 	return (domain == AF_INET || domain == AF_INET6) &&

@@ -2,9 +2,9 @@
 /*
  * sovia-run PROGRAM [ARGUMENT...]: runs a program with AF_SOVIA in place of TCP.
  *
- * Makes sure that the module is there, then hands two variables to the program:
- *   LD_PRELOAD    our library first, then what was in it before
- *   SOVIA_FAMILY  the number the module registered, see its parameter "family"
+ * Makes sure that the module is loaded, then passes two variables to the program:
+ *   LD_PRELOAD    our library first, then its previous value
+ *   SOVIA_FAMILY  the number that the module registered, see its parameter "family"
  * Both are inherited, so that children and later exec()s are covered as well.
  */
 #include <errno.h>
@@ -28,11 +28,11 @@
 #define LIBRARY "libsovia-preload.so"
 #define FAMILY_PARAMETER "/sys/module/sovia/parameters/family"
 
-/* As env(1), nohup(1) and timeout(1) have them. */
+/* The same as those of env(1), nohup(1) and timeout(1). */
 enum {
-	EXIT_OURS = 125,	/* sovia-run could not do its part */
-	EXIT_NO_EXEC = 126,	/* PROGRAM is there and cannot be run */
-	EXIT_NOT_FOUND = 127,	/* PROGRAM is not there */
+	EXIT_OURS = 125,	/* sovia-run itself failed */
+	EXIT_NO_EXEC = 126,	/* PROGRAM exists and cannot be run */
+	EXIT_NOT_FOUND = 127,	/* PROGRAM is not found */
 };
 
 static const char usage[] =
@@ -45,7 +45,7 @@ static const char usage[] =
 	"Exit status: PROGRAM's, or 125 if AF_SOVIA is not available,\n"
 	"126 if PROGRAM cannot be run, 127 if it cannot be found.\n";
 
-/* The number the loaded module goes by, 0 if no module is loaded. */
+/* The family number of the loaded module, 0 if it is not loaded. */
 static int loaded_family(void)
 {
 	FILE *f = fopen(FAMILY_PARAMETER, "re");
@@ -74,7 +74,7 @@ static bool family_works(int family)
 	return opens(family, SOVIAPROTO_V4);
 }
 
-/* For root, and for a module whose number is not the one it is known by. */
+/* For root, and for a module with another number than its autoload alias. */
 static void run_modprobe(void)
 {
 	pid_t pid = fork();
@@ -90,7 +90,7 @@ static void run_modprobe(void)
 
 /*
  * Opening a socket autoloads the module, without any privilege.  The module
- * may then turn out to have another number, from its parameter in modprobe.d.
+ * may then have another number, by its parameter in modprobe.d.
  */
 static int find_family(void)
 {
@@ -99,7 +99,7 @@ static int find_family(void)
 	if (!family && family_works(SOVIA_FAMILY_DEFAULT))
 		/* A container without /sys still has a working family. */
 		return loaded_family() ?: SOVIA_FAMILY_DEFAULT;
-	/* Hardened systems do not autoload families that Linux has no more ("alias net-pf-19 off"). */
+	/* Hardened systems do not autoload families that Linux removed ("alias net-pf-19 off"). */
 	if (!family && opens(AF_INET, SOVIAPROTO_INET))
 		family = loaded_family() ?: SOVIA_FAMILY_DEFAULT;
 	if (!family)
@@ -121,7 +121,7 @@ static int find_family(void)
 	return family;
 }
 
-/* The library that belongs to this very file, else the installed one. */
+/* The library beside this executable, else the installed one. */
 static bool find_library(char *path, size_t size)
 {
 	static const char beside[] = "/../lib/" LIBRARY;
