@@ -7,7 +7,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
-# One connection bears all calls.  How ssh gets there (another name, another network) is in the user's configuration.
+# All calls share one connection.  The user's configuration of ssh selects host name and network.
 CONFIG = """
 Host *
 	User root
@@ -20,7 +20,7 @@ Include ~/.ssh/config
 Include /etc/ssh/ssh_config
 """
 
-# Prints what tests/vm/lib/pair.sh wants to know of the node with the name $1.
+# Prints the variables of tests/vm/lib/pair.sh for the node with the name $1.
 DESCRIBE = r"""
 fail() { echo "$(uname -n): $*" >&2; exit 1; }
 address=$(getent ahostsv4 "$1" | awk 'NR == 1 { print $1 }')
@@ -40,7 +40,7 @@ echo "SOVIA_NETDEV=$netdev SOVIA_RDMA=$rdma SOVIA_DEVICE=$kind SSH_NETDEV=${2:-}
 
 
 class Unusable(Exception):
-    """A machine lacks something; str() says which, and what."""
+    """A machine lacks something; str() tells which machine, and what."""
 
 
 def on_peer(*words, **options):
@@ -60,7 +60,7 @@ def connect(folder, here, there):
     os.mkfifo(os.path.join(folder, "never"))
     with open(os.path.join(folder, "environment"), "w") as file:
         file.write(f"export SOVIA_TESTS={folder} SOVIA_NODE={shlex.quote(there)} SOVIA_PEER={shlex.quote(here)}")
-        # on-peer is also what finds out the rest
+        # the rest is found out through on-peer
         file.flush()
         os.environ.update(SOVIA_SSH=folder, SOVIA_TESTS=folder, SOVIA_NODE=here, SOVIA_PEER=there)
         ours = described(subprocess.run(["bash", "-c", DESCRIBE, "describe", here], capture_output=True, text=True))
@@ -93,7 +93,7 @@ def disconnect(folder):
 def copy(paths, folder, start=ROOT):
     """Puts files and folders, named relative to @start, into @folder there; without the fuzzers' inputs."""
     tar = subprocess.Popen(["tar", "-c", "-C", start, "--exclude=corpus", *paths], stdout=subprocess.PIPE)
-    # not on-peer, which leaves its command nothing to read
+    # not on-peer, whose commands have no standard input
     done = ssh(os.environ["SOVIA_SSH"], os.environ["SOVIA_PEER"], f"mkdir -p {folder} && tar -x -C {folder}", stdin=tar.stdout)
     if tar.wait() or done.returncode:
         raise Unusable(f"{os.environ['SOVIA_PEER']}: files cannot be copied there")

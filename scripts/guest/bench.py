@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Measures in a guest what scripts/bench has been asked for.
+"""Makes the measurements of scripts/bench in a guest.
 
     bench.py SETTINGS RESULT
 
-Both are files with JSON: scripts/labbench/measure.py says what is in them.
+Both are JSON files, see scripts/labbench/measure.py.
 """
 
 import json
@@ -18,7 +18,7 @@ from labbench import measure            # noqa: E402
 
 
 def keep_in_memory(settings):
-    """The programs: what is read from the host meanwhile counts as the guest's time."""
+    """Copies the programs: reading from the host while measuring counts as the guest's time."""
     for name, folder in (("tools", settings["tools"]), ("userland", ".build/userland")):
         shutil.copytree(folder, f"/tmp/bench/{name}")
     settings["tools"] = "/tmp/bench/tools"

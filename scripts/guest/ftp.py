@@ -5,12 +5,12 @@
     ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA and TCP
     ftp.py test     the smaller one over AF_SOVIA, in several modes
 
-Both print TAP, the demonstration with what has been counted and a table.
+Both print TAP, the demonstration with counters and a table.
 
 On node-b Debian's inetd starts Debian's FTP server (linux-ftpd), here Debian's
 tnftp talks to it; what differs between the two systems is sovia-run and nothing
 else.  All files are on tmpfs.  Exit status 1 if anything is not as it should be:
-content, or whose counters say that they carried it.
+content, or the counters of what carried it.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ UNIT = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # ---- the nodes -------------------------------------------------------------
 
 class Node:
-    """A guest, and the shell commands that it is given."""
+    """A guest, which runs shell commands."""
 
     def __init__(self, name, argv):
         self.name = name
@@ -125,7 +125,7 @@ def forget_copies(files):
 
 
 def arrived(files):
-    """Names of those that both nodes have with the content they were made with."""
+    """Names of files with the original content on both nodes."""
     names = " ".join(sorted(file.name for file in files))
     here, there = ({name: digest for digest, name in (line.split() for line in output.splitlines()
                                                       if re.match(r"[0-9a-f]{64} ", line))}
@@ -136,7 +136,7 @@ def arrived(files):
 # ---- server and client -----------------------------------------------------
 
 def set_up():
-    """Programs, an account, folders.  All of it is gone with the guests."""
+    """Sets up programs, an account, folders.  All are lost with the guests."""
     everywhere(f"cp -a {SERVERS}/usr {SERVERS}/etc / && mkdir -p {FOLDER}")
     NODE_B.run(f"useradd -d {FOLDER} -s /bin/bash {USER} && chown {USER}: {FOLDER} && "
                f"echo {USER}:{USER} | chpasswd && : >/etc/motd")
@@ -168,7 +168,7 @@ class System:
     def __init__(self, name, shim, listeners):
         self.name = name
         self.shim = shim
-        self.listeners = listeners      # command that counts those on PORT
+        self.listeners = listeners      # command that counts listeners on PORT
 
 
 SOVIA = System("AF_SOVIA", "sovia-run", f"grep -c '^LISTEN .*:{PORT} ' /proc/net/sovia/sock")
@@ -204,7 +204,7 @@ def grown(before, after):
 
 
 def check_carried_by_sovia(check, files, a, b, options):
-    """a, b: by how much the counters of the nodes have grown."""
+    """a, b: increments of the nodes' counters."""
     active = "-A" in options
     local = r"fd77:\S*" if "-6" in options else r"::ffff:10\.77\.\S+"
     put = sum(file.size for file in files if file.verb == "put")
@@ -220,7 +220,7 @@ def check_carried_by_sovia(check, files, a, b, options):
     found = (a["conn_active"], a["conn_passive"], b["conn_active"], b["conn_passive"])
     check(found == expected, "control and data connections are AF_SOVIA's",
           f"opened {found[0]} here and {found[2]} on node-b, accepted {found[1]} and {found[3]}")
-    # siw is made of TCP itself
+    # siw itself uses TCP
     if os.environ["SOVIA_DEVICE"] != "siw":
         check(not a["tcp_OutSegs"] + b["tcp_OutSegs"] + a["tcp_ActiveOpens"] + b["tcp_ActiveOpens"],
               "TCP carried nothing", f"{a['tcp_OutSegs']} and {b['tcp_OutSegs']} segments")
@@ -262,7 +262,7 @@ def session(check, system, files, *options, label=""):
     return rates, right
 
 
-# ---- what can be asked for -------------------------------------------------
+# ---- commands --------------------------------------------------------------
 
 def prepare(sizes):
     files = [File(size, node) for size in sizes for node in NODES]

@@ -5,18 +5,18 @@
     ladder.py --tools FOLDER --result FILE [--delay US] [--reps N] [--seconds S] [--count N] [--mode MODE]
 
             w    t   combining
-BASE        1    1   no           one message is under way, each is acknowledged
+BASE        1    1   no           one message in flight, each is acknowledged
 FLOWCNTL   32    1   no           a window of messages, each is acknowledged
-DACKS      32   16   no           acknowledgments wait for others, or for data to go with
-COMBINE    32   16   yes          small sends go together
+DACKS      32   16   no           acknowledgments are delayed, or piggybacked on data
+COMBINE    32   16   yes          small sends are combined
 
-For each rung the module is loaded anew with these parameters in every node, so
+For each rung the module is reloaded with these parameters on every node, so
 that it is measured on a fresh link, by tests/bench/pp: bandwidth and half
 round trip of messages of each size.  Writes JSON as scripts/bench does, with
 the rungs as the systems.
 
-A window is worth the time that a message is on its way, and a wire within one
-processor has none: --delay gives it some, in each direction.
+A window pays off with the latency of the wire, and a wire within one CPU has
+none: --delay adds some, in each direction.
 """
 
 import argparse
@@ -40,7 +40,7 @@ RUNGS = {       # w, t, combining
 WIRE = os.environ.get("SOVIA_WIRE") == "yes"
 NODES = ([],) if WIRE else ([], ["on-peer"])
 PARAMETERS = "/sys/module/sovia/parameters"
-UNLOAD_SECONDS = 30     # a socket that has been closed may have something to wait for
+UNLOAD_SECONDS = 30     # a closed socket may still wait for its peer
 
 
 def run(argv):
@@ -51,7 +51,7 @@ def run(argv):
 
 
 def load(*parameters):
-    """The module anew, in every node."""
+    """Reloads the module on every node."""
     for node in NODES:
         end = time.monotonic() + UNLOAD_SECONDS
         while True:
@@ -85,7 +85,7 @@ class Rung:
         if os.path.exists(f"{PARAMETERS}/combine"):
             parameters.append(f"combine={'Y' if self.combining else 'N'}")
         elif not self.combining:
-            # as near as it comes: what a window holds back still goes together
+            # the closest setting: data held back by the window is still combined
             self.program.append("--nodelay")
         load(*parameters)
         self.server = subprocess.Popen(["on-peer", *self.program, "serve"], stdin=subprocess.DEVNULL,
@@ -156,9 +156,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", required=True, metavar="FOLDER", help="where pp is")
     parser.add_argument("--result", required=True, metavar="FILE")
-    parser.add_argument("--delay", type=int, default=0, metavar="US", help="of the wire, one way (0)")
+    parser.add_argument("--delay", type=int, default=0, metavar="US", help="delay of the wire, one way (0)")
     parser.add_argument("--reps", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a bandwidth (0.5)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a bandwidth measurement (0.5)")
     parser.add_argument("--count", type=int, default=500, help="round trips (500)")
     parser.add_argument("--mode", default="wire" if WIRE else "pair", help="for the circumstances: pair, wire or quick")
     options = parser.parse_args()

@@ -8,8 +8,8 @@ tests/bench/pp measures a half round trip of 4 bytes and a stream in writes of
 64 KB, of AF_SOVIA and of TCP: as it is, which gives the sum, and under perf,
 which takes samples of everything in the machine, and so gives the shares; it is
 printed how far those of some runs are apart.  Code that runs with interrupts
-off is found where it switches them on again, and what helps everybody counts as
-its caller.
+off is attributed to where they are enabled again, and shared helpers count as
+their caller.
 
 The parts are those of KSOVIA's figure 5, and what is below the verbs where a
 device is emulated.  Writes JSON as scripts/bench does: each part is a figure of
@@ -63,7 +63,7 @@ PARTS = [(part, re.compile(module), re.compile(name)) for part, module, name in 
     ("program", r"", r""),
 )]
 NOT_SHOWN = ("idle", "perf")
-# What these do, they do for their caller.
+# Helpers, which count as their caller.
 HELPERS = re.compile(r"^(_raw_(spin|read|write)_.*|mem(cpy|set|cmp)|__rcu_read_(un)?lock|__x86_.*|xa_load|xas_.*|"
                      r"__list_(add|del_entry)_valid)$")
 
@@ -76,7 +76,7 @@ def run(argv):
 
 
 def modules():
-    """Where the functions of the kernel are, as perf does not always say."""
+    """Addresses of the kernel's functions, which perf does not always resolve."""
     found = {}
     with open("/proc/kallsyms") as file:
         for line in file:
@@ -102,7 +102,7 @@ def functions(samples, where):
 
 
 def shares(samples):
-    """How much of perf's samples each part has."""
+    """The share of perf's samples of each part."""
     found = collections.Counter(part_of(*function) for function in functions(samples, modules()))
     for part in NOT_SHOWN:
         del found[part]
@@ -133,7 +133,7 @@ class System:
 
     def profile(self, measure):
         """Thousands of instructions of each part."""
-        # a short stream may stand still for once
+        # a short stream may stall occasionally
         whole = statistics.median(measure() for _ in range(3))
         found = [self.sample(measure) for _ in range(RUNS)]
         return {part: [whole * one.get(part, 0) for one in found] for part in set().union(*found)}

@@ -70,7 +70,7 @@ def attributes(data):
 
 
 def ask(protocol, kind, flags, payload):
-    """Sends one request; yields the answers until the kernel says that this was all."""
+    """Sends one request; yields the answers until NLMSG_DONE."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as nl:
         nl.send(HEADER.pack(HEADER.size + len(payload), kind, NLM_F_REQUEST | flags, 1, 0) + payload)
         while True:
@@ -98,7 +98,7 @@ def generic(family, command, payload):
 
 
 def add_ueid(name):
-    # the kernel takes it filled up with blanks only
+    # the kernel requires padding with blanks
     generic("SMC_GEN_NETLINK", SMC_NETLINK_ADD_UEID, string(SMC_NLA_EID_TABLE_ENTRY, name.ljust(EID_LENGTH)))
 
 
@@ -113,7 +113,7 @@ def text(field):
 
 
 def endpoint(address, port):
-    # nothing tells the family of an address: one of IPv4 is followed by zeros
+    # the address has no family: an IPv4 address is followed by zeros
     if any(address[4:]):
         shown = f"[{socket.inet_ntop(socket.AF_INET6, address)}]"
     else:
@@ -131,7 +131,7 @@ def show_sockets():
             _, device, port, gid, peer_gid, _ = LINK.unpack_from(found[SMC_DIAG_LGRINFO])
             why = f" {text(device)}/{port} {text(gid)} {text(peer_gid)}"
         elif mode == "SMCR":
-            mode = "-"      # what the kernel says of every socket that is not connected
+            mode = "-"      # the kernel reports it for every socket that is not connected
         elif mode == "TCP":
             why = " 0x{:08x} 0x{:08x}".format(*FALLBACK.unpack_from(found[SMC_DIAG_FALLBACK]))
         print(f"{endpoint(source, sport)} {endpoint(target, dport)} {mode}{why}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The two ends of a measurement: this machine and, mostly, another one."""
+"""The two ends of a measurement: this machine and, usually, another one."""
 
 import ipaddress
 import os
@@ -12,13 +12,13 @@ import time
 
 
 class Failed(Exception):
-    """Something that was to be measured could not be."""
+    """A measurement failed."""
 
 
 class Node:
-    """This machine, with the address that it is measured by."""
+    """This machine, with its address for measurements."""
 
-    patience = 30       # seconds with one measurement, which takes one or two
+    patience = 30       # timeout of a measurement in seconds, which takes one or two
 
     def __init__(self, address):
         found = socket.getaddrinfo(address, None, socket.AF_INET)
@@ -28,7 +28,7 @@ class Node:
         return list(argv)
 
     def start(self, argv, **streams):
-        """A process that runs until it is stopped, with lines for us on its standard output."""
+        """A process that runs until it is stopped, whose standard output we read by lines."""
         try:
             return subprocess.Popen(self.argv(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     text=True, **streams)
@@ -52,16 +52,16 @@ class Node:
         return self.run(["sh", "-c", text])
 
     def memory(self):
-        """Bytes in use but for the page cache, and those of them in slabs."""
+        """Bytes in use without the page cache, and those of them in slabs."""
         found = self.run(["cat", "/proc/meminfo", "/proc/zoneinfo"])
         kib = {name: int(value) for name, value in re.findall(r"^(\w+): +(\d+) kB", found, re.MULTILINE)}
-        # free pages that a processor keeps for itself are not in MemFree
+        # free pages in per-CPU lists are not in MemFree
         kept = sum(map(int, re.findall(r"^ +count: (\d+)", found, re.MULTILINE))) * (os.sysconf("SC_PAGE_SIZE") // 1024)
         return {"all": 1024 * (kib["MemTotal"] - kib["MemFree"] - kept - kib["Buffers"] - kib["Cached"]),
                 "slab": 1024 * kib["Slab"]}
 
     def settle(self):
-        """Until what has been closed is freed."""
+        """Waits until closed sockets are freed."""
         last = self.memory()["all"]
         for _ in range(20):
             time.sleep(1)
@@ -71,7 +71,7 @@ class Node:
             last = now
 
     def busy_us(self):
-        """What the processors have been busy with."""
+        """Busy time of all CPUs, in us."""
         ticks = [int(word) for word in self.run(["head", "-n1", "/proc/stat"]).split()[1:]]
         return (sum(ticks[:3]) + sum(ticks[5:7])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
@@ -90,14 +90,14 @@ class Node:
 
 
 class Peer(Node):
-    """The other guest of a pair, or the other machine.  What is started there ends with what it was started by."""
+    """The other guest of a pair, or the other machine.  Processes started there end with their starter."""
 
     def argv(self, argv):
         return ["on-peer", shlex.join(argv)]
 
 
 def line(process):
-    """What a process that was started says next; nothing if it has ended, or takes too long."""
+    """Reads the next line of a started process; empty if it has ended, or takes too long."""
     if not select.select([process.stdout], [], [], Node.patience)[0]:
         return ""
     return process.stdout.readline().strip()

@@ -28,9 +28,9 @@ KERNEL_OPTIONS = """
 
 
 def accelerator(icount=False):
-    """KVM only where the processor says that it can: there are hosts with a
-    /dev/kvm behind which a guest hangs."""
-    if icount:      # each instruction takes a nanosecond, and waiting none of ours
+    """KVM only if the CPU has the feature: on some hosts with /dev/kvm but
+    without it guests hang."""
+    if icount:      # each instruction takes a nanosecond, and idle time is skipped
         return ["-accel", "tcg,thread=single,tb-size=256", "-cpu", EMULATED_CPU, "-icount", "shift=0,sleep=off",
                 "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
     with open("/proc/cpuinfo") as file:
@@ -55,7 +55,7 @@ class Guest:
         self.name = name
         self.folder = folder
         self.config = config
-        self.ready = False          # has said so
+        self.ready = False          # it has reported so
         self.started = False        # its command, likewise
         self.status = None          # of its command
         self.process = None
@@ -118,10 +118,10 @@ class Guest:
         try:
             self.control.sendall(word.encode() + b"\n")
         except OSError:
-            pass    # it has died, which the caller sees by itself
+            pass    # it has ended, which the caller notices
 
     def plug(self, state):
-        """The wire's plug, "on" or "off": pulled, it takes the carrier away."""
+        """Plugs ("on") or unplugs ("off") the wire; unplugged, it has no carrier."""
         self.monitor.sendall(f"set_link wire {state}\n".encode())
 
     def said(self, data):

@@ -28,7 +28,7 @@ def both(counter):
 
 
 def khz():
-    """Or None, where there is no such thing."""
+    """Returns None where there is no such counter."""
     if platform.machine() != "x86_64":
         return None
     with mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as memory:
