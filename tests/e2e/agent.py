@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The other node's part in `run.py --mode pair`: holds sockets and runs calls on behalf of the cases.
 
-One process a case. When the case is over its process goes, and with it every socket and stuck thread.
+One process per case. It exits when the case is over, which closes its sockets and ends its stuck threads.
 """
 import argparse
 import faulthandler
@@ -19,7 +19,7 @@ from kit.node import CONTROL_PORT, Session, kernel_stacks  # noqa: E402
 def serve(connection):
     session = Session(connection)
     if not session.serve() and session.busy:
-        # The case failed, maybe for want of our answer: leave word in this node's log where we are.
+        # The case failed, maybe because a call here does not return: log what is running.
         print("agent: a case failed while busy here:", list(session.busy.values()), file=sys.stderr)
         print("\n".join(kernel_stacks(os.getpid())), file=sys.stderr)
         faulthandler.dump_traceback(file=sys.stderr)
@@ -35,7 +35,7 @@ def main():
 
     listener = socket.create_server(("::", options.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
     print(f"agent: listening on port {options.port}", flush=True)
-    # No zombies: nobody asks how a session ended.
+    # SIG_IGN: no zombies, the exit status of a session is not used.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         connection, _ = listener.accept()

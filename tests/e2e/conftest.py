@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What pytest has to know: its options, which cases to run, the fixture t, a process for each case, TAP.
+"""pytest's hooks: options, which cases to run, the fixture t, a process for each case, TAP.
 
-What a case leaves behind ends with its process, and a case that hangs, in the kernel even, is reported
-with the stacks of its threads while the others go on.
+The process of a case takes its leftovers with it when it exits; a case that hangs, even in the kernel,
+is reported with the stacks of its threads, and the others run.
 """
 import faulthandler
 import functools
@@ -29,28 +29,28 @@ FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
 AGENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.py")
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
-# What differs most from kernel to kernel, and from family to family: what a quick run has.
+# Topics of a quick run: those that differ most between kernels and between address families.
 QUICK = ("basics", "families", "binding", "connecting", "closing", "flags", "itself", "splice", "polling", "programs",
          "uring")
 
-# Seconds that a case has unless it is marked otherwise; and for the dump of one that hangs, and again to die.
+# Timeout in seconds of a case without a marker; and for the stack dump of one that hangs, and again after SIGKILL.
 LIMIT = 60.0
 GRACE = 5.0
 
-# Cases that take longer say so, in seconds.
+# Cases that take longer, in seconds, are shown with their duration.
 SLOW = 5.0
 
 
 def pytest_addoption(parser):
     add = parser.getgroup("end-to-end cases").addoption
     add("--transport", choices=("tcp", "sovia"), default="tcp")
-    add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one at an agent.py on the other node")
+    add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one in agent.py on the other node")
     add("--peer", default=os.environ.get("SOVIA_PEER", "localhost"), metavar="NAME",
         help="the other node; agent.py is started there if on-peer reaches it (default %(default)s)")
     add("--port", type=int, default=CONTROL_PORT, help="agent.py's port (default %(default)s)")
     add("--family", choices=("4", "6", "both", "one"), default="both",
-        help="one: each case over one of them, always the same (default %(default)s)")
-    add("--quick", action="store_true", help="some topics, no cases that take long, and one row of each table")
+        help="one: each case over one of them, chosen by its name (default %(default)s)")
+    add("--quick", action="store_true", help="some topics, no long cases, one row of each table")
     add("--slow", type=float, default=1.0, metavar="N", help="multiply all time limits by N")
 
 
@@ -59,13 +59,13 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
-    """Each row of a table over each family."""
+    """Each row of a table with each family."""
     asked = metafunc.config.option.family
     metafunc.parametrize("t", [family for family in FAMILIES if asked in (family[1], "both", "one")], indirect=True)
 
 
 def pytest_itemcollected(item):
-    """The name that is shown, and looked at by -k: topic.case[row] family."""
+    """The name shown and matched by -k: topic.case[row] family."""
     row, _, family = item.callspec.id.rpartition("-")
     name = item.module.__name__.removeprefix("cases.") + "." + item.originalname.removeprefix("test_")
     item.name = item._nodeid = name + (f"[{row}] " if row else " ") + family
@@ -77,7 +77,7 @@ def marked(item, name, default):
 
 
 def is_for(item, asked):
-    """Does the case run in this family, given those that the user asked for?"""
+    """Does the case run in this family, given --family?"""
     wanted = marked(item, "families", "46")
     families = [family for family in FAMILIES if family[1] in wanted and asked in (family[1], "both", "one")]
     if asked == "one":
@@ -88,7 +88,7 @@ def is_for(item, asked):
 
 
 def is_quick(item):
-    """The first row of a table stands for all."""
+    """Of each table only the first row."""
     table = item.get_closest_marker("parametrize")
     first = not table or item.callspec.id.rpartition("-")[0] == table.args[1][0].id
     return first and not item.get_closest_marker("long")
@@ -108,7 +108,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
-    """Opens the first socket too, so that a module that is not there is one message and not hundreds."""
+    """Opens one socket first, so that a missing module is one message and not hundreds."""
     option = session.config.option
     Sock.transport = option.transport
     if session.testsfailed or option.collectonly:
@@ -122,16 +122,16 @@ def pytest_runtestloop(session):
             dial(option.peer, option.port, patience=60.0).close()
     except OSError as e:
         print(f"Bail out! {option.transport}, {option.mode}: {e}")
-        pytest.exit("no end-to-end cases without it", 2)
+        pytest.exit("cannot run the end-to-end cases", 2)
     print(f"1..{session.testscollected}", flush=True)
 
 
-# What a case gets
+# Fixtures
 
 
 @functools.cache
 def addresses(mode, peer):
-    """By family: the address here, the one there, and all that lead there: none of a family that this machine lacks."""
+    """By family: the address here, the one there, all that reach the other end; none for a family without addresses."""
     here, there, hosts = {}, {}, {}
     for family, loopback in LOOPBACK.items():
         hosts[family] = []
@@ -168,7 +168,7 @@ def t(request):
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item):
-    """Once the case has returned."""
+    """After the case has returned."""
     item.funcargs["t"].finish()
 
 
@@ -182,20 +182,20 @@ def child(item, result, stacks):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         faulthandler.enable(stacks)
         sys.dont_write_bytecode = True
-        # Python ignores SIGPIPE, programs do not; what a case does about it is its business.
+        # Python ignores SIGPIPE, other programs do not; a case may change this.
         reports = runtestprotocol(item, log=False)
         report = next((report for report in reports if not report.passed), reports[-1])
         text = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else report.longreprtext
         answer = report.outcome, [note for _, note in report.sections] + text.splitlines()
-    except BaseException:       # noqa: BLE001: any exception is this case's failure
+    except BaseException:       # noqa: BLE001: any exception fails this case
         answer = "failed", traceback.format_exc().splitlines()
     result.write(pickle.dumps(answer))
-    # Not sys.exit(): a thread that is stuck must not keep the process.
+    # Not sys.exit(): a stuck thread must not keep the process alive.
     os._exit(0)
 
 
 def group_members(group):
-    """Processes of a case: it leads a process group."""
+    """Processes of a case: its process group."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.getpgid(int(name)) == group:
@@ -212,7 +212,7 @@ def kill_group(pid):
 
 
 def diagnose(pid, ended):
-    """Where a process that did not end is; this ends it."""
+    """Reports where a process hangs, then kills it."""
     lines = []
     for stuck in group_members(pid):
         lines += [f"process {stuck}:"] + kernel_stacks(stuck)
@@ -220,12 +220,12 @@ def diagnose(pid, ended):
     if not ended(GRACE):
         kill_group(pid)
         if not ended(GRACE):
-            lines.append("the process does not even die from SIGKILL: stuck in the kernel")
+            lines.append("SIGKILL does not end the process: stuck in the kernel")
     return lines
 
 
 def run_apart(item):
-    """A case in a process of its own: (outcome, lines), whatever happens to it."""
+    """Runs a case in its own process: (outcome, lines), whatever happens there."""
     limit = marked(item, "timeout", LIMIT) * item.config.option.slow
     with open(os.memfd_create("result"), "w+b", 0) as result, open(os.memfd_create("stacks"), "w+b", 0) as stacks:
         pid = os.fork()
@@ -239,7 +239,7 @@ def run_apart(item):
         lines = []
         try:
             if not ended(limit):
-                lines = [f"no end within {limit:.0f} s"] + diagnose(pid, ended)
+                lines = [f"not finished within {limit:.0f} s"] + diagnose(pid, ended)
         finally:
             kill_group(pid)
             os.close(pidfd)
@@ -249,7 +249,7 @@ def run_apart(item):
         if answer and not lines:
             return pickle.loads(answer)
         if answer:
-            lines.insert(0, "done, but its process does not end")
+            lines.insert(0, "done, but its process does not exit")
         stacks.seek(0)
         dump = [line for line in stacks.read().decode(errors="replace").splitlines() if "/dist-packages/" not in line]
         return "failed", (lines or [f"process ended with wait status {status:#x}"]) + dump
@@ -270,5 +270,5 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_report_teststatus(report):
-    """For pytest's sum alone: the cases have been shown."""
+    """Only for pytest's summary: the cases have been printed already."""
     return {"passed": "ok", "failed": "not ok", "skipped": "skip"}[report.outcome], "", ""

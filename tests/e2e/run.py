@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs the end-to-end cases over TCP or AF_SOVIA and prints TAP: pytest, with its options and conftest.py's."""
+"""Runs the end-to-end cases over TCP or AF_SOVIA and prints TAP: pytest with its options and those of conftest.py."""
 import os
 import sys
 

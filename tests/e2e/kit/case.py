@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What a case is written with: its tables, what it gets handed, and its assertions.
+"""For the cases: tables, the context that each case gets, and assertions.
 
     @pytest.mark.timeout(30)
     def test_echo(t):
-        '''What is sent comes back.'''
+        '''Data that is sent comes back.'''
         near, far = t.pair()
         ...
 """
@@ -16,7 +16,7 @@ import pytest
 
 
 def table(names, rows):
-    """A case for each of @rows, which begin with a label; the others are the arguments @names."""
+    """One case per row of @rows: the first element is a label, the others are the arguments @names."""
     return pytest.mark.parametrize(names, [pytest.param(*row, id=label) for label, *row in rows])
 
 
@@ -33,11 +33,11 @@ class Task:
     def _run(self, function, args, kwargs):
         try:
             self._outcome = (function(*args, **kwargs), None)
-        except BaseException as e:      # noqa: BLE001: handed to whoever asks for the result
+        except BaseException as e:      # noqa: BLE001: raised again by result()
             self._outcome = (None, e)
 
     def result(self, timeout=40.0):
-        """What the call returned or raised; AssertionError if it goes on for longer than @timeout."""
+        """What the call returned or raised; AssertionError if it takes longer than @timeout."""
         self._thread.join(timeout)
         if self._outcome is None:
             raise AssertionError(f"{self.name} has not returned within {timeout} s")
@@ -48,20 +48,20 @@ class Task:
         return value
 
     def blocks(self, seconds=0.5):
-        """AssertionError unless the call is still going on after @seconds."""
+        """AssertionError unless the call still blocks after @seconds."""
         self._thread.join(seconds)
         if self._outcome is not None:
             raise AssertionError(f"{self.name} did not block: {self._outcome}")
 
     def unseen_error(self):
-        """What a call raised that nobody has asked for."""
+        """An exception that no result() has raised yet."""
         if self._seen or self._outcome is None:
             return None
         return self._outcome[1]
 
 
 class Context:
-    """What a case gets as its argument t."""
+    """The argument t of a case."""
 
     def __init__(self, mode, transport, family, here, there, other_addresses, note):
         self.mode = mode
@@ -71,28 +71,28 @@ class Context:
         self.here = here
         self.there = there
         self._addresses = other_addresses
-        self.note = note        # a line to show beside the outcome
+        self.note = note        # a line to show beside the result
         self.tasks = []
 
     # Sockets
 
     def socket(self, flags=0, node=None):
-        """A fresh socket of the family under test, here unless said otherwise."""
+        """A new socket of the family under test, by default here."""
         return (node or self.here).socket(self.family, flags)
 
     def any_host(self):
         return "::" if self.v6 else "0.0.0.0"
 
     def host(self, node=None):
-        """What reaches @node (default: there) from the other node."""
+        """The address by which the other node reaches @node (default: there)."""
         return (node or self.there).address(self.family)
 
     def hosts(self):
-        """All addresses worth connecting to that lead to the other end."""
+        """All addresses by which the other end can be reached."""
         return self._addresses[self.family]
 
     def listener(self, node=None, backlog=16, host=None, port=0):
-        """A listening socket, there unless said otherwise."""
+        """A listening socket, by default there."""
         node = node or self.there
         listener = node.socket(self.family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,7 +101,7 @@ class Context:
         return listener
 
     def pair(self, listen="there"):
-        """(near, far): the two ends of a connection, near always here."""
+        """(near, far): the two ends of a connection; near is always here."""
         if listen == "there":
             listener = self.listener(self.there)
             near = self.socket()
@@ -118,7 +118,7 @@ class Context:
     # Control
 
     def bg(self, function, *args, **kwargs):
-        """The call, started in the background."""
+        """Starts the call in the background."""
         task = Task(function, args, kwargs)
         self.tasks.append(task)
         return task
@@ -127,7 +127,7 @@ class Context:
         pytest.skip(why)
 
     def finish(self):
-        """Nothing that went wrong in the background stays unsaid."""
+        """Raises the errors of background calls that no result() has raised."""
         for task in self.tasks:
             if task.unseen_error() is not None:
                 raise task.unseen_error()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Socket calls with nothing between test and kernel.
+"""Bare socket calls.
 
 Python's socket module repeats interrupted calls, checks arguments and hides lengths. Cases about
-exactly those use these wrappers: they return what the call returned and raise OSError with its errno.
+these use these wrappers: they return what the call returned and raise OSError with its errno.
 """
 import ctypes
 import errno
@@ -74,7 +74,7 @@ def _messages(buffers):
 
 
 def sendmmsg(fd, parts, flags=0):
-    """How many bytes each message took, of those that were sent."""
+    """The number of bytes sent of each message that was sent."""
     buffers = [ctypes.create_string_buffer(bytes(part), len(part)) for part in parts]
     headers = _messages(buffers)
     count = call("sendmmsg", fd, headers, len(headers), flags)
@@ -90,7 +90,7 @@ def recvmmsg(fd, sizes, flags=0):
 
 
 def sockaddr(family, host, port):
-    """A sockaddr_in or sockaddr_in6 with @family written into it, whichever @host asks for."""
+    """A sockaddr_in or sockaddr_in6 for @host, with sa_family @family."""
     if ":" in host:
         raw = struct.pack("=H", family) + struct.pack("!HI", port, 0)
         return raw + _pton(host) + struct.pack("=I", 0)
@@ -155,7 +155,7 @@ def getsockopt(fd, level, name, room=4):
 
 
 def error_of(function, *args):
-    """errno name of what the call raises, "ok" if it works: for tables of expectations."""
+    """errno name of the call's error, "ok" if it succeeds: for tables of expected results."""
     try:
         function(*args)
     except OSError as e:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The two places where sockets live: this process, or an agent on another machine.
+"""The two nodes that sockets live on: this process, or an agent on another machine.
 
-Both have the same methods, so a case does not know which it has:
+Both have the same methods, so a case need not know which one it uses:
   socket()            a Sock, or a Proxy with the methods of one
-  call(function, ..)  runs a module-level function there; socket arguments arrive as that node's sockets
+  call(function, ..)  runs a module-level function there; socket arguments become that node's sockets
   address()           the host part that reaches this node from the other one
 """
 import enum
@@ -106,7 +106,7 @@ def put_message(connection, value, number_of=lambda obj: None):
 
 
 def get_message(connection, socket_of=None):
-    """The value received; EOFError when the other side has gone."""
+    """The value received; EOFError when the peer has closed."""
     def exact(size):
         data = bytearray()
         while len(data) < size:
@@ -119,7 +119,7 @@ def get_message(connection, socket_of=None):
 
 
 class Proxy:
-    """A socket of the other node: a method call travels there, its result or exception comes back."""
+    """A socket of the other node: method calls run there, the result or exception comes back."""
 
     def __init__(self, node, number):
         self.node = node
@@ -140,7 +140,7 @@ class RemoteNode:
         self._addresses = addresses
         self._local = threading.local()
         self._host = host
-        # Open as long as the session shall live.
+        # Keeps the session open.
         self._lifeline = dial(host, port)
         put_message(self._lifeline, settings)
         self._port = get_message(self._lifeline)
@@ -155,11 +155,11 @@ class RemoteNode:
         return self.request("call", function, args, kwargs)
 
     def done(self):
-        """The case went well: calls that still wait over there are no news."""
+        """The case has passed: ignore calls that still block on the other node."""
         put_message(self._lifeline, "done")
 
     def request(self, kind, target, args, kwargs):
-        # A forked process must not talk into its parent's conversation.
+        # A forked process must not use its parent's connection.
         pid, connection = getattr(self._local, "connection", (None, None))
         if pid != os.getpid():
             connection = dial(self._host, self._port)
@@ -189,7 +189,7 @@ def dial(host, port, patience=0.0):
 
 
 class Session:
-    """The agent's end of a RemoteNode: runs what is asked, in one thread a control connection."""
+    """The agent's end of a RemoteNode: runs requested calls, one thread per control connection."""
 
     def __init__(self, lifeline):
         self._lifeline = lifeline
@@ -201,7 +201,7 @@ class Session:
         try:
             settings = get_message(self._lifeline)
         except EOFError:
-            return True     # somebody only asked whether the agent is up
+            return True     # a probe whether the agent is up
         Sock.transport = settings["transport"]
         family = self._lifeline.family
         with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -229,7 +229,7 @@ class Session:
             self.busy[threading.get_ident()] = (kind, target)
             try:
                 reply = ("returned", self._run(kind, target, args, kwargs), "")
-            except Exception as e:      # noqa: BLE001: whatever it is belongs to the caller
+            except Exception as e:      # noqa: BLE001: returned to the caller
                 reply = ("raised", e, traceback.format_exc())
             del self.busy[threading.get_ident()]
             try:
@@ -253,7 +253,7 @@ class Session:
 
 
 def kernel_stacks(pid):
-    """Where the threads of @pid sleep in the kernel: the first thing to know about a hang."""
+    """Kernel stacks of all threads of @pid: for reports of hangs."""
     lines = []
     try:
         tasks = sorted(os.listdir(f"/proc/{pid}/task"), key=int)

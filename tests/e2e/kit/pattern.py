@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Data that shows loss, doubling, reordering and mixing of connections.
+"""Test data that reveals loss, duplication, reordering and mixed-up connections.
 
-A stream is a window into one pseudo-random block of prime length, begun at a place that depends on the seed.
-The prime keeps it out of step with pages, buffers and windows, so that data displaced by one of those differs.
+A stream is a window into one pseudo-random block of prime length; the seed selects where it starts.
+No page, buffer or window size divides the prime, so data displaced by one of those differs.
 """
 import functools
 import random
@@ -31,7 +31,7 @@ def piece(seed, offset, size):
 
 
 def check(data, seed, offset):
-    """Raises AssertionError where @data, received at @offset, is not stream @seed."""
+    """Raises AssertionError unless @data, received at @offset, belongs to stream @seed."""
     done = 0
     data = memoryview(data)
     while done < len(data):

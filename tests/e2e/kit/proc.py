@@ -7,7 +7,7 @@ import traceback
 
 
 class Child:
-    """A forked process that runs @function; what it raises is the case's failure."""
+    """A forked process that runs @function; an exception there fails the case."""
 
     def __init__(self, function, *args):
         self._report, write_end = os.pipe()
@@ -42,15 +42,15 @@ class Child:
         return os.waitpid(self.pid, 0)[1]
 
     def kill(self):
-        """Ends it as a crash would: no handler, no orderly close of its own."""
+        """SIGKILL, as in a crash: no handlers run."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
 
 def alarm(seconds, restart=False):
-    """One signal to this process after @seconds. Its handler does nothing but interrupt.
+    """One SIGALRM to this process after @seconds. Its handler does nothing, so it only interrupts.
 
-    For calls made through kit.libc: Python's own methods would go on after the interruption.
+    For calls made through kit.libc: Python's own methods restart after an interruption.
     """
     signal.signal(signal.SIGALRM, lambda number, frame: None)
     signal.siginterrupt(signal.SIGALRM, not restart)

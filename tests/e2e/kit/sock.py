@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Sock: a socket of the transport under test, with helpers that also work from afar."""
+"""Sock: a socket of the transport under test, with helpers that also work through a Proxy."""
 import fcntl
 import hashlib
 import os
@@ -28,12 +28,12 @@ def poll_bits(names):
 
 
 def poll_names(mask):
-    """"IN OUT" for a poll mask: what a failed comparison should show."""
+    """"IN OUT" for a poll mask, for messages of failed comparisons."""
     return " ".join(name for name, bit in POLL_BITS.items() if mask & bit)
 
 
 class Sock(socket.socket):
-    """Stays open until closed, not until forgotten: the same as a socket of the other node."""
+    """Not closed by garbage collection, like a socket of the other node."""
 
     transport = "tcp"
     _kept = []
@@ -91,7 +91,7 @@ class Sock(socket.socket):
         return digest.hexdigest()
 
     def recv_pattern_to_eof(self, seed, chunk=65536, offset=0):
-        """Checks stream @seed up to end of file; returns how many bytes there were."""
+        """Checks stream @seed up to end of file; returns the number of bytes."""
         done = 0
         while data := self.recv(chunk):
             pattern.check(data, seed, offset + done)
@@ -99,11 +99,11 @@ class Sock(socket.socket):
         return done
 
     def fill(self, seed=0, chunk=65536, quiet=0.5):
-        """Sends stream @seed until nothing has been taken for @quiet seconds; returns the bytes taken."""
+        """Sends stream @seed until the socket takes no more for @quiet seconds; returns the number of bytes sent."""
         return self.fill_by(lambda done: self.send(pattern.view(seed, done, chunk)), quiet)
 
     def fill_by(self, send, quiet=0.5):
-        """The same by @send, which is told how many bytes have been taken and returns how many more were."""
+        """The same with @send, called with the number of bytes sent so far; returns how many more it has sent."""
         self.setblocking(False)
         done = 0
         full = False
@@ -112,7 +112,7 @@ class Sock(socket.socket):
                 done += send(done)
                 full = False
             except BlockingIOError:
-                # Not writable to poll() need not mean that not a byte fits: ask the socket again.
+                # Not writable by poll() need not mean that no byte fits: try to send.
                 if full:
                     break
                 full = "OUT" not in self.poll_now(quiet, select.POLLOUT)
@@ -120,7 +120,7 @@ class Sock(socket.socket):
         return done
 
     def echo(self, size=65536):
-        """Sends back what comes until end of file; returns the number of bytes."""
+        """Sends received data back until end of file; returns the number of bytes."""
         done = 0
         while data := self.recv(size):
             self.sendall(data)
@@ -130,7 +130,7 @@ class Sock(socket.socket):
     # State
 
     def poll_now(self, timeout=0.0, events=POLL_ALL):
-        """poll()'s answer for this socket, by names."""
+        """poll()'s result for this socket, by names."""
         poller = select.poll()
         poller.register(self, events)
         ready = poller.poll(timeout * 1000)
@@ -148,7 +148,7 @@ class Sock(socket.socket):
             left = deadline - time.monotonic()
             if left <= 0:
                 raise AssertionError(f"no {' '.join(sorted(missing))} within {timeout} s, only '{mask}'")
-            # For what is missing only: poll() returns as soon as there is any of what it is asked for.
+            # Poll for the missing bits only: poll() returns as soon as any requested bit is set.
             self.poll_now(left, poll_bits(missing))
         return self.poll_now()
 
@@ -159,7 +159,7 @@ class Sock(socket.socket):
         return struct.unpack("=i", fcntl.ioctl(self, SIOCOUTQ, bytes(4)))[0]
 
     def notsent(self):
-        """Bytes that have not been sent even once."""
+        """Bytes that have never been sent."""
         return struct.unpack("=i", fcntl.ioctl(self, SIOCOUTQNSD, bytes(4)))[0]
 
     def error(self):
@@ -181,5 +181,5 @@ class Sock(socket.socket):
         return self.getsockname()[1]
 
     def dup_fd(self):
-        """A second descriptor for the same socket, not in Python's hands."""
+        """A second descriptor for the same socket, not owned by a Python object."""
         return os.dup(self.fileno())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""io_uring by its system calls: enough of it to run socket operations and see their completions."""
+"""io_uring by raw system calls: enough to run socket operations and see their completions."""
 import ctypes
 import errno
 import mmap
@@ -16,12 +16,12 @@ _FEAT_SINGLE_MMAP = 1
 POLL_ADD, SENDMSG, RECVMSG, ACCEPT, ASYNC_CANCEL, LINK_TIMEOUT, CONNECT, CLOSE, READ, WRITE, SEND, RECV, SPLICE, \
     PROVIDE_BUFFERS, SHUTDOWN, SEND_ZC = 6, 9, 10, 13, 14, 15, 16, 19, 22, 23, 26, 27, 30, 31, 34, 47
 
-# Of an operation, in its flags.
+# sqe->flags
 LINK, ASYNC, BUFFER_SELECT = 4, 16, 32
-# Of one, in its ioprio.
+# sqe->ioprio
 RECV_MULTISHOT, ACCEPT_MULTISHOT = 2, 1
 POLL_MULTISHOT = 1
-# Of a completion.
+# cqe->flags
 F_BUFFER, F_MORE, F_NOTIF = 1, 2, 8
 
 
@@ -35,7 +35,7 @@ def _syscall(number, *args):
 
 
 class Ring:
-    """OSError ENOSYS or EPERM if this kernel has none to give."""
+    """OSError ENOSYS or EPERM if this kernel has no io_uring."""
 
     def __init__(self, entries=64):
         params = ctypes.create_string_buffer(120)
@@ -52,7 +52,7 @@ class Ring:
         self._cq_head, self._cq_tail, self._cqes, self._cq_mask = cq[0], cq[1], cq[5], cq_entries - 1
         self._new = 0
         self._next = 1
-        # Memory of operations that are under way.
+        # Buffers of pending operations.
         self._kept = {}
 
     def _get(self, offset):
@@ -89,7 +89,7 @@ class Ring:
         return name
 
     def wait(self, timeout=20.0):
-        """The next completion: (name, result, flags), None if there is none in time."""
+        """The next completion: (name, result, flags), None on timeout."""
         self.submit()
         if self._get(self._cq_head) == self._get(self._cq_tail):
             # A struct timespec, and a struct io_uring_getevents_arg that points to it.
