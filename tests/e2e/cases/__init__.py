@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The cases, one file a topic."""
+"""The cases, one file per topic."""

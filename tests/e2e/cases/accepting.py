@@ -14,7 +14,7 @@ from kit.proc import alarm
 
 
 def test_not_a_listener(t):
-    """accept() on anything that does not listen is EINVAL."""
+    """accept() on a socket that does not listen is EINVAL."""
     s = t.socket()
     fails("EINVAL", s.accept)
     s.bind((t.host(t.here), 0))
@@ -24,7 +24,7 @@ def test_not_a_listener(t):
 
 
 def test_listen_states(t):
-    """listen() twice is fine, on a connected socket EINVAL."""
+    """listen() twice succeeds, on a connected socket it is EINVAL."""
     listener = t.listener()
     listener.listen(5)
     t.socket().connect((t.host(), listener.port()))
@@ -35,7 +35,7 @@ def test_listen_states(t):
 
 
 def test_nothing_there(t):
-    """Without blocking, accept() is EAGAIN until somebody comes."""
+    """Non-blocking accept() is EAGAIN until there is a connection."""
     listener = t.listener()
     listener.setblocking(False)
     fails("EAGAIN", listener.accept)
@@ -46,7 +46,7 @@ def test_nothing_there(t):
 
 
 def test_flags(t):
-    """accept4() sets what it is asked for and nothing is inherited from the listener."""
+    """accept4() sets the requested flags; none are inherited from the listener."""
     listener = t.listener(t.here, backlog=8)
     listener.setblocking(False)
     for want, nonblocking, cloexec in ((0, False, False), (libc.SOCK_NONBLOCK, True, False),
@@ -62,7 +62,7 @@ def test_flags(t):
 
 
 def test_without_address(t):
-    """accept() may be asked without an address, and with a buffer too short for it."""
+    """accept() without an address, and with a buffer too short for it."""
     listener = t.listener(t.here)
     for room in (None, 0, 4):
         far = t.socket(node=t.there)
@@ -78,7 +78,7 @@ def test_without_address(t):
 
 
 def test_blocks(t):
-    """accept() waits for a connection."""
+    """accept() blocks until there is a connection."""
     listener = t.listener()
     task = t.bg(listener.accept)
     task.blocks()
@@ -87,7 +87,7 @@ def test_blocks(t):
 
 
 def test_order(t):
-    """Connections are accepted in the order of their making."""
+    """Connections are accepted in the order in which they were made."""
     listener = t.listener()
     near = []
     for _ in range(8):
@@ -100,7 +100,7 @@ def test_order(t):
 
 @pytest.mark.families("4|6")
 def test_interrupted(t):
-    """A signal ends a blocking accept with EINTR; with SA_RESTART it goes on."""
+    """A signal ends a blocking accept with EINTR; with SA_RESTART it restarts."""
     listener = t.listener(t.here)
     alarm(0.5)
     fails("EINTR", libc.accept4, listener.fileno())
@@ -127,7 +127,7 @@ def test_timeout(t):
 
 
 def test_data_first(t):
-    """Data and end of file that came before accept() are there after it."""
+    """Data and end of file that arrive before accept() can be read after it."""
     listener = t.listener()
     near = t.socket()
     near.connect((t.host(), listener.port()))
@@ -138,7 +138,7 @@ def test_data_first(t):
 
 
 def test_reset_first(t):
-    """A connection reset before accept() is still accepted, or gone, and never hangs."""
+    """A connection reset before accept() is accepted, or gone; accept() does not hang."""
     listener = t.listener()
     listener.setblocking(False)
     near = t.socket()
@@ -159,7 +159,7 @@ def test_reset_first(t):
 
 
 def introduce(s, where):
-    """A client of burst(): connects, says its port, expects it back."""
+    """A client of burst(): connects, sends its port, expects it back."""
     s.connect(where)
     number = struct.pack("!H", s.port())
     s.sendall(number)
@@ -169,11 +169,11 @@ def introduce(s, where):
 @pytest.mark.timeout(120)
 @table("backlog, count", [("small", 2, 12), ("roomy", 128, 60)])
 def test_burst(t, backlog, count):
-    """More connects at once than the backlog holds: all get through as accept() makes room."""
+    """More concurrent connects than the backlog holds: all succeed as accept() makes room."""
     listener = t.listener(backlog=backlog)
     tasks = [t.bg(introduce, t.socket(), (t.host(), listener.port())) for _ in range(count)]
     select.select([], [], [], 0.5)
-    # TCP may lose what exceeds the backlog and comes back with it, at worst for a second time.
+    # TCP may drop connections beyond the backlog and retransmit, at worst twice.
     listener.setblocking(False)
     ports = set()
     while len(ports) < count:
@@ -186,7 +186,7 @@ def test_burst(t, backlog, count):
 
 
 def test_backlog_limits(t):
-    """With nobody accepting, a small backlog keeps connections from being established without end."""
+    """Without accept(), a small backlog limits the number of established connections."""
     listener = t.listener(backlog=2)
     near = []
     for _ in range(32):

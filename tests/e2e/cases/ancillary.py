@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What goes with the data: several messages in a call, the error queue, timestamps, marks and devices."""
+"""Beside the data: several messages per call, the error queue, timestamps, marks and devices."""
 import contextlib
 import fcntl
 import mmap
@@ -39,7 +39,7 @@ def queued(s, count):
 # sendmmsg, recvmmsg
 
 def test_sendmmsg(t):
-    """Several messages in one call are one stream, and each is told its length."""
+    """Several messages in one call are one stream; msg_len of each is set."""
     near, far = t.pair()
     parts = [pattern.piece(1, 1000 * n, 1000) for n in range(20)]
     eq(libc.sendmmsg(near.fileno(), parts), [1000] * 20)
@@ -49,7 +49,7 @@ def test_sendmmsg(t):
 
 
 def test_sendmmsg_partly(t):
-    """Without waiting, it ends with the message that did not fit whole; EAGAIN if not even the first did."""
+    """Non-blocking, it ends with the first message that did not fit; EAGAIN if nothing of the first one did."""
     near, far = t.pair()
     near.setblocking(False)
     size = 1 << 20
@@ -65,7 +65,7 @@ def test_sendmmsg_partly(t):
 
 
 def test_recvmmsg(t):
-    """Each buffer takes what there is; MSG_WAITFORONE waits for the first alone; end of file fills the rest."""
+    """Each buffer takes what there is; MSG_WAITFORONE blocks for the first only; end of file fills the rest."""
     near, far = t.pair()
     task = t.bg(libc.recvmmsg, near.fileno(), [4] * 5, MSG_WAITFORONE)
     task.blocks(0.3)
@@ -82,7 +82,7 @@ def test_recvmmsg(t):
 
 
 def test_recvmmsg_waits_for_all(t):
-    """Without a flag each of the messages waits."""
+    """Without flags it blocks for each of the messages."""
     near, far = t.pair()
     task = t.bg(libc.recvmmsg, near.fileno(), [3, 3])
     far.sendall(b"abc")
@@ -94,14 +94,14 @@ def test_recvmmsg_waits_for_all(t):
 # The error queue
 
 def test_error_queue_empty(t):
-    """MSG_ERRQUEUE with an empty queue is EAGAIN in any state, and does not wait."""
+    """MSG_ERRQUEUE with an empty queue is EAGAIN in any state; it does not block."""
     near, far = t.pair()
     for s in (near, t.socket(), t.listener(t.here)):
         fails("EAGAIN", s.recv, 10, socket.MSG_ERRQUEUE)
     far.reset()
     near.wait_for("HUP")
     fails("EAGAIN", near.recv, 10, socket.MSG_ERRQUEUE)
-    eq(near.error(), 104, "ECONNRESET is still to be told")
+    eq(near.error(), 104, "ECONNRESET is still pending")
 
 
 def zerocopy_on(t, s):
@@ -127,12 +127,12 @@ def notification(s):
     eq(len(errors), 1, f"IP_RECVERR in {control}")
     number, origin, _, code, _, first, last = struct.unpack_from("=IBBBBII", errors[0])
     eq((number, origin), (0, SO_EE_ORIGIN_ZEROCOPY), "ee_errno, ee_origin")
-    ok(code in (0, 1), f"ee_code {code}: neither sent as is nor copied")
+    ok(code in (0, 1), f"ee_code {code}: neither 0 nor SO_EE_CODE_ZEROCOPY_COPIED")
     return first, last
 
 
 class ZeroCopy:
-    """Sends with MSG_ZEROCOPY and keeps account of what has been notified, and the memory until it is."""
+    """Sends with MSG_ZEROCOPY, tracks the notifications, and keeps the memory until then."""
 
     def __init__(self, s):
         self.s = s
@@ -145,7 +145,7 @@ class ZeroCopy:
                 count = self.s.send(data, MSG_ZEROCOPY | flags)
                 break
             except OSError as e:
-                # Too many notifications are under way.
+                # Too many notifications are pending.
                 if e.errno != 105:
                     raise
                 self.collect()
@@ -154,21 +154,21 @@ class ZeroCopy:
         return count
 
     def collect(self):
-        """Waits for a notification and takes all there are."""
+        """Waits for a notification and reads all there are."""
         self.s.wait_for("ERR")
         self.take()
 
     def take(self):
-        """Takes the notifications that are there."""
+        """Reads the pending notifications."""
         while ranged := notification(self.s):
             first, last = ranged
             ok(first <= last, f"range {ranged}")
             for number in range(first, last + 1):
-                ok(number in self.open, f"send {number} notified twice, or never made ({self.sent} were)")
+                ok(number in self.open, f"send {number} notified twice, or never sent ({self.sent} were)")
                 del self.open[number]
 
     def finish(self):
-        """Every send has been notified once, and nothing else has."""
+        """Every send has been notified exactly once, and nothing else has."""
         while self.open:
             self.collect()
         eq(self.s.poll_now(0, 0), "", "poll with the error queue empty")
@@ -176,7 +176,7 @@ class ZeroCopy:
 
 
 def test_zerocopy_option(t):
-    """SO_ZEROCOPY is 0 or 1, and accepted sockets have their listener's."""
+    """SO_ZEROCOPY is 0 or 1; accepted sockets inherit it."""
     s = t.socket()
     eq(s.getsockopt(SOL, SO_ZEROCOPY), 0)
     zerocopy_on(t, s)
@@ -202,7 +202,7 @@ def test_zerocopy_unasked(t):
 
 @table("size, count", [("bytes", 1, 30), ("pages", 4096, 20), ("odd", 10007, 20), ("large", 300001, 8)])
 def test_zerocopy(t, size, count):
-    """MSG_ZEROCOPY delivers, and each send is notified exactly once, in whatever ranges."""
+    """MSG_ZEROCOPY delivers, and each send is notified exactly once, ranges merged or not."""
     near, far = t.pair()
     zerocopy_on(t, near)
     task = t.bg(far.recv_pattern, size * count, 3)
@@ -215,7 +215,7 @@ def test_zerocopy(t, size, count):
 
 
 def test_zerocopy_reuse(t):
-    """Memory may be written again once it is notified: what was sent is not changed by it, though nobody has read it."""
+    """Memory may be reused once it is notified: data sent but not read yet does not change."""
     near, far = t.pair()
     zerocopy_on(t, near)
     size = 8 * mmap.PAGESIZE
@@ -230,7 +230,7 @@ def test_zerocopy_reuse(t):
 
 
 def test_zerocopy_nonblocking(t):
-    """A send that fails takes no number; what a full connection took is notified when the reader has read."""
+    """A send that fails takes no notification ID; sends to a full connection are notified when the peer has read."""
     near, far = t.pair()
     zerocopy_on(t, near)
     sender = ZeroCopy(near)
@@ -239,7 +239,7 @@ def test_zerocopy_nonblocking(t):
         try:
             return sender.send(pattern.piece(5, done, 200000))
         except BlockingIOError:
-            # With a notification there poll() would not wait for room.
+            # With a pending notification poll() would not wait for room.
             sender.take()
             raise
     taken = near.fill_by(send)
@@ -252,7 +252,7 @@ def test_zerocopy_nonblocking(t):
 
 
 def test_zerocopy_pieces(t):
-    """sendmsg with several pieces of memory takes one number; nothing sent takes none; MSG_MORE takes one."""
+    """sendmsg with several iovecs takes one ID; a send of 0 bytes none; MSG_MORE one."""
     near, far = t.pair()
     zerocopy_on(t, near)
     eq(near.send(b"", MSG_ZEROCOPY), 0)
@@ -269,7 +269,7 @@ def test_zerocopy_pieces(t):
 
 @table("flags", [("level", 0), ("edge", select.EPOLLET)])
 def test_zerocopy_epoll(t, flags):
-    """epoll reports ERR for a notification without being asked, and reads and writes go on beside it."""
+    """epoll reports ERR for a notification though not requested; reads and writes still work."""
     near, far = t.pair()
     zerocopy_on(t, near)
     with select.epoll() as ep:
@@ -287,7 +287,7 @@ def test_zerocopy_epoll(t, flags):
 
 
 def test_zerocopy_close(t):
-    """close() with notifications under way and unread: all is delivered."""
+    """close() with notifications pending and unread: all data is delivered."""
     near, far = t.pair()
     zerocopy_on(t, near)
     memory = mmap.mmap(-1, 65536)
@@ -298,7 +298,7 @@ def test_zerocopy_close(t):
 
 
 def test_zerocopy_unmapped(t):
-    """Memory that the program gives back after sending is held until it is sent."""
+    """Memory that the program unmaps after sending stays pinned until it is sent."""
     near, far = t.pair()
     zerocopy_on(t, near)
     far_seen = 0
@@ -307,7 +307,7 @@ def test_zerocopy_unmapped(t):
         memory = mmap.mmap(-1, 65536)
         memory[:] = pattern.piece(7, far_seen, 65536)
         taken = sender.send(memory)
-        # The object stays, in sender.open, its memory does not.
+        # The object stays in sender.open, its memory is unmapped.
         memory.close()
         mmap.mmap(-1, 65536)[:] = bytes(65536)
         far.recv_pattern(taken, 7, offset=far_seen)
@@ -318,7 +318,7 @@ def test_zerocopy_unmapped(t):
 # Timestamps
 
 def stamp_of(control, kind):
-    """Seconds in the one timestamp message of @kind, None if it is not there."""
+    """Seconds in the timestamp message of @kind, None if there is none."""
     for level, number, raw in control:
         if (level, number) == (SOL, kind):
             seconds, part = struct.unpack_from("=qq", raw)
@@ -330,27 +330,27 @@ def stamp_of(control, kind):
                        ("SO_TIMESTAMP_NEW", SO_TIMESTAMP_NEW, 1), ("SO_TIMESTAMPNS_NEW", SO_TIMESTAMPNS_NEW, 1),
                        ("SO_TIMESTAMPING", SO_TIMESTAMPING, 0x18)])
 def test_timestamp(t, name, value):
-    """recvmsg() tells when the data came, until it is told not to."""
+    """recvmsg() returns the time of arrival while the option is on."""
     near, far = t.pair()
     eq(near.getsockopt(SOL, name), 0)
     near.setsockopt(SOL, name, value)
     eq(near.getsockopt(SOL, name), value)
 
     def stamped():
-        # The kernel begins to take timestamps a moment after the first socket asks for them.
+        # The kernel enables timestamps some time after the first socket requests them.
         before = time.time()
         far.sendall(b"tick")
         data, control, flags, _ = near.recvmsg(100, 512)
         after = time.time()
         eq((data, flags & ~0x40), (b"tick", 0))
         stamp = stamp_of(control, name)
-        # A clock that is set meanwhile is no fault, another epoch or unit is.
+        # A clock adjusted during the case is no fault, another epoch or unit is.
         ok(stamp is None or before - 1 < stamp < after + 1, f"{stamp} is not within {before}..{after}")
         return stamp
     until(stamped, "a timestamp")
     far.sendall(b"0123456789")
     near.wait_for("IN")
-    # Without room for it the data is still there.
+    # Without room for the control message the data is returned.
     data, _, flags, _ = near.recvmsg(5, 1)
     eq((data, flags & socket.MSG_CTRUNC), (b"01234", socket.MSG_CTRUNC))
     near.setsockopt(SOL, name, 0)
@@ -358,7 +358,7 @@ def test_timestamp(t, name, value):
 
 
 def test_timestamp_of_last(t):
-    """A read across several messages tells the time of the last of them."""
+    """A read that spans several messages returns the timestamp of the last."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     near.setsockopt(SOL, SO_TIMESTAMPNS, 1)
@@ -382,7 +382,7 @@ def test_timestamp_of_last(t):
 # Reading
 
 def test_peek_off(t):
-    """SO_PEEK_OFF: what TCP of this kernel says; where there is one, peeks go on where the last one ended."""
+    """SO_PEEK_OFF: as TCP on this kernel; if supported, a peek starts where the last one ended."""
     with socket.socket(t.family, socket.SOCK_STREAM) as tcp:
         want = libc.error_of(tcp.setsockopt, SOL, SO_PEEK_OFF, 0)
     near, far = t.pair()
@@ -404,7 +404,7 @@ def test_peek_off(t):
 
 
 def test_low_water_values(t):
-    """SO_RCVLOWAT: 0 is 1, a negative one the largest; never more than half of a buffer that was set."""
+    """SO_RCVLOWAT: 0 means 1, a negative value INT_MAX; at most half of a buffer set by SO_RCVBUF."""
     s, _ = t.pair()
     eq(s.getsockopt(SOL, socket.SO_RCVLOWAT), 1)
     s.setsockopt(SOL, socket.SO_RCVLOWAT, 0)
@@ -419,7 +419,7 @@ def test_low_water_values(t):
 
 
 def test_low_water_beyond_window(t):
-    """A mark beyond the window makes the buffer grow, if no program has set it: all of that comes before poll says so."""
+    """A mark beyond the window grows the receive buffer, unless SO_RCVBUF was set; then poll waits for all of it."""
     near, far = t.pair()
     before = near.getsockopt(SOL, socket.SO_RCVBUF)
     mark = before + 10000
@@ -437,7 +437,7 @@ def test_low_water_beyond_window(t):
 
 @table("flags", [("level", 0), ("edge", select.EPOLLET)])
 def test_low_water_epoll(t, flags):
-    """epoll does not wake below the low-water mark, and does at it; reads without waiting take what there is."""
+    """epoll does not wake below the low-water mark, and does at it; non-blocking reads take what there is."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
     with select.epoll() as ep:
@@ -455,7 +455,7 @@ def test_low_water_epoll(t, flags):
 
 
 def test_low_water_lowered(t):
-    """Lowering the mark below what is there wakes those who wait in poll."""
+    """Lowering the mark to the queued amount wakes waiters in poll."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVLOWAT, 1000)
     far.sendall(bytes(600))
@@ -466,10 +466,10 @@ def test_low_water_lowered(t):
     eq(task.result(), "IN")
 
 
-# Over a wire TCP takes its time with windows this small.
+# TCP in pair mode is slow with windows this small.
 @pytest.mark.mode("loop")
 def test_low_water_beyond_buffer(t):
-    """A mark that the buffer cannot reach is no deadlock, with poll and with recv."""
+    """A mark that the buffer cannot reach does not deadlock poll or recv."""
     near, far = t.pair()
     near.setsockopt(SOL, socket.SO_RCVBUF, 8192)
     near.setsockopt(SOL, socket.SO_RCVLOWAT, 1 << 20)
@@ -485,10 +485,10 @@ def test_low_water_beyond_buffer(t):
     task.result()
 
 
-# Where and how it travels
+# Placement and routing
 
 def test_incoming_cpu(t):
-    """SO_INCOMING_CPU: unknown on a fresh socket, a processor of this machine once data has come."""
+    """SO_INCOMING_CPU: -1 on a fresh socket, a valid CPU after data has arrived."""
     eq(t.socket().getsockopt(SOL, socket.SO_INCOMING_CPU), -1)
     near, far = t.pair()
     far.sendall(b"x")
@@ -498,7 +498,7 @@ def test_incoming_cpu(t):
 
 
 def test_busy_poll(t):
-    """SO_BUSY_POLL is read back, a negative one is EINVAL, and data flows with it."""
+    """SO_BUSY_POLL is read back, a negative value is EINVAL, and data flows with it."""
     near, far = t.pair()
     near.setsockopt(SOL, SO_BUSY_POLL, 50)
     eq(near.getsockopt(SOL, SO_BUSY_POLL), 50)
@@ -537,7 +537,7 @@ def test_privileges(t):
 
 
 def test_buffer_force(t):
-    """SO_RCVBUFFORCE and SO_SNDBUFFORCE go beyond the limit, for the privileged."""
+    """SO_RCVBUFFORCE and SO_SNDBUFFORCE may exceed the limit, with privileges."""
     if os.geteuid() != 0:
         t.skip("needs root")
     near, _ = t.pair()
@@ -549,7 +549,7 @@ def test_buffer_force(t):
 
 @pytest.mark.families("4")
 def test_type_of_service(t):
-    """IP_TOS: one byte or four, without the two bits of ECN, and the priority that belongs to it."""
+    """IP_TOS: one byte or four, without the two ECN bits; sets the matching priority."""
     near, far = t.pair()
     for value in (0x10, struct.pack("=B", 0x08), 0xb8):
         near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, value)
@@ -563,7 +563,7 @@ def test_type_of_service(t):
 
 @pytest.mark.families("6")
 def test_traffic_class(t):
-    """IPV6_TCLASS: 0 to 255, -1 is the default, without the two bits of ECN."""
+    """IPV6_TCLASS: 0 to 255, -1 is the default, without the two ECN bits."""
     near, far = t.pair()
     for value in (0x10, 0xb8):
         near.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, value)
@@ -579,7 +579,7 @@ def test_traffic_class(t):
 
 
 def test_inherited(t):
-    """Accepted sockets have their listener's mark, class of traffic and hop limit."""
+    """Accepted sockets inherit mark, traffic class and hop limit."""
     level, traffic, hops = ((socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_UNICAST_HOPS) if t.v6
                             else (socket.IPPROTO_IP, socket.IP_TOS, socket.IP_TTL))
     settings = [(SOL, socket.SO_MARK, 9), (level, traffic, 0x10), (level, hops, 44),
@@ -613,7 +613,7 @@ def bind_device(s, name):
 
 
 def test_device(t):
-    """SO_BINDTODEVICE: to the device that leads to the peer; connections work, listeners pass it on."""
+    """SO_BINDTODEVICE: to the device that reaches the peer; connections work, accepted sockets inherit it."""
     name = device_of(t.host(t.here))
     index = socket.if_nametoindex(name)
     s = t.socket()
@@ -642,7 +642,7 @@ def test_device(t):
 
 @pytest.mark.families("4|6")
 def test_device_errors(t):
-    """A device that does not exist is ENODEV; an empty name unbinds; the unprivileged bind once."""
+    """A device that does not exist is ENODEV; an empty name unbinds; without privileges only the first bind works."""
     s = t.socket()
     fails("ENODEV", bind_device, s, "none-such0")
     fails("EINVAL", s.setsockopt, SOL, SO_BINDTOIFINDEX, -1)
@@ -659,10 +659,10 @@ def test_device_errors(t):
 
 @pytest.mark.mode("loop")
 def test_device_elsewhere(t):
-    """A listener on another device is not reached over loopback, and does not take its port there."""
+    """A listener bound to another device is not reached over loopback, and leaves its port free there."""
     others = [name for _, name in socket.if_nameindex() if name != "lo"]
     if not others:
-        t.skip("this machine has loopback alone")
+        t.skip("this machine has only loopback")
     listener = t.socket()
     bind_device(listener, others[0])
     listener.bind((t.any_host(), 0))
@@ -682,7 +682,7 @@ def test_device_elsewhere(t):
 
 
 def test_what_it_is(t):
-    """With SO_DOMAIN, SO_TYPE and SO_PROTOCOL a program can open another one like it."""
+    """SO_DOMAIN, SO_TYPE and SO_PROTOCOL suffice to open another socket of the same kind."""
     protocol = SOVIA_PROTOCOL if t.sovia else socket.IPPROTO_TCP
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
@@ -701,7 +701,7 @@ def test_what_it_is(t):
 
 @pytest.mark.families("4|6")
 def test_memory_lock_limit(t):
-    """MSG_ZEROCOPY beyond the limit of locked memory of the unprivileged is ENOBUFS, and the connection goes on."""
+    """Unprivileged MSG_ZEROCOPY beyond RLIMIT_MEMLOCK is ENOBUFS, and the connection still works."""
     if os.geteuid() != 0:
         t.skip("needs root")
     near, far = t.pair()

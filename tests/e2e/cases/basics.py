@@ -16,7 +16,7 @@ V4MAPPED = "::ffff:"
 
 
 def test_echo(t):
-    """What is sent comes back, on every address of the other end."""
+    """Data sent comes back, on every address of the other end."""
     for host in t.hosts():
         listener = t.listener(host=host)
         near = t.socket()
@@ -42,7 +42,7 @@ def test_echo_other_way(t):
 
 
 def test_wildcard_listener(t):
-    """A listener on the wildcard address is reached at each address and reports that one for the connection."""
+    """A listener on the wildcard address is reached at each address; accepted sockets report that one."""
     listener = t.listener(host=t.any_host())
     for host in t.hosts():
         near = t.socket()
@@ -65,7 +65,7 @@ def test_names_before(t):
 
 
 def test_names_connected(t):
-    """Both ends agree on the four numbers, and accept() gives the same address."""
+    """Both ends agree on addresses and ports, and accept() returns the same address."""
     listener = t.listener()
     near = t.socket()
     near.connect((t.host(), listener.port()))
@@ -79,7 +79,7 @@ def test_names_connected(t):
 
 
 def test_raw_names(t):
-    """Addresses that the kernel writes have the internet families and lengths."""
+    """sockaddrs written by the kernel have the internet families and lengths."""
     size = SOCKADDR_SIZE[t.family]
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
@@ -95,7 +95,7 @@ def test_raw_names(t):
 
 
 def test_short_name_buffer(t):
-    """A short buffer gets what fits and the full length."""
+    """A short buffer gets a truncated address and the full length."""
     near, _ = t.pair()
     whole, size = libc.getsockname(near.fileno())
     raw, length = libc.getsockname(near.fileno(), room=6)
@@ -135,7 +135,7 @@ def test_creation_flags(t):
 
 @pytest.mark.families("4|6")
 def test_creation_refused(t):
-    """Types and protocols that do not exist are refused."""
+    """Types and protocols that do not exist are errors."""
     number = sovia_family() if t.sovia else t.family
     fails("EPROTONOSUPPORT EINVAL", libc.socket, number, socket.SOCK_STREAM, 99)
     fails("EPROTONOSUPPORT EINVAL", libc.socket, number, socket.SOCK_STREAM, -1)
@@ -146,7 +146,7 @@ def test_creation_refused(t):
 
 
 def test_is_a_socket(t):
-    """To the file system it is a socket: fstat, /proc, no seeking."""
+    """For the file system it is a socket: fstat, /proc, no seeking."""
     near, _ = t.pair()
     ok(stat.S_ISSOCK(os.fstat(near.fileno()).st_mode), "S_ISSOCK")
     eq(os.readlink(f"/proc/self/fd/{near.fileno()}"), f"socket:[{os.fstat(near.fileno()).st_ino}]")
@@ -159,7 +159,7 @@ def v6only(s):
 
 
 def other_family_host(t):
-    """The listener's IPv4 address, for cases that run in an IPv6 turn."""
+    """The listener's IPv4 address, for cases that run as IPv6."""
     host = t.there.address(socket.AF_INET)
     if not host:
         t.skip("no IPv4 address")
@@ -168,7 +168,7 @@ def other_family_host(t):
 
 @pytest.mark.families("6")
 def test_dual_stack(t):
-    """An IPv6 wildcard listener takes IPv4 clients and shows them as mapped addresses."""
+    """An IPv6 wildcard listener takes IPv4 clients and shows them as v4-mapped addresses."""
     host = other_family_host(t)
     listener = t.socket(node=t.there)
     eq(v6only(listener), 0, "IPV6_V6ONLY at first")
@@ -180,7 +180,7 @@ def test_dual_stack(t):
     eq(address[:2], (V4MAPPED + near.getsockname()[0], near.port()), "address from accept")
     eq(far.getpeername()[:2], address[:2], "getpeername")
     eq(far.getsockname()[0], V4MAPPED + host, "getsockname")
-    eq(near.getpeername(), (host, listener.port()), "the client's view is IPv4")
+    eq(near.getpeername(), (host, listener.port()), "the client sees IPv4")
     eq(far.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN), socket.AF_INET6, "SO_DOMAIN")
     near.sendall(b"ping")
     eq(far.recv_exact(4), b"ping")
@@ -205,7 +205,7 @@ def test_v6_only(t):
 
 @pytest.mark.families("6")
 def test_mapped_connect(t):
-    """An IPv6 socket reaches an IPv4 listener by its mapped address, unless IPV6_V6ONLY."""
+    """An IPv6 socket reaches an IPv4 listener by its v4-mapped address, unless IPV6_V6ONLY."""
     host = other_family_host(t)
     listener = t.there.socket(socket.AF_INET)
     listener.bind((host, 0))

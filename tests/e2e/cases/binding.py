@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bind(): which addresses and ports may be had, and who may share them."""
+"""bind(): which addresses and ports are allowed, and when they can be shared."""
 import os
 import socket
 
@@ -10,7 +10,7 @@ from kit.case import eq, fails, ok, table
 from kit.proc import Child
 from kit.sock import sovia_family
 
-# Documentation addresses: no machine has them.
+# Documentation addresses (RFC 5737, RFC 3849): not assigned to any machine.
 FOREIGN = {socket.AF_INET: "198.51.100.77", socket.AF_INET6: "2001:db8::77"}
 
 
@@ -33,7 +33,7 @@ def bound(t, host, port=0, reuse=False, family=None):
 
 
 def test_taken(t):
-    """A port in use is EADDRINUSE, whether its owner listens or not, and free again after close."""
+    """A port in use is EADDRINUSE, whether the socket listens or not, and free again after close."""
     host = t.host(t.here)
     first = bound(t, host)
     port = first.port()
@@ -50,7 +50,7 @@ def test_foreign_address(t):
 
 
 def test_privileged_port(t):
-    """Ports below 1024 take privileges."""
+    """Ports below 1024 need privileges."""
     port = sysctl("ip_unprivileged_port_start")[0] - 27
     if os.geteuid() != 0 or port <= 0:
         t.skip("needs root and privileged ports")
@@ -65,7 +65,7 @@ def test_privileged_port(t):
 
 
 def test_twice(t):
-    """A socket is bound once: again is EINVAL, and so it is once connected."""
+    """A second bind() is EINVAL, also once connected."""
     s = bound(t, t.host(t.here))
     fails("EINVAL", s.bind, (t.host(t.here), 0))
     near, far = t.pair()
@@ -90,7 +90,7 @@ def test_malformed(t):
 
 
 def test_own_family_number(t):
-    """AF_SOVIA in an address is no family that security modules know: EAFNOSUPPORT, as any other."""
+    """AF_SOVIA in an address is EAFNOSUPPORT: security modules do not know that family."""
     s, number = t.socket(), sovia_family()
     fails("EAFNOSUPPORT", libc.bind, s.fileno(), libc.sockaddr(number, t.host(t.here), 0))
     listener = t.listener()
@@ -98,7 +98,7 @@ def test_own_family_number(t):
 
 
 def test_ephemeral(t):
-    """Port 0 gives distinct ports from the system's range."""
+    """Port 0 gives distinct ports from ip_local_port_range."""
     low, high = sysctl("ip_local_port_range")
     sockets = [bound(t, t.host(t.here)) for _ in range(200)]
     ports = {s.port() for s in sockets}
@@ -119,7 +119,7 @@ def test_listen_binds(t):
 
 
 def test_connect_binds(t):
-    """connect() takes an ephemeral port and the right source address."""
+    """connect() binds an ephemeral port and the right source address."""
     low, high = sysctl("ip_local_port_range")
     near, far = t.pair()
     host, port = near.getsockname()[:2]
@@ -128,7 +128,7 @@ def test_connect_binds(t):
 
 
 def test_source_port(t):
-    """A connection leaves from the port its socket is bound to."""
+    """A connection uses the port that its socket is bound to as source."""
     listener = t.listener()
     near = bound(t, t.any_host())
     port = near.port()
@@ -138,7 +138,7 @@ def test_source_port(t):
     eq(near.getsockname()[:2], (t.host(t.here), port))
 
 
-# First socket: host, SO_REUSEADDR, listening; second socket: host, SO_REUSEADDR; what its bind() says.
+# First socket: host, SO_REUSEADDR, listening; second socket: host, SO_REUSEADDR, result of its bind().
 # Hosts: a = loopback, o = another address of this machine, * = wildcard.
 SHARING = [
     ("same, neither reuses", "a", False, False, "a", False, "EADDRINUSE"),
@@ -160,7 +160,7 @@ SHARING = [
 @pytest.mark.mode("loop")
 @table("first_host, first_reuse, listening, second_host, second_reuse, want", SHARING)
 def test_sharing(t, first_host, first_reuse, listening, second_host, second_reuse, want):
-    """SO_REUSEADDR: both must ask for it, and none may listen."""
+    """SO_REUSEADDR: both must set it, and neither may listen."""
     others = [host for host in t.hosts() if host != t.host()]
     if "o" in (first_host, second_host) and not others:
         t.skip("this machine has one address")
@@ -172,7 +172,7 @@ def test_sharing(t, first_host, first_reuse, listening, second_host, second_reus
 
 
 def test_second_listen(t):
-    """Of two sockets that share a port by SO_REUSEADDR, one may listen."""
+    """Of two sockets that share a port by SO_REUSEADDR, only one may listen."""
     host = t.host(t.here)
     first = bound(t, host, 0, True)
     second = bound(t, host, first.port(), True)
@@ -188,7 +188,7 @@ def test_second_listen(t):
     ("dual, wildcard", False, "0.0.0.0", "EADDRINUSE"), ("dual, address", False, "127.0.0.1", "EADDRINUSE"),
     ("v6only, wildcard", True, "0.0.0.0", "ok"), ("v6only, address", True, "127.0.0.1", "ok")])
 def test_both_families(t, only, host, want):
-    """A dual-stack wildcard takes the port of IPv4 too, one with IPV6_V6ONLY does not."""
+    """A dual-stack wildcard takes the port of IPv4 too, with IPV6_V6ONLY it does not."""
     first = t.socket()
     first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(only))
     first.bind(("::", 0))
@@ -197,7 +197,7 @@ def test_both_families(t, only, host, want):
 
 
 def test_reuseport(t):
-    """With SO_REUSEPORT on all, several listen on one port and share the connections."""
+    """With SO_REUSEPORT on all, several sockets listen on one port and share the connections."""
     def one(port):
         s = t.socket(node=t.there)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -225,7 +225,7 @@ def test_reuseport(t):
 
 
 def test_rebind_with_children(t):
-    """A server may restart on its port while connections of the old one live, given SO_REUSEADDR."""
+    """A server may restart on its port while connections of the old one exist, given SO_REUSEADDR."""
     listener = t.listener()
     port = listener.port()
     near = t.socket()
@@ -245,7 +245,7 @@ def test_rebind_with_children(t):
 
 
 def test_rebind_after_close(t):
-    """A server that closed its connections itself gets its port again, given SO_REUSEADDR."""
+    """A server that closed its connections first can bind its port again, given SO_REUSEADDR."""
     port = 0
     for _ in range(5):
         listener = t.listener(port=port)
@@ -271,7 +271,7 @@ def test_specific_listener(t):
 
 
 def test_same_four_numbers(t):
-    """Two connections with the same ports and addresses cannot be."""
+    """A second connection with the same addresses and ports fails."""
     listener = t.listener()
     first = bound(t, t.host(t.here), 0, True)
     second = bound(t, t.host(t.here), first.port(), True)

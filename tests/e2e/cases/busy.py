@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Busy polling: who waits for data spins first. The data is the same, and the wait ends as it ever does."""
+"""Busy polling: waiters for data spin first. Data is not affected, and waits end as without it."""
 import contextlib
 import select
 import signal
@@ -15,12 +15,12 @@ from kit.sock import POLL_ALL
 
 SOL = socket.SOL_SOCKET
 SO_BUSY_POLL = 46
-LONG = 1 << 30      # microseconds: only what the case is about ends it
+LONG = 1 << 30      # microseconds: no spin of a case times out
 
 
 @contextlib.contextmanager
 def sysctl(t, name, value):
-    """net.core.@name; guests only, others may use the machine that TCP's run is on."""
+    """net.core.@name; in guests only, as TCP runs on a shared machine."""
     path = "/proc/sys/net/core/" + name
     with open(path, encoding="ascii") as file:
         before = file.read()
@@ -36,14 +36,14 @@ def sysctl(t, name, value):
 
 
 def spun():
-    """How often recv() has spun, in vain or not."""
+    """Number of times that recv() has spun, with or without success."""
     with open("/proc/net/sovia/stat", encoding="ascii") as file:
         counts = dict(line.split() for line in file)
     return int(counts["busy_hit"]) + int(counts["busy_miss"])
 
 
 def spinning_pair(t, budget=LONG):
-    """A connection whose near end spins: it knows what to poll since data has come."""
+    """A connection whose near end spins: after data has arrived it knows the queue to poll."""
     near, far = t.pair()
     near.setsockopt(SOL, SO_BUSY_POLL, budget)
     far.sendall(b"x")
@@ -52,7 +52,7 @@ def spinning_pair(t, budget=LONG):
 
 
 def test_children(t):
-    """What accept() returns spins as its listener does."""
+    """Accepted sockets inherit the listener's SO_BUSY_POLL."""
     listener = t.listener(t.here)
     listener.setsockopt(SOL, SO_BUSY_POLL, 30)
     far = t.socket(node=t.there)
@@ -63,9 +63,9 @@ def test_children(t):
 
 @pytest.mark.families("4|6")
 def test_system_default(t):
-    """net.core.busy_read is what a fresh socket spins."""
+    """net.core.busy_read is the default of a fresh socket."""
     if not t.sovia:
-        t.skip("other programs' sockets are the same")
+        t.skip("would affect other programs' sockets")
     eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "at first")
     with sysctl(t, "busy_read", 40):
         eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 40)
@@ -73,9 +73,9 @@ def test_system_default(t):
 
 
 def test_spins(t):
-    """recv() spins where a device can be polled, and only there; not at all without the option."""
+    """recv() spins only if a device can be polled, and not at all without the option."""
     if not t.sovia:
-        t.skip("it is AF_SOVIA that counts")
+        t.skip("only AF_SOVIA counts spins")
     for budget in (0, 100):
         near, far = spinning_pair(t, budget)
         before = spun()
@@ -93,7 +93,7 @@ def by_recv(s, size):
 
 
 def by_trying(s, size):
-    """Without waiting in the kernel at all."""
+    """Without blocking in the kernel."""
     while True:
         try:
             return s.recv(size, socket.MSG_DONTWAIT)
@@ -122,7 +122,7 @@ def by_epoll(s, size):
 
 @table("receive", [(f.__name__, f) for f in (by_recv, by_trying, by_poll, by_select, by_epoll)])
 def test_data(t, receive):
-    """Large and small pieces there and back, by each way to wait."""
+    """Large and small pieces both ways, with each way to wait."""
     with sysctl(t, "busy_poll", 100):
         near, far = spinning_pair(t, 100)
         task = t.bg(far.echo)
@@ -141,7 +141,7 @@ def test_data(t, receive):
 
 @pytest.mark.families("4|6")
 def test_crowd(t):
-    """Several connections spin on the same queue at once, and none misses anything."""
+    """Several connections spin on the same queue at once, and none misses a wake-up."""
     def exchange(near, seed):
         near.send_pattern(200000, seed)
         near.recv_pattern(200000, seed, chunk=5000)
@@ -182,7 +182,7 @@ def near_shutdown(near, far):
 
 @table("end", [(f.__name__, f) for f in (far_shutdown, far_closes, near_shutdown)])
 def test_ended(t, end):
-    """The end of the stream ends the wait of another thread."""
+    """End of file ends the wait of another thread."""
     near, far = spinning_pair(t)
     task = t.bg(near.recv, 1)
     task.blocks(0.3)
@@ -201,7 +201,7 @@ def test_reset(t):
 
 @pytest.mark.families("4|6")
 def test_gives_up(t):
-    """When nothing comes, the spinning has an end: a thread that waits uses no processor time."""
+    """Spinning is limited: a thread that waits for long uses no CPU time."""
     near, far = spinning_pair(t, 50)
     waiter = []
 
@@ -210,7 +210,7 @@ def test_gives_up(t):
         return near.recv(1)
 
     def used():
-        """Processor time, user's and kernel's, in ticks."""
+        """User and system time, in ticks."""
         with open(f"/proc/self/task/{waiter[0]}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[11:13]
 

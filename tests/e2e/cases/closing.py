@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""shutdown() and orderly close: who still hears whom, and that nothing on its way is lost."""
+"""shutdown() and orderly close: the state of both directions, and that no queued data is lost."""
 import errno
 import os
 import select
@@ -16,7 +16,7 @@ MB = 1 << 20
 
 
 def test_half_close(t):
-    """After SHUT_WR the other direction goes on for as long as it likes."""
+    """After SHUT_WR the other direction stays usable."""
     near, far = t.pair()
     near.sendall(b"question")
     near.shutdown(socket.SHUT_WR)
@@ -30,7 +30,7 @@ def test_half_close(t):
 
 
 def test_half_close_by_accepted(t):
-    """The same begun by the accepting end."""
+    """The same, shut down by the accepting end."""
     near, far = t.pair()
     far.sendall(b"bye")
     far.shutdown(socket.SHUT_WR)
@@ -54,7 +54,7 @@ def test_half_close_with_backpressure(t):
 
 
 def test_shut_read(t):
-    """After SHUT_RD reading gives end of file, writing works, and the peer is not told."""
+    """After SHUT_RD reads return end of file, writes work, and the peer is not notified."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RD)
     eq(near.recv(10), b"")
@@ -66,7 +66,7 @@ def test_shut_read(t):
 
 
 def test_shut_read_keeps_data(t):
-    """What had arrived before SHUT_RD can be read."""
+    """Data that arrived before SHUT_RD can still be read."""
     near, far = t.pair()
     far.sendall(b"kept")
     near.wait_for("IN")
@@ -76,7 +76,7 @@ def test_shut_read_keeps_data(t):
 
 
 def test_shut_both(t):
-    """SHUT_RDWR ends both directions at once and keeps the descriptor."""
+    """SHUT_RDWR ends both directions and keeps the descriptor."""
     near, far = t.pair()
     near.sendall(b"last words")
     near.shutdown(socket.SHUT_RDWR)
@@ -86,7 +86,7 @@ def test_shut_both(t):
 
 
 def test_shut_read_goes_on(t):
-    """SHUT_RD alone: what comes later is taken nevertheless, and can be read."""
+    """SHUT_RD alone: data that arrives later is accepted nevertheless, and can be read."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RD)
     for word in (b"first", b"second"):
@@ -103,7 +103,7 @@ SHUT_BOTH = [("at once", [socket.SHUT_RDWR]), ("reading first", [socket.SHUT_RD,
 
 
 def reset_by_data(near, far):
-    """@near has shut both halves: what @far sends now ends the connection."""
+    """@near has shut down both halves: the next send of @far resets the connection."""
     eq(far.recv(1), b"")
     far.send(b"unheard")
     until(lambda: near.tcp_state() == 7, "CLOSE here")
@@ -117,7 +117,7 @@ def reset_by_data(near, far):
 
 @table("hows", SHUT_BOTH)
 def test_shut_both_resets(t, hows):
-    """Data for a socket that can neither read nor write is answered with a reset, in whatever order it was shut."""
+    """Data for a socket shut down in both directions, in any order, is answered with a reset."""
     near, far = t.pair()
     for how in hows:
         near.shutdown(how)
@@ -129,7 +129,7 @@ def test_shut_both_resets(t, hows):
 
 @table("hows", SHUT_BOTH)
 def test_shut_both_keeps_data(t, hows):
-    """What had arrived before can be read, with the reset behind it; what has made it a reset cannot."""
+    """Data that arrived before can be read, then comes the reset; the data that caused the reset cannot."""
     near, far = t.pair()
     far.sendall(b"kept")
     near.wait_for("IN")
@@ -143,7 +143,7 @@ def test_shut_both_keeps_data(t, hows):
 
 
 def test_shut_both_frees_writer(t):
-    """A peer that waits for room is reset as soon as the socket that has been shut reads what it has."""
+    """A peer that waits for send space is reset as soon as the shut-down socket reads its queued data."""
     near, far = t.pair()
     taken = far.fill(seed=48)
     task = t.bg(far.send_pattern, 64 * MB, 48, offset=taken)
@@ -158,7 +158,7 @@ def test_shut_both_frees_writer(t):
 
 
 def test_shut_both_hears_end(t):
-    """A peer that ends without another word resets nothing."""
+    """A peer that closes without further data causes no reset."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_RDWR)
     eq(far.recv(1), b"")
@@ -170,7 +170,7 @@ def test_shut_both_hears_end(t):
 
 
 def test_shutdown_errors(t):
-    """ENOTCONN without a connection, EINVAL for a wrong half."""
+    """ENOTCONN without a connection, EINVAL for an invalid how."""
     for s in (t.socket(), t.socket(node=t.there)):
         for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
             fails("ENOTCONN", s.shutdown, how)
@@ -182,7 +182,7 @@ def test_shutdown_errors(t):
 
 
 def test_shutdown_twice(t):
-    """Shutting down what is shut down already is no error while the peer is there."""
+    """Repeated shutdown() is no error while the peer is connected."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_WR)
     near.shutdown(socket.SHUT_WR)
@@ -192,7 +192,7 @@ def test_shutdown_twice(t):
 
 
 def test_end_of_file_stays(t):
-    """End of file is read again and again, and the names stay."""
+    """End of file is returned by each further read, and the names stay."""
     near, far = t.pair()
     far.close()
     for _ in range(3):
@@ -202,7 +202,7 @@ def test_end_of_file_stays(t):
 
 
 def test_write_after_peer_closed(t):
-    """Writing to a peer that has closed: taken at first, then EPIPE."""
+    """Writes to a peer that has closed: the first succeeds, then EPIPE."""
     near, far = t.pair()
     far.close()
     eq(near.recv(1), b"")
@@ -220,7 +220,7 @@ def test_write_after_peer_closed(t):
 
 @table("end", [("closed", "close"), ("half closed", "shutdown")])
 def test_end_before_reset(t, end):
-    """Who was told of the end reads the end, whatever happens later; the error waits for who asks for it."""
+    """A reader that got the FIN reads end of file, whatever happens later; SO_ERROR keeps the error."""
     near, far = t.pair()
     far.sendall(b"last")
     if end == "close":
@@ -243,7 +243,7 @@ def test_end_before_reset(t, end):
 
 
 def test_reset_without_end(t):
-    """Without an end, what has come is read, then the error once, and then the end."""
+    """Without a FIN, queued data is read, then the error once, and then end of file."""
     near, far = t.pair()
     far.sendall(b"last")
     near.wait_for("IN")
@@ -257,7 +257,7 @@ def test_reset_without_end(t):
 
 @pytest.mark.long
 def test_close_delivers(t):
-    """close() with a full window: everything taken is delivered, then end of file."""
+    """close() with a full window: all sent data is delivered, then end of file."""
     near, far = t.pair()
     taken = near.fill(seed=43)
     near.close()
@@ -266,7 +266,7 @@ def test_close_delivers(t):
 
 @pytest.mark.long
 def test_close_delivers_slowly(t):
-    """The same to a reader that takes its time."""
+    """The same to a slow reader."""
     near, far = t.pair()
     taken = near.fill(seed=44)
     near.close()
@@ -280,7 +280,7 @@ def test_close_delivers_slowly(t):
 
 @pytest.mark.long
 def test_exit_delivers(t):
-    """So does the end of a process that had written."""
+    """The same for a process that exits after writing."""
     near, far = t.pair()
     taken, told = os.pipe()
 
@@ -293,7 +293,7 @@ def test_exit_delivers(t):
 
 
 def test_both_at_once(t):
-    """Both ends close at the same time, many times; ports and sockets are given back."""
+    """Both ends close at the same time, many times; ports and sockets are freed."""
     listener = t.listener()
     for _ in range(50):
         near = t.socket()
@@ -319,14 +319,14 @@ def test_linger_waits(t):
 
 @pytest.mark.long
 def test_linger_gives_up(t):
-    """... but no longer than it was told."""
+    """... but not longer than its time."""
     near, far = t.pair()
     taken = near.fill(seed=47)
     near.linger(1, 2)
     task = t.bg(near.close)
     task.blocks(0.5)
     task.result(30)
-    # What close() did not wait for is still delivered.
+    # Data that close() did not wait for is still delivered.
     eq(far.recv_pattern_to_eof(47), taken)
 
 
@@ -354,7 +354,7 @@ def test_wakes_reader(t):
 
 
 def test_disconnect_wakes(t):
-    """connect() to AF_UNSPEC wakes threads that wait in recv(), EPIPE or what they have, and send(), ECONNRESET."""
+    """connect() to AF_UNSPEC wakes threads in recv(), which returns EPIPE or data, and send(), ECONNRESET."""
     unspec = struct.pack("=H14x", socket.AF_UNSPEC)
     near, far = t.pair()
     task = t.bg(near.recv, 1)
@@ -364,7 +364,7 @@ def test_disconnect_wakes(t):
     near, far = t.pair()
     far.send(b"abc")
     task = t.bg(libc.recv, near.fileno(), 10, socket.MSG_WAITALL)
-    until(lambda: near.inq() == 0, "what is there")
+    until(lambda: near.inq() == 0, "the data is read")
     task.blocks(0.3)
     libc.connect(near.fileno(), unspec)
     eq(task.result(), b"abc")
@@ -389,7 +389,7 @@ def test_wakes_writer(t):
 
 
 def test_wakes_acceptor(t):
-    """shutdown() of a listener wakes a thread that waits in accept(): EINVAL; nobody gets in afterwards."""
+    """shutdown() of a listener wakes a thread in accept(): EINVAL; later connects fail."""
     listener = t.listener()
     port = listener.port()
     task = t.bg(listener.accept)
@@ -422,13 +422,13 @@ def test_states(t):
     until(lambda: near.tcp_state() == 5, "FIN_WAIT2")
     far.shutdown(socket.SHUT_WR)
     until(lambda: far.tcp_state() == 7, "CLOSE")
-    # TCP_INFO shows TIME_WAIT as closed: only a mini socket is left of it.
+    # TCP_INFO shows TIME_WAIT as closed: only a timewait socket is left.
     until(lambda: near.tcp_state() in (6, 7), "TIME_WAIT or CLOSE")
     fails("ENOTCONN", far.shutdown, socket.SHUT_RDWR)
 
 
 def test_many_times(t):
-    """Data, half-close, answer, close: often enough to meet every order of events."""
+    """Data, half-close, reply, close: often enough to meet every order of events."""
     listener = t.listener()
     for number in range(100):
         near = t.socket()
@@ -444,7 +444,7 @@ def test_many_times(t):
 
 
 def lane_messages():
-    """Messages of connections so far, over the loop provider; acknowledgments go when they like."""
+    """Messages of connections so far, over the loop provider; acknowledgments have no fixed number."""
     with open("/proc/net/sovia/stat", encoding="ascii") as f:
         stat = {name: int(value) for name, value in map(str.split, f)}
     return stat["loop_tx_msgs"] - stat["ack_tx"]
@@ -467,7 +467,7 @@ def talk(t, listener, corked):
 @pytest.mark.mode("loop")
 @table("corked, want", [("plain", False, 5), ("corked", True, 4)])
 def test_messages(t, corked, want):
-    """What a connection costs AF_SOVIA: CONN, ACCEPT, two DATA, and a FIN that may ride on the second one."""
+    """Messages per AF_SOVIA connection: CONN, ACCEPT, two DATA, and a FIN that may be piggybacked on the second."""
     listener = t.listener()
     talk(t, listener, corked)
     before = lane_messages() if t.sovia else 0
@@ -478,7 +478,7 @@ def test_messages(t, corked, want):
 
 
 def test_peer_gone_with_data(t):
-    """What is written to a peer that has closed does not keep close() or shutdown() from ending, lingering or not."""
+    """Data sent to a peer that has closed does not block close() or shutdown(), lingering or not."""
     for linger in (None, 10):
         near, far = t.pair()
         far.close()
@@ -497,7 +497,7 @@ def test_peer_gone_with_data(t):
 
 
 def test_half_closed_then_closed(t):
-    """SHUT_WR, then close: the peer may still write, and learns that nobody reads."""
+    """SHUT_WR, then close: a peer that keeps writing gets EPIPE."""
     near, far = t.pair()
     near.shutdown(socket.SHUT_WR)
     eq(far.recv(1), b"")
@@ -506,7 +506,7 @@ def test_half_closed_then_closed(t):
 
 
 def test_linger2_never(t):
-    """With a negative TCP_LINGER2 nobody waits for the peer to close, too: close() resets the connection."""
+    """With a negative TCP_LINGER2 there is no wait for the peer's FIN: close() resets the connection."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, -1)
     near.shutdown(socket.SHUT_WR)
@@ -527,12 +527,12 @@ def error_of(sock):
 
 @pytest.mark.long
 def test_keepalive_after_close(t):
-    """Who keeps a connection open that its peer has closed learns by keepalive that nobody is there: EPIPE."""
+    """Keepalive tells the owner of a half-open connection that the peer has closed: EPIPE."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
-    # As long as TCP answers probes for the closed socket.
+    # For as long as TCP answers probes for the closed socket.
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)
     far.close()
     until(lambda: near.tcp_state() == 8, "CLOSE_WAIT")
@@ -541,7 +541,7 @@ def test_keepalive_after_close(t):
 
 
 def test_port_of_closed(t):
-    """A peer that has closed uses its port again while its old connection is not read: both have their bytes."""
+    """A peer that closed reuses its port while its old connection is unread: data of both is delivered."""
     listener = t.listener()
     near = t.socket()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -555,7 +555,7 @@ def test_port_of_closed(t):
     near.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     near.bind(name)
     if not t.sovia:
-        # until the old connection is closed by both, and for a minute more
+        # until both ends have closed the old connection, and for a minute more
         fails("EADDRNOTAVAIL", near.connect, (t.host(), listener.port()))
         return
     near.connect((t.host(), listener.port()))

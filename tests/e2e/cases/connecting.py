@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""connect(): success, refusal, progress, interruption, and calls on sockets in the wrong state."""
+"""connect(): success, refusal, progress, interruption, and calls on sockets in a wrong state."""
 import errno
 import select
 import socket
@@ -12,19 +12,19 @@ from kit.case import eq, fails, ok, table
 from kit.node import own_address
 from kit.proc import alarm
 
-# How long a connect to nowhere may take before a case stops waiting for its error.
+# How long a case waits for the error of an unreachable connect.
 PATIENCE = 30.0
 
 
 def closed_port(t):
-    """A port there on which nobody listens, kept bound so that nobody else does."""
+    """A port there without a listener, kept bound so that nothing else can listen."""
     s = t.socket(node=t.there)
     s.bind((t.host(), 0))
     return s.port()
 
 
 def jammed(t):
-    """(listener there, a socket here on its way to it): the connect() will not finish before accept()s."""
+    """(listener there, a connecting socket here): the connect() does not finish before accept()s."""
     listener = t.listener(backlog=0)
     for _ in range(64):
         s = t.socket()
@@ -36,7 +36,7 @@ def jammed(t):
 
 
 def unjam(listener, near):
-    """Accepts until @near is connected. TCP forgets what exceeds a backlog and asks again after seconds."""
+    """Accepts until @near is connected. TCP drops what exceeds a backlog and retransmits after seconds."""
     listener.setblocking(False)
     for _ in range(200):
         while "IN" in listener.poll_now():
@@ -48,10 +48,10 @@ def unjam(listener, near):
 
 
 def test_refused(t):
-    """Nobody listens: ECONNREFUSED, and the same socket may try elsewhere."""
+    """No listener: ECONNREFUSED, and the socket can connect elsewhere."""
     near = t.socket()
     fails("ECONNREFUSED", near.connect, (t.host(), closed_port(t)))
-    eq(near.error(), 0, "SO_ERROR after connect told it")
+    eq(near.error(), 0, "SO_ERROR after connect returned it")
     fails("ENOTCONN", near.getpeername)
     listener = t.listener()
     near.connect((t.host(), listener.port()))
@@ -61,7 +61,7 @@ def test_refused(t):
 
 
 def test_refused_after_close(t):
-    """A listener that has gone refuses."""
+    """A closed listener refuses."""
     listener = t.listener()
     port = listener.port()
     t.socket().connect((t.host(), port))
@@ -70,7 +70,7 @@ def test_refused_after_close(t):
 
 
 def test_refused_nonblocking(t):
-    """Without blocking, the refusal arrives by poll() and SO_ERROR, once."""
+    """Non-blocking, the refusal is reported by poll() and SO_ERROR, once."""
     near = t.socket()
     near.setblocking(False)
     fails("EINPROGRESS", near.connect, (t.host(), closed_port(t)))
@@ -82,7 +82,7 @@ def test_refused_nonblocking(t):
 
 
 def test_refused_never_looks_done(t):
-    """Whoever asks all the time never sees a connect end without its error."""
+    """Frequent polling never sees a connect as done without its error."""
     port = closed_port(t)
     for _ in range(300):
         with t.socket() as s:
@@ -94,7 +94,7 @@ def test_refused_never_looks_done(t):
 
 
 def test_refused_nonblocking_by_connect(t):
-    """A second connect() may also fetch the refusal."""
+    """A second connect() may also return the refusal."""
     near = t.socket()
     near.setblocking(False)
     port = closed_port(t)
@@ -105,7 +105,7 @@ def test_refused_nonblocking_by_connect(t):
 
 
 def test_nonblocking(t):
-    """EINPROGRESS, then writable; connect() again says done once, then EISCONN."""
+    """EINPROGRESS, then writable; connect() again succeeds once, then EISCONN."""
     listener = t.listener()
     where = (t.host(), listener.port())
     near = t.socket(libc.SOCK_NONBLOCK)
@@ -121,7 +121,7 @@ def test_nonblocking(t):
 
 @pytest.mark.long
 def test_in_progress(t):
-    """While a connect is on its way: EALREADY, no peer name, not writable; it ends well after all."""
+    """During a connect: EALREADY, no peer name, not writable; it succeeds in the end."""
     listener, near = jammed(t)
     fails("EALREADY", near.connect, (t.host(), listener.port()))
     eq(near.poll_now(), "")
@@ -133,7 +133,7 @@ def test_in_progress(t):
 
 
 def test_twice(t):
-    """A connected socket is EISCONN, wherever it is told to go."""
+    """A connected socket is EISCONN, for any address."""
     listener = t.listener()
     near, far = t.pair()
     fails("EISCONN", near.connect, (t.host(), listener.port()))
@@ -170,7 +170,7 @@ def test_malformed(t):
 
 @pytest.mark.mode("loop")
 def test_to_wildcard(t):
-    """The wildcard address means this host."""
+    """The wildcard address means the local host."""
     listener = t.listener()
     near = t.socket()
     near.connect((t.any_host(), listener.port()))
@@ -179,7 +179,7 @@ def test_to_wildcard(t):
 
 
 def test_port_zero(t):
-    """No listener has port 0: refused, and the same socket may try elsewhere."""
+    """Port 0: refused, and the socket can connect elsewhere."""
     near = t.socket()
     fails("ECONNREFUSED", near.connect, (t.host(), 0))
     listener = t.listener()
@@ -188,7 +188,7 @@ def test_port_zero(t):
 
 
 def test_port_zero_nonblocking(t):
-    """Without blocking the connect begins, and edge-triggered epoll reports its end."""
+    """Non-blocking, the connect starts, and edge-triggered epoll reports its end."""
     near = t.socket()
     near.setblocking(False)
     with select.epoll() as ep:
@@ -202,7 +202,7 @@ def test_port_zero_nonblocking(t):
 
 
 def test_shutdown_before(t):
-    """shutdown() of an unconnected socket is an error, and nevertheless so: also after connect()."""
+    """shutdown() of an unconnected socket is an error, but takes effect: also after connect()."""
     for how, nothing in ((socket.SHUT_RD, "RD"), (socket.SHUT_WR, "WR"), (socket.SHUT_RDWR, "RD WR")):
         listener = t.listener()
         near = t.socket()
@@ -216,7 +216,7 @@ def test_shutdown_before(t):
             eq(near.recv_exact(1), b"x")
         if "WR" in nothing:
             fails("EPIPE", near.send, b"x")
-            eq(far.poll_now(), "OUT", "the peer was told nothing")
+            eq(far.poll_now(), "OUT", "the peer was not notified")
         else:
             near.sendall(b"y")
             eq(far.recv_exact(1), b"y")
@@ -224,7 +224,7 @@ def test_shutdown_before(t):
 
 @pytest.mark.mode("loop")
 def test_to_itself(t):
-    """A socket that connects to its own port meets itself or is refused; nothing else may happen."""
+    """A socket that connects to its own port is connected to itself or refused; nothing else may happen."""
     near = t.socket()
     near.bind((t.host(), 0))
     result = libc.error_of(near.connect, near.getsockname()[:2])
@@ -238,7 +238,7 @@ def test_to_itself(t):
 
 
 def test_disconnect(t):
-    """connect() to AF_UNSPEC ends the connection and frees the socket for another."""
+    """connect() to AF_UNSPEC ends the connection; the socket can make another."""
     near, far = t.pair()
     result = libc.error_of(libc.connect, near.fileno(), bytes(16))
     if t.sovia and result in ("EOPNOTSUPP", "EAFNOSUPPORT"):
@@ -269,7 +269,7 @@ def test_transfer_before(t):
 
 @pytest.mark.long
 def test_interrupted(t):
-    """A signal ends a blocking connect with EINTR; the connection goes on being made."""
+    """A signal ends a blocking connect with EINTR; the attempt continues."""
     listener, _ = jammed(t)
     near = t.socket()
     where = libc.sockaddr(t.family, t.host(), listener.port())
@@ -289,7 +289,7 @@ def timeval(seconds):
 
 @pytest.mark.long
 def test_timeout(t):
-    """SO_SNDTIMEO limits connect() too: EINPROGRESS, and the attempt goes on."""
+    """SO_SNDTIMEO limits connect() too: EINPROGRESS, and the attempt continues."""
     listener, _ = jammed(t)
     near = t.socket()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(0.5))
@@ -299,7 +299,7 @@ def test_timeout(t):
 
 @pytest.mark.long
 def test_closed_on_the_way(t):
-    """A socket closed during connect leaves nothing behind that accept() could hang on."""
+    """A socket closed during connect leaves nothing that blocks accept()."""
     listener, near = jammed(t)
     near.close()
     other = t.socket()
@@ -309,7 +309,7 @@ def test_closed_on_the_way(t):
 
 
 def neighbour(t):
-    """An address beside ours that nobody should have, None if there is no network."""
+    """An on-link address that should be unused, None if there is no network."""
     host = own_address(t.family)
     if not host:
         return None
@@ -329,10 +329,10 @@ NOWHERE = [
 @pytest.mark.timeout(120)
 @table("addresses", NOWHERE)
 def test_unreachable(t, addresses):
-    """An address that leads nowhere ends with the network's error, if it ends within our patience."""
+    """An unreachable address ends with the network's error, if it ends in PATIENCE seconds."""
     host = addresses[t.family] if addresses else neighbour(t)
     if not host:
-        t.skip("no network to have neighbours in")
+        t.skip("no network")
     near = t.socket()
     near.setblocking(False)
     error = libc.error_of(near.connect, (host, 9))
@@ -350,10 +350,10 @@ def test_unreachable(t, addresses):
 @pytest.mark.long
 @pytest.mark.timeout(150)
 def test_unreachable_blocking(t):
-    """The same for a blocking connect, and the socket is still good for a connection."""
+    """The same for a blocking connect, and the socket can connect afterwards."""
     host = neighbour(t)
     if not host:
-        t.skip("no network to have neighbours in")
+        t.skip("no network")
     near = t.socket()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval(PATIENCE))
     fails("ENETUNREACH EHOSTUNREACH ETIMEDOUT EINPROGRESS ECONNREFUSED", libc.connect, near.fileno(),
@@ -365,7 +365,7 @@ def test_unreachable_blocking(t):
 
 
 def test_failed_keeps_no_address(t):
-    """connect() that fails before anything is sent leaves the socket as it was: without an address of its own."""
+    """connect() that fails before anything is sent leaves the socket unbound."""
     listener = t.listener()
     where = listener.getsockname()[:2]
     sockets = [t.socket() for _ in range(2)]
@@ -377,5 +377,5 @@ def test_failed_keeps_no_address(t):
     fails("EADDRNOTAVAIL", sockets[1].connect, where)
     eq(sockets[1].getsockname()[:2], (t.any_host(), sockets[0].port()))
     fails("ENOTCONN", sockets[1].getpeername)
-    # And another way out is taken with the address that belongs to it.
+    # And another route is used with its own source address.
     sockets[0].close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Moving bytes: all sizes, vectors, both directions at once, small buffers, files and pipes."""
+"""Data transfer: all sizes, vectors, both directions at once, small buffers, files and pipes."""
 import os
 import random
 import select
@@ -19,7 +19,7 @@ SIZES = sorted({max(0, (1 << power) + delta) for power in range(0, 21) for delta
 
 
 def test_single_bytes(t):
-    """One byte a write and one byte a read, each way."""
+    """One byte per write and per read, each way."""
     near, far = t.pair()
     near.send_pattern(500, 1, chunk=1)
     far.recv_pattern(500, 1, chunk=1)
@@ -28,7 +28,7 @@ def test_single_bytes(t):
 
 
 def test_ping_pong(t):
-    """Many small questions and answers."""
+    """Many small requests and replies."""
     near, far = t.pair()
     task = t.bg(far.echo)
     for number in range(300):
@@ -39,7 +39,7 @@ def test_ping_pong(t):
 
 
 def test_sizes(t):
-    """Writes of sizes around each power of two up to 1 MB arrive whole."""
+    """Writes of sizes around each power of two up to 1 MB arrive complete."""
     near, far = t.pair()
     task = t.bg(far.recv_pattern, sum(SIZES), 7)
     offset = 0
@@ -50,7 +50,7 @@ def test_sizes(t):
 
 
 def test_sizes_one_at_a_time(t):
-    """The same with a whole-message read before the next write, towards here."""
+    """The same, each message read completely before the next write, towards here."""
     near, far = t.pair()
     offset = 0
     for size in SIZES:
@@ -95,17 +95,17 @@ def test_one_direction(t, towards):
     eq(receiver.recv(1), b"")
 
 
-# SO_SNDBUF, SO_RCVBUF; 0 = default, 1 = the smallest there is.
+# SO_SNDBUF, SO_RCVBUF; 0 = default, 1 = the minimum.
 BUFFERS = [("smallest send", 1, 0), ("smallest receive", 0, 1), ("both smallest", 1, 1), ("both 64K", 65536, 65536)]
 
 
 @pytest.mark.timeout(120)
 @table("send, receive", BUFFERS)
 def test_buffers(t, send, receive):
-    """Small buffers slow a transfer down and lose nothing."""
+    """Small buffers slow a transfer down but lose nothing."""
     listener = t.listener()
     near = t.socket()
-    # Before connecting, as TCP wants it; accepted sockets inherit the listener's.
+    # Before connecting, as TCP requires; accepted sockets inherit the listener's.
     for s in (listener, near):
         if send:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send)
@@ -121,10 +121,10 @@ def test_buffers(t, send, receive):
 
 
 def test_window(t):
-    """A reader that does not read stops the writer, and what was taken is all there later."""
+    """A reader that does not read stops the writer; all sent data can be read later."""
     near, far = t.pair()
     taken = near.fill(seed=16)
-    ok(0 < taken < 64 * MB, f"{taken} bytes taken with nobody reading")
+    ok(0 < taken < 64 * MB, f"{taken} bytes taken without a reader")
     fails("EAGAIN", near.send, bytes(65536), socket.MSG_DONTWAIT)
     task = t.bg(near.sendall, b"the end")
     task.blocks(0.3)
@@ -134,7 +134,7 @@ def test_window(t):
 
 
 def write_by_poll(s, size, seed):
-    """Writes when poll() says so, no more than it takes at once."""
+    """Writes when poll() reports POLLOUT, no more than it takes at once."""
     s.setblocking(False)
     done = 0
     while done < size:
@@ -156,16 +156,16 @@ def test_written_before_read(t, by_poll):
 
 
 def test_window_by_option(t):
-    """SO_SNDBUF is the limit of who has set it."""
+    """SO_SNDBUF limits the sender that set it."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
     taken = near.fill(seed=20)
-    ok(taken < MB, f"{taken} bytes taken with nobody reading")
+    ok(taken < MB, f"{taken} bytes taken without a reader")
     far.recv_pattern(taken, 20)
 
 
 def test_window_repeatedly(t):
-    """Full and empty again, several times, each way."""
+    """The window full and empty again, several times, each way."""
     near, far = t.pair()
     for _ in range(3):
         for sender, receiver in ((near, far), (far, near)):
@@ -190,7 +190,7 @@ def test_vectors(t):
 
 
 def test_messages(t):
-    """sendmsg and recvmsg with many pieces; flags and address stay empty."""
+    """sendmsg and recvmsg with many iovecs; flags and address stay empty."""
     near, far = t.pair()
     pieces = [pattern.piece(18, i * 100, 100) for i in range(1000)]
     task = t.bg(far.echo)
@@ -205,7 +205,7 @@ def test_messages(t):
 
 @pytest.mark.families("4|6")
 def test_too_many_pieces(t):
-    """More than IOV_MAX pieces are EMSGSIZE or EINVAL, none are nothing."""
+    """More than IOV_MAX iovecs are EMSGSIZE or EINVAL, 0 iovecs return 0."""
     near, far = t.pair()
     fails("EMSGSIZE EINVAL", near.sendmsg, [b"x"] * 1025)
     fails("EINVAL", os.writev, near.fileno(), [b"x"] * 1025)
@@ -215,7 +215,7 @@ def test_too_many_pieces(t):
 
 
 def test_sendto(t):
-    """On a connection the address of sendto is ignored, and recvfrom gives none."""
+    """On a connection sendto ignores the address, and recvfrom returns none."""
     near, far = t.pair()
     elsewhere = ("2001:db8::1" if t.v6 else "198.51.100.1", 9)
     eq(near.sendto(b"hello", elsewhere), 5)
@@ -225,7 +225,7 @@ def test_sendto(t):
 
 
 def test_zero(t):
-    """Nothing sent is nothing received; nothing asked for waits for something to be there, and leaves it."""
+    """A send of 0 bytes sends nothing; a read of 0 bytes waits for data, and leaves it."""
     near, far = t.pair()
     eq(near.send(b""), 0)
     far.setblocking(False)
@@ -233,7 +233,7 @@ def test_zero(t):
     near.sendall(b"x")
     far.wait_for("IN")
     eq(far.recv(1), b"x")
-    # Python's recv(0) asks nobody.
+    # Python's recv(0) makes no system call.
     fails("EAGAIN", libc.recv, near.fileno(), 0, socket.MSG_DONTWAIT)
     task = t.bg(libc.recv, near.fileno(), 0)
     task.blocks(0.3)
@@ -248,7 +248,7 @@ def test_zero(t):
 
 @pytest.mark.mode("loop")
 def test_bad_pointers(t):
-    """EFAULT for memory that is not there; nothing is lost by it."""
+    """EFAULT for unmapped memory; no data is lost."""
     near, far = t.pair()
     fails("EFAULT", libc.send, near.fileno(), libc.BAD_POINTER)
     near.sendall(b"precious")
@@ -262,7 +262,7 @@ def test_bad_pointers(t):
 
 
 def test_inq_outq(t):
-    """FIONREAD counts what can be read, SIOCOUTQ what is not acknowledged yet."""
+    """FIONREAD counts readable bytes, SIOCOUTQ unacknowledged ones."""
     near, far = t.pair()
     eq((near.inq(), far.inq(), near.outq()), (0, 0, 0))
     near.sendall(bytes(3000))
@@ -280,7 +280,7 @@ def test_inq_outq(t):
 
 @pytest.mark.families("4|6")
 def test_inq_of_others(t):
-    """FIONREAD on a listener is EINVAL; ioctls nobody knows are ENOTTY."""
+    """FIONREAD on a listener is EINVAL; unknown ioctls are ENOTTY."""
     fails("EINVAL", t.listener(t.here).inq)
     near, _ = t.pair()
     import fcntl
@@ -289,7 +289,7 @@ def test_inq_of_others(t):
 
 
 def test_inq_beside(t):
-    """TCP_INQ counts beyond the urgent mark, and the end of the stream as one byte."""
+    """TCP_INQ counts bytes beyond the urgent mark, and end of file as one byte."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, 36, 1)      # TCP_INQ
 
@@ -310,7 +310,7 @@ def test_inq_beside(t):
 
 
 def test_sendfile(t):
-    """sendfile() of a file, from its middle too."""
+    """sendfile() of a file, also from its middle."""
     near, far = t.pair()
     with tempfile.TemporaryFile() as f:
         f.write(pattern.piece(20, 0, MB))
@@ -340,7 +340,7 @@ def test_splice(t):
         while left:
             count = os.splice(near.fileno(), write_end, left)
             ok(count > 0, "end of file")
-            # The pipe holds less than what was asked for: empty it as it fills.
+            # The pipe may hold less than requested: empty it as it fills.
             pattern.check(os.read(read_end, count), 21, done)
             done += count
             left -= count
@@ -381,7 +381,7 @@ def test_readers(t):
 
 
 def random_send(s, seed, size):
-    """Stream @seed in pieces of any size, by any call and flag, with pauses."""
+    """Stream @seed in pieces of random size, by random calls and flags, with pauses."""
     rng = random.Random(seed)
     done = 0
     while done < size:
@@ -404,7 +404,7 @@ def random_send(s, seed, size):
 
 
 def random_receive(s, seed):
-    """Checks stream @seed to its end by any call and flag; returns its length."""
+    """Checks stream @seed to its end with random calls and flags; returns its length."""
     rng = random.Random(seed + 1000)
     done = 0
     while True:

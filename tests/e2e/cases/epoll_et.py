@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Edge-triggered epoll: a lost wake-up is a program that sleeps for ever, so these look for one."""
+"""Edge-triggered epoll: after a lost wake-up a program sleeps for ever; these cases look for one."""
 import os
 import random
 import select
@@ -12,12 +12,12 @@ from kit import pattern
 from kit.case import eq, fails, ok
 from kit.proc import Child
 
-# A wait as long as this with work to do is a lost wake-up.
+# Seconds: a longer wait with work to do is a lost wake-up.
 LOST = 15.0
 
 
 class Edge:
-    """One socket under edge-triggered epoll."""
+    """One socket in an edge-triggered epoll."""
 
     def __init__(self, s, events):
         self.s = s
@@ -26,7 +26,7 @@ class Edge:
         self.ep.register(s, events | select.EPOLLET)
 
     def wait(self, what):
-        """The next event, or AssertionError with the state of affairs."""
+        """The next event, or AssertionError with the socket's state."""
         ready = self.ep.poll(LOST)
         if not ready:
             raise AssertionError(f"lost wake-up: no event for {LOST} s while {what}; poll says "
@@ -58,7 +58,7 @@ class Edge:
 
 
 def test_one_event(t):
-    """One arrival is one event; no new arrival, no new event, though data is left."""
+    """One arrival is one event; no further event without new data, though data is left."""
     near, far = t.pair()
     edge = Edge(near, select.EPOLLIN)
     far.sendall(b"12")
@@ -71,7 +71,7 @@ def test_one_event(t):
 
 
 def test_data_before_registering(t):
-    """What is there when the socket is registered is an event."""
+    """Data that is queued when the socket is registered is an event."""
     near, far = t.pair()
     far.sendall(b"x")
     near.wait_for("IN")
@@ -95,7 +95,7 @@ def test_room_again(t):
 
 
 def test_end_of_file(t):
-    """End of file and reset are events, also after the data was read."""
+    """End of file and reset are events, also after all data was read."""
     near, far = t.pair()
     edge = Edge(near, select.EPOLLIN | select.EPOLLRDHUP)
     far.sendall(b"x")
@@ -110,7 +110,7 @@ def test_end_of_file(t):
 
 
 def trickle(s, size, seed):
-    """Sends stream @seed in small pieces, now and then with a pause."""
+    """Sends stream @seed in small pieces, sometimes with a pause."""
     rng = random.Random(seed)
     done = 0
     while done < size:
@@ -134,7 +134,7 @@ def test_small_messages(t):
 
 @pytest.mark.timeout(120)
 def test_bulk_out(t):
-    """A writer until EAGAIN gets 8 MB through to a reader of moods."""
+    """A writer until EAGAIN gets 8 MB to a reader of varying speed."""
     near, far = t.pair()
     size = 8 << 20
     task = t.bg(far.recv_pattern, size, 61, 30000)
@@ -144,7 +144,7 @@ def test_bulk_out(t):
 
 @pytest.mark.timeout(120)
 def test_small_window_out(t):
-    """The same with the smallest buffers, where each edge counts."""
+    """The same with the smallest buffers, where each edge matters."""
     listener = t.listener()
     near = t.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
@@ -159,7 +159,7 @@ def test_small_window_out(t):
 
 @pytest.mark.timeout(120)
 def test_both_ways(t):
-    """One epoll for both directions of one socket, both saturated."""
+    """One epoll for both directions of one saturated socket."""
     near, far = t.pair()
     size = 4 << 20
     tasks = [t.bg(far.recv_pattern, size, 63), t.bg(far.send_pattern, size, 64)]
@@ -189,9 +189,9 @@ def test_both_ways(t):
 
 
 def bounce(sockets, seconds):
-    """Ping-pong on many connections by one edge-triggered epoll; messages answered, per connection.
+    """Ping-pong on many connections with one edge-triggered epoll; messages answered, per connection.
 
-    A message that ends in "z" asks for the other end to stop.
+    A message that ends in "z" tells the other end to stop.
     """
     ep = select.epoll()
     by_fd = {}
@@ -241,7 +241,7 @@ def test_stress(t):
 
 
 def accept_exclusive(listener, stop):
-    """A worker: accepts by EPOLLEXCLUSIVE and greets until told to stop."""
+    """A worker: accepts with EPOLLEXCLUSIVE and greets until told to stop."""
     listener.setblocking(False)
     with select.epoll() as ep:
         ep.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Addresses as programs go through them: several names of a host, both families, and no descriptor left for any."""
+"""Lists of addresses: several of one host, both families, and no descriptor left for a socket."""
 import contextlib
 import errno
 import os
@@ -21,7 +21,7 @@ IPV6_FREEBIND = 78
 
 
 def talk(near, far):
-    """Both ways, so that it is these two who are connected."""
+    """Data both ways, to verify that these two are connected."""
     near.sendall(b"ping")
     eq(far.recv_exact(4), b"ping")
     far.sendall(b"pong")
@@ -29,7 +29,7 @@ def talk(near, far):
 
 
 def greet(t, listener, family, where):
-    """A client here of @family connects to @where; the address that accept() tells."""
+    """A client here of @family connects to @where; returns the address from accept()."""
     near = t.here.socket(family)
     near.connect(where)
     far, address = listener.accept()
@@ -53,7 +53,7 @@ def listening(t, host, port=0, family=None, node=None, set_up=None):
 # Several addresses
 
 def addresses_of_both(t):
-    """[(family, host)] of the other end, IPv6 first as getaddrinfo() sorts."""
+    """[(family, host)] of the other end, IPv6 first, the order of getaddrinfo()."""
     both = [(family, t.there.address(family)) for family in (socket.AF_INET6, socket.AF_INET)]
     if not all(host for _, host in both):
         t.skip("the other end has one family only")
@@ -63,7 +63,7 @@ def addresses_of_both(t):
 @pytest.mark.families("6")
 @table("nonblocking", [("fresh sockets", False), ("without waiting", True)])
 def test_next_address(t, nonblocking):
-    """The loop over getaddrinfo()'s answers: IPv6 is refused, IPv4 works."""
+    """The usual loop over getaddrinfo()'s results: IPv6 is refused, IPv4 works."""
     both = addresses_of_both(t)
     listener = listening(t, both[1][1], 0, socket.AF_INET)
     tried = []
@@ -85,7 +85,7 @@ def test_next_address(t, nonblocking):
 
 @pytest.mark.mode("loop")
 def test_next_address_same_socket(t):
-    """One socket tries address after address until one is not refused."""
+    """One socket tries several addresses until one is not refused."""
     hosts = t.hosts()
     if len(hosts) < 2:
         t.skip("this machine has one address")
@@ -103,7 +103,7 @@ def test_next_address_same_socket(t):
 
 @pytest.mark.families("6")
 def test_race_of_addresses(t):
-    """Connects to both families at once: the first that is made is used, the other closed, and the server sees its end."""
+    """Connects to both families at once: the first one is used, the other closed, and the server sees end of file."""
     both = addresses_of_both(t)
     listener = listening(t, "::")
     sockets = {}
@@ -114,10 +114,10 @@ def test_race_of_addresses(t):
     _, ready, _ = select.select([], list(sockets.values()), [], 20)
     winner = ready[0]
     eq(winner.error(), 0)
-    # one that is closed before it is made never reaches accept(), or is reset there
+    # a socket closed during connect never reaches accept(), or is reset there
     while len(ready) < len(sockets):
         _, ready, _ = select.select([], list(sockets.values()), [], 20)
-        ok(ready, "the other one is made")
+        ok(ready, "the other one is connected")
     for s in sockets.values():
         if s is not winner:
             s.close()
@@ -127,11 +127,11 @@ def test_race_of_addresses(t):
     eq(ends, [b"", b"ping"])
 
 
-# One port in both families
+# One port of both families
 
 @pytest.mark.families("6")
 def test_two_listeners(t):
-    """A listener for IPv6 alone and one for IPv4 on the same port, each with its own clients; in either order."""
+    """A listener for IPv6 only and one for IPv4 on one port, each with its own clients; in either order."""
     both = addresses_of_both(t)
     for first in (socket.AF_INET6, socket.AF_INET):
         def make(family, port):
@@ -149,7 +149,7 @@ def test_two_listeners(t):
 
 @pytest.mark.families("6")
 def test_only_v6_is_read_back(t):
-    """IPV6_V6ONLY begins as the system says, takes any number, and stays as it is once bound."""
+    """IPV6_V6ONLY starts as bindv6only, takes any number, and cannot change once bound."""
     with open("/proc/sys/net/ipv6/bindv6only", encoding="ascii") as f:
         first = int(f.read())
     s = t.socket()
@@ -164,7 +164,7 @@ def test_only_v6_is_read_back(t):
 
 @pytest.mark.families("6")
 def test_mapped_bind(t):
-    """An IPv6 socket bound to a mapped address serves IPv4 clients at that address; with IPV6_V6ONLY it is EINVAL."""
+    """An IPv6 socket bound to a v4-mapped address serves IPv4 clients there; with IPV6_V6ONLY it is EINVAL."""
     (_, host6), (_, host4) = addresses_of_both(t)
     listener = listening(t, V4MAPPED + host4)
     eq(listener.getsockname()[0], V4MAPPED + host4)
@@ -180,7 +180,7 @@ def test_mapped_bind(t):
 
 @pytest.mark.families("6")
 def test_specific_v6(t):
-    """A listener on one IPv6 address leaves the port of IPv4 to others."""
+    """A listener on one IPv6 address leaves the port of IPv4 free."""
     (_, host6), (_, host4) = addresses_of_both(t)
     six = listening(t, host6)
     fails("ECONNREFUSED", t.here.socket(socket.AF_INET).connect, (host4, six.port()))
@@ -191,7 +191,7 @@ def test_specific_v6(t):
 
 @pytest.mark.mode("loop")
 def test_address_of_its_own(t):
-    """Listeners with one port on several addresses: each has the clients of its address, and sees it as its name."""
+    """Listeners with one port on several addresses: each has the clients of its address, and reports it as its name."""
     hosts = t.hosts()
     if len(hosts) < 2:
         t.skip("this machine has one address")
@@ -212,7 +212,7 @@ def test_address_of_its_own(t):
 
 @pytest.mark.mode("loop")
 def test_source_address(t):
-    """A client bound to one of several addresses comes from there."""
+    """A client bound to one of several addresses uses it as source."""
     listener = listening(t, t.any_host())
     for host in t.hosts():
         near = t.socket()
@@ -226,7 +226,7 @@ def test_source_address(t):
 
 @pytest.mark.families("6")
 def test_turned_to_v4(t):
-    """IPV6_ADDRFORM makes an IPv4 socket of a connection with mapped addresses, and of nothing else."""
+    """IPV6_ADDRFORM turns a connection with v4-mapped addresses into an IPv4 socket; others fail."""
     (_, _), (_, host4) = addresses_of_both(t)
 
     def turn(s):
@@ -260,10 +260,10 @@ def link_local():
 
 @pytest.mark.families("6")
 def test_link_local_address(t):
-    """A link-local address goes with its interface: bound, connected and told; without it EINVAL."""
+    """A link-local address needs its interface: in bind, connect and names; without it EINVAL."""
     here, there = link_local(), t.there.call(link_local)
     if not here or not there:
-        t.skip("a machine has no link-local address")
+        t.skip("no link-local address on one of the machines")
     fails("EINVAL", t.socket().bind, (here[0], 0))
     for node, (host, index) in (t.here, here), (t.there, there):
         listener = t.socket(node=node)
@@ -284,10 +284,10 @@ def test_link_local_address(t):
 
 @pytest.mark.families("6")
 def test_link_local_any(t):
-    """Who listens on any address learns by which interface a link-local peer has come."""
+    """A listener on any address reports the interface of a link-local peer."""
     here, there = link_local(), t.there.call(link_local)
     if not here or not there:
-        t.skip("a machine has no link-local address")
+        t.skip("no link-local address on one of the machines")
     listener = t.socket(node=t.there)
     listener.bind(("::", 0))
     listener.listen()
@@ -300,10 +300,10 @@ def test_link_local_any(t):
     talk(near, far)
 
 
-# Binding with a difference
+# Other options of bind()
 
 def test_foreign_address(t):
-    """IP_FREEBIND lets a socket have an address that no interface has, to wait for it."""
+    """IP_FREEBIND lets a socket bind an address that no interface has yet."""
     s = t.socket()
     if t.v6:
         s.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
@@ -317,7 +317,7 @@ def test_foreign_address(t):
 
 
 def test_port_at_connect(t):
-    """IP_BIND_ADDRESS_NO_PORT: bind() fixes the address, connect() finds the port."""
+    """IP_BIND_ADDRESS_NO_PORT: bind() sets the address, connect() the port."""
     s = t.socket()
     s.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
     eq(s.getsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1)
@@ -341,7 +341,7 @@ def descriptors_left(count):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     probe = os.open("/dev/null", os.O_RDONLY)
     os.close(probe)
-    # Numbers are given out from below: all up to the probe are in use.
+    # The lowest free number is used first: all up to the probe are in use.
     resource.setrlimit(resource.RLIMIT_NOFILE, (probe + count, hard))
     try:
         yield
@@ -350,7 +350,7 @@ def descriptors_left(count):
 
 
 def test_no_descriptor(t):
-    """With none left socket() and accept() are EMFILE at once, whether or not somebody waits."""
+    """Without free descriptors socket() and accept() are EMFILE at once, with or without a pending connection."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
     with descriptors_left(0):
@@ -367,12 +367,12 @@ def test_no_descriptor(t):
 
 
 def test_server_at_the_limit(t):
-    """A server that runs out of descriptors takes up where it was when it has closed one."""
+    """A server that runs out of descriptors resumes after it has closed one."""
     listener = t.listener(t.here, backlog=32)
     clients = [t.socket(node=t.there) for _ in range(10)]
 
     def serve():
-        # Some numbers among these may be in use.
+        # Some of these numbers may be in use.
         with descriptors_left(5):
             held = []
             served = 0
@@ -401,7 +401,7 @@ def test_server_at_the_limit(t):
 
 @pytest.mark.families("4|6")
 def test_passing_at_the_limit(t):
-    """A socket passed to a process without room for it is closed there: its peer sees the end."""
+    """A socket passed to a process without a free descriptor is closed: its peer sees end of file."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     socket.send_fds(ours, [b"x"], [near.fileno()])

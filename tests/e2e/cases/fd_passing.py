@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""One socket in several hands: descriptors that travel, workers on one port, calls that meet a shutdown or close."""
+"""Sockets shared by processes and threads: passed descriptors, workers on one port, races with shutdown and close."""
 import contextlib
 import fcntl
 import os
@@ -14,16 +14,16 @@ from kit.case import eq, fails, ok, until
 from kit.proc import Child
 from kit.sock import Sock
 
-# Of connecting.py: a connect() that will not finish by itself.
+# From connecting.py: a connect() that does not finish by itself.
 from .connecting import jammed
 
 SOL = socket.SOL_SOCKET
 
 
-# Descriptors that travel
+# Passed descriptors
 
 class Post:
-    """Sends sockets over AF_UNIX to whoever holds the other end."""
+    """Sends sockets over AF_UNIX to the process at the other end."""
 
     def __init__(self):
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -38,7 +38,7 @@ class Post:
 
 
 def test_pass_unread(t):
-    """Data that came before, during and after the journey is read by the receiver, though the sender has closed."""
+    """Data queued before, while and after a socket is passed is read by the receiver, though the sender has closed."""
     near, far = t.pair()
     post = Post()
 
@@ -102,7 +102,7 @@ def test_pass_several(t):
 
 @pytest.mark.families("4|6")
 def test_pass_along(t):
-    """Through a chain of processes, each of which closes its own: the connection lives on."""
+    """Passed through a chain of processes, each of which closes its own: the connection survives."""
     near, far = t.pair()
     posts = [Post() for _ in range(4)]
 
@@ -127,7 +127,7 @@ def test_pass_along(t):
 
 @pytest.mark.families("4|6")
 def test_pass_pending(t):
-    """A listener with connections waiting: who gets it accepts them."""
+    """A listener passed with pending connections: the receiver accepts them."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
     clients = [t.socket(node=t.there) for _ in range(3)]
@@ -146,7 +146,7 @@ def test_pass_pending(t):
 
 
 def test_duplicates(t):
-    """F_DUPFD, dup2 and dup3 make more of the same; the last close ends the connection, in any order."""
+    """F_DUPFD, dup2 and dup3 duplicate it; the last close ends the connection, in any order."""
     near, far = t.pair()
     fds = [near.fileno(), os.dup(near.fileno()), os.dup2(near.fileno(), 200), os.open("/dev/null", os.O_RDONLY)]
     libc.call("dup3", near.fileno(), fds[3], libc.SOCK_CLOEXEC)
@@ -167,7 +167,7 @@ def test_duplicates(t):
 # Workers
 
 def test_many_acceptors(t):
-    """Many processes wait in accept() on one inherited listener: each connection is served once."""
+    """Many processes block in accept() on one inherited listener: each connection is served once."""
     listener = t.listener(t.here, backlog=64)
     where = (t.host(t.here), listener.port())
 
@@ -201,7 +201,7 @@ def test_many_acceptors(t):
 
 @pytest.mark.families("4|6")
 def test_acceptors_killed(t):
-    """Workers that die while they wait in accept() or epoll take no connection with them."""
+    """Workers killed while they wait in accept() or epoll lose no connection."""
     listener = t.listener(t.here, backlog=64)
     where = (t.host(t.here), listener.port())
 
@@ -246,7 +246,7 @@ def test_many_readers(t):
             histogram(data, counts)
         os.write(answers, struct.pack("=256Q", *counts))
     children = [Child(read_some) for _ in range(5)]
-    # Without this process's descriptor it is the children alone who read.
+    # Without this process's descriptor only the children read.
     near.close()
     far.send_pattern(size, 2, 9999)
     far.shutdown(socket.SHUT_WR)
@@ -271,7 +271,7 @@ def reuseport(t, port=0, host=None):
 
 
 def ask(t, port):
-    """Connects to a worker; which one it was."""
+    """Connects to a worker; returns its PID."""
     s = t.socket(node=t.there)
     s.connect((t.host(t.here), port))
     answer = s.recv_all()
@@ -281,7 +281,7 @@ def ask(t, port):
 
 
 def test_reuseport_processes(t):
-    """Listeners of several processes on one port: each connection is accepted once, and every process gets some."""
+    """Listeners of several processes on one port: each connection is accepted once, every process gets some."""
     first = reuseport(t)
     port = first.port()
     first.close()
@@ -302,10 +302,10 @@ def test_reuseport_processes(t):
     shares = {child.pid: answers.count(child.pid) for child in children}
     eq(sum(shares.values()), 150, "connections served by the workers")
     ok(all(shares.values()), f"each worker served some: {shares}")
-    # One goes: the others serve all.
+    # One is killed: the others serve all connections.
     children[0].kill()
     answers = [ask(t, port) for _ in range(30)]
-    ok(children[0].pid not in answers, "nothing goes to the worker that is gone")
+    ok(children[0].pid not in answers, "nothing goes to the killed worker")
     for child in children[1:]:
         child.kill()
     client = t.socket(node=t.there)
@@ -313,7 +313,7 @@ def test_reuseport_processes(t):
 
 
 def test_reuseport_close(t):
-    """Closing one of the listeners resets what waited there, and harms nobody else."""
+    """Closing one of the listeners resets its pending connections, and no others."""
     listeners = [reuseport(t)]
     port = listeners[0].port()
     listeners += [reuseport(t, port) for _ in range(2)]
@@ -348,7 +348,7 @@ def test_reuseport_close(t):
 
 
 def test_reuseport_binding(t):
-    """Only with the option on all, and only for one user."""
+    """Only with the option on all of them, and only for one user."""
     first = reuseport(t)
     port = first.port()
     reuseport(t, port)
@@ -382,7 +382,7 @@ def test_reuseport_users(t):
 
 
 def test_reuseport_returns(t):
-    """A server without privileges comes back to its port while closed connections of its own still live there."""
+    """An unprivileged server binds its port again while its closed connections still exist there."""
     if os.geteuid() != 0:
         t.skip("needs root")
     told, tell = os.pipe()
@@ -395,7 +395,7 @@ def test_reuseport_returns(t):
         listener.listen()
         port = listener.port()
         os.write(tell, struct.pack("=H", port))
-        # One has been accepted and is closed here alone, a second is closed with data on its way.
+        # One is accepted and closed only here, a second is closed with data in flight.
         for data in (b"", bytes(50000)):
             s, _ = listener.accept()
             s.sendall(data)
@@ -420,7 +420,7 @@ def test_reuseport_returns(t):
 
 @pytest.mark.mode("loop")
 def test_reuseport_specific(t):
-    """The listeners on the address itself come before those on the wildcard."""
+    """Listeners on the specific address are preferred to those on the wildcard."""
     wild = reuseport(t, 0, t.any_host())
     port = wild.port()
     exact = [reuseport(t, port) for _ in range(2)]
@@ -439,10 +439,10 @@ def test_reuseport_specific(t):
     eq(count, 20)
 
 
-# Calls that meet a shutdown
+# Races with shutdown
 
 def test_shutdown_wakes_all(t):
-    """shutdown() wakes every thread that waits on the socket: readers with end of file, pollers with IN."""
+    """shutdown() wakes every thread that waits on the socket: readers get end of file, pollers POLLIN."""
     near, _ = t.pair()
     tasks = [t.bg(near.recv, 10) for _ in range(3)]
     polls = [t.bg(near.poll_now, 30, select.POLLIN | select.POLLRDHUP) for _ in range(2)]
@@ -464,18 +464,18 @@ def test_shutdown_wakes_by_process(t):
 
 
 def test_shutdown_meets_waitall(t):
-    """MSG_WAITALL with a part: shutdown() returns the part."""
+    """MSG_WAITALL with part of its data: shutdown() makes it return the part."""
     near, far = t.pair()
     far.sendall(b"part")
     task = t.bg(libc.recv, near.fileno(), 100, socket.MSG_WAITALL)
-    until(lambda: near.inq() == 0, "the part is taken")
+    until(lambda: near.inq() == 0, "the part is read")
     task.blocks(0.3)
     near.shutdown(socket.SHUT_RD)
     eq(task.result(), b"part")
 
 
 def test_shutdown_meets_splice(t):
-    """A splice() that waits for data ends with 0, a sendfile() that waits for room with a part."""
+    """A splice() that waits for data returns 0, a sendfile() that waits for room a partial count."""
     near, _ = t.pair()
     out, into = os.pipe()
     task = t.bg(os.splice, near.fileno(), into, 100)
@@ -512,7 +512,7 @@ def test_shutdown_one_way(t):
 
 
 def test_shutdown_acceptors(t):
-    """shutdown() of a listener wakes all its acceptors with EINVAL, and its pollers; listen() brings it back."""
+    """shutdown() of a listener wakes all acceptors with EINVAL, and pollers; listen() reopens it."""
     listener = t.listener(t.here)
     tasks = [t.bg(listener.accept) for _ in range(3)]
     poll = t.bg(listener.poll_now, 30, select.POLLIN)
@@ -530,7 +530,7 @@ def test_shutdown_acceptors(t):
 
 
 def test_shutdown_listener_half(t):
-    """SHUT_WR of a listener does nothing."""
+    """SHUT_WR of a listener has no effect."""
     listener = t.listener(t.here)
     listener.shutdown(socket.SHUT_WR)
     far = t.socket(node=t.there)
@@ -542,7 +542,7 @@ def test_shutdown_listener_half(t):
 
 @pytest.mark.families("4|6")
 def test_shutdown_meets_connect(t):
-    """shutdown() ends a connect() that waits, with ECONNRESET, and the socket can be used again."""
+    """shutdown() ends a waiting connect() with ECONNRESET, and the socket can be used again."""
     listener, near = jammed(t)
     near.setblocking(True)
     task = t.bg(near.connect, listener.getsockname()[:2])
@@ -559,7 +559,7 @@ def test_shutdown_meets_connect(t):
 
 @pytest.mark.timeout(120)
 def test_shutdown_races(t):
-    """A shutdown at any moment of a recv(), send() or accept() ends it, every time."""
+    """A shutdown at any moment of a recv(), send() or accept() ends it every time."""
     for turn in range(60):
         near, far = t.pair()
         reader = t.bg(near.recv, 10)
@@ -578,10 +578,10 @@ def test_shutdown_races(t):
             s.close()
 
 
-# Calls that meet a close
+# Races with close
 
 def test_close_leaves_reader(t):
-    """close() of the descriptor does not end a recv() on it: it gets the data, and the connection ends after it."""
+    """close() of the descriptor does not end a recv() in progress: it gets the data, then the connection ends."""
     near, far = t.pair()
     task = t.bg(libc.recv, near.fileno(), 10)
     task.blocks(0.3)
@@ -593,7 +593,7 @@ def test_close_leaves_reader(t):
 
 
 def test_close_leaves_writer(t):
-    """... nor a send(): all of it arrives, then end of file."""
+    """... nor a send(): all of its data arrives, then end of file."""
     near, far = t.pair()
     size = 16 << 20
     task = t.bg(libc.send, near.fileno(), pattern.piece(4, 0, size))
@@ -605,7 +605,7 @@ def test_close_leaves_writer(t):
 
 
 def test_close_leaves_acceptor(t):
-    """... nor an accept(): it takes one more connection, then the port is closed."""
+    """... nor an accept(): it accepts one more connection, then the port is closed."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
     task = t.bg(libc.accept_null, listener.fileno())
@@ -621,7 +621,7 @@ def test_close_leaves_acceptor(t):
 
 
 def test_close_leaves_poll(t):
-    """... nor a poll(): what comes wakes it, to find the number not in use any more."""
+    """... nor a poll(): data wakes it, and the descriptor is invalid then."""
     near, far = t.pair()
     poller = select.poll()
     fd = near.fileno()
@@ -636,7 +636,7 @@ def test_close_leaves_poll(t):
 
 @pytest.mark.families("4|6")
 def test_close_leaves_connect(t):
-    """... nor a connect(): it ends as it would have, and then the connection is closed."""
+    """... nor a connect(): it ends as usual, and then the connection is closed."""
     listener, near = jammed(t)
     near.setblocking(True)
     fd = near.fileno()
@@ -644,7 +644,7 @@ def test_close_leaves_connect(t):
     task.blocks(0.3)
     near.close()
     task.blocks(0.3)
-    # It ends in the listener's going, whichever way.
+    # It ends, one way or the other, when the listener closes.
     listener.close()
     with contextlib.suppress(OSError):
         task.result()
@@ -653,10 +653,10 @@ def test_close_leaves_connect(t):
 
 @pytest.mark.timeout(120)
 def test_close_races(t):
-    """close() and the peer's data at the same moment: the reader gets it or the call fails, and nothing hangs."""
+    """close() races with the peer's data: the reader gets it or the call fails, and nothing hangs."""
     for turn in range(100):
         near, far = t.pair()
-        # a number that nothing else gets, such as the control connection which the sender opens
+        # a number that nothing else gets, such as the sender's new control connection
         number = fcntl.fcntl(near.fileno(), fcntl.F_DUPFD_CLOEXEC, 500)
         near.close()
         task = t.bg(libc.error_of, libc.recv, number, 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""MSG_* flags, corking, time limits and interruption of transfers."""
+"""MSG_* flags, corking, timeouts and interruption of transfers."""
 import os
 import select
 import signal
@@ -14,7 +14,7 @@ from kit.proc import Child, alarm
 
 
 def test_peek(t):
-    """MSG_PEEK shows data and leaves it, also when more is asked for than there is."""
+    """MSG_PEEK returns data and leaves it queued, also if more is requested than there is."""
     near, far = t.pair()
     near.sendall(b"0123456789")
     far.wait_for("IN")
@@ -34,7 +34,7 @@ def test_peek(t):
 
 
 def test_peek_many(t):
-    """MSG_PEEK looks across many small messages and large ones."""
+    """MSG_PEEK spans many small and large messages."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     near.send_pattern(3000, 30, chunk=10)
@@ -63,7 +63,7 @@ def test_peek_blocks(t):
 
 @pytest.mark.long
 def test_waitall(t):
-    """MSG_WAITALL waits for everything asked for, or the end of file."""
+    """MSG_WAITALL waits for the requested amount, or end of file."""
     near, far = t.pair()
     task = t.bg(far.recv, 100000, socket.MSG_WAITALL)
     near.send_pattern(60000, 31)
@@ -96,7 +96,7 @@ def test_waitall_beyond_buffer(t):
 
 @pytest.mark.mode("loop")
 def test_trunc(t):
-    """MSG_TRUNC throws data away without a buffer, as TCP does."""
+    """MSG_TRUNC discards data without a buffer, as in TCP."""
     near, far = t.pair()
     near.send_pattern(50000, 33)
     until(lambda: far.inq() == 50000, "all there")
@@ -110,7 +110,7 @@ def test_trunc(t):
 
 @pytest.mark.long
 def test_dontwait(t):
-    """MSG_DONTWAIT: EAGAIN for this call, and the socket still blocks in others."""
+    """MSG_DONTWAIT: EAGAIN for this call; other calls still block."""
     near, far = t.pair()
     fails("EAGAIN", near.recv, 1, socket.MSG_DONTWAIT)
     near.fill()
@@ -122,7 +122,7 @@ def test_dontwait(t):
 
 
 def test_partial(t):
-    """A non-blocking write of more than there is room for takes a part and says how much."""
+    """A non-blocking write of more than fits returns a partial count."""
     near, far = t.pair()
     near.setblocking(False)
     size = 64 << 20
@@ -133,7 +133,7 @@ def test_partial(t):
 
 
 def test_more(t):
-    """What was sent with MSG_MORE goes with the next plain write, in order."""
+    """Data sent with MSG_MORE is sent with the next plain write, in order."""
     near, far = t.pair()
     for i in range(20):
         near.send(bytes([i]) * 100, socket.MSG_MORE)
@@ -143,10 +143,10 @@ def test_more(t):
 
 
 def test_more_then_a_failure(t):
-    """Calls that send nothing leave what MSG_MORE holds back."""
+    """Calls that send nothing do not flush data held by MSG_MORE."""
     near, far = t.pair()
 
-    # a slow host may let the time pass after which it is sent anyway
+    # on a slow host the timer that flushes it may expire
     def stays():
         near.send(b"held", socket.MSG_MORE)
         eq(near.send(b""), 0)
@@ -159,7 +159,7 @@ def test_more_then_a_failure(t):
 
 
 def test_more_then_nothing(t):
-    """MSG_MORE with nothing after it: close and shutdown send what is held."""
+    """MSG_MORE with nothing after it: close and shutdown flush it."""
     near, far = t.pair()
     near.send(b"held", socket.MSG_MORE)
     near.shutdown(socket.SHUT_WR)
@@ -171,7 +171,7 @@ def test_more_then_nothing(t):
 
 
 def test_cork(t):
-    """TCP_CORK holds small writes back, uncorking sends them, in order."""
+    """TCP_CORK holds small writes back, uncorking sends them in order."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     eq(near.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK), 1)
@@ -182,7 +182,7 @@ def test_cork(t):
 
 
 def test_cork_bounded(t):
-    """Corked data goes out by itself after a while: a cork is no way to hang a reader."""
+    """Corked data is sent after a timeout: a cork cannot hang a reader."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     near.sendall(b"patience")
@@ -190,7 +190,7 @@ def test_cork_bounded(t):
 
 
 def test_cork_large(t):
-    """More than fits into a message flows through a cork; close sends the rest."""
+    """Data larger than a message passes a cork; close flushes the rest."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     task = t.bg(far.recv_pattern_to_eof, 34)
@@ -200,7 +200,7 @@ def test_cork_large(t):
 
 
 def test_cork_nodelay(t):
-    """TCP_NODELAY set under a cork does not cost data, nor its order."""
+    """TCP_NODELAY set on a corked socket neither loses nor reorders data."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     near.sendall(b"one")
@@ -231,7 +231,7 @@ def test_sigpipe(t):
 
 
 def test_error_queue(t):
-    """MSG_ERRQUEUE has nothing to tell: EAGAIN."""
+    """MSG_ERRQUEUE with an empty queue: EAGAIN."""
     near, far = t.pair()
     far.sendall(b"data")
     near.wait_for("IN")
@@ -240,7 +240,7 @@ def test_error_queue(t):
 
 
 def test_receive_timeout(t):
-    """SO_RCVTIMEO: EAGAIN when nothing comes in time, a short count under MSG_WAITALL."""
+    """SO_RCVTIMEO: EAGAIN without data, a short count under MSG_WAITALL."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("=qq", 0, 300000))
     fails("EAGAIN", libc.recv, near.fileno(), 1)
@@ -251,7 +251,7 @@ def test_receive_timeout(t):
 
 @pytest.mark.long
 def test_send_timeout(t):
-    """SO_SNDTIMEO: EAGAIN when nothing can go in time, a short count when a part could."""
+    """SO_SNDTIMEO: EAGAIN if nothing could be sent, a short count if a part could."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("=qq", 0, 300000))
     size = 64 << 20
@@ -265,7 +265,7 @@ def test_send_timeout(t):
 
 @pytest.mark.long
 def test_receive_interrupted(t):
-    """A signal ends a blocking read with EINTR; with SA_RESTART it goes on; with a time limit it cannot."""
+    """A signal ends a blocking read with EINTR; with SA_RESTART it restarts, unless it has a timeout."""
     near, far = t.pair()
     alarm(0.3)
     fails("EINTR", libc.recv, near.fileno(), 1)
@@ -283,7 +283,7 @@ def test_receive_interrupted(t):
 
 
 def test_receive_interrupted_halfway(t):
-    """A signal during MSG_WAITALL: what has come so far is returned, not lost."""
+    """A signal during MSG_WAITALL: data received so far is returned, not lost."""
     near, far = t.pair()
     far.sendall(b"half")
     near.wait_for("IN")
@@ -295,7 +295,7 @@ def test_receive_interrupted_halfway(t):
 
 @pytest.mark.long
 def test_send_interrupted(t):
-    """A signal during a blocking write: EINTR if nothing went, else the count that did."""
+    """A signal during a blocking write: EINTR if nothing was sent, else the count."""
     near, far = t.pair()
     alarm(1.0)
     size = 64 << 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A socket that connects to its own address and port is connected to itself: what it sends, it reads."""
+"""A socket that connects to its own address and port is connected to itself: it reads what it sends."""
 import contextlib
 import ctypes
 import fcntl
@@ -26,14 +26,14 @@ def bound(t, flags=0):
 
 
 def itself(t):
-    """A connected one."""
+    """A socket connected to itself."""
     s = bound(t)
     s.connect(s.getsockname()[:2])
     return s
 
 
 def test_names(t):
-    """Both names are the same; it is ESTABLISHED, writable, and connecting it again is EISCONN."""
+    """Both names are equal; it is ESTABLISHED, writable, and another connect() is EISCONN."""
     s = itself(t)
     eq(s.getpeername(), s.getsockname())
     eq(s.tcp_state(), 1)
@@ -43,7 +43,7 @@ def test_names(t):
 
 
 def test_nonblocking(t):
-    """connect() that does not wait: EINPROGRESS or done, then writable without an error."""
+    """Non-blocking connect(): EINPROGRESS or done, then writable without an error."""
     s = bound(t, libc.SOCK_NONBLOCK)
     result = libc.error_of(s.connect, s.getsockname()[:2])
     ok(result in ("ok", "EINPROGRESS"), result)
@@ -53,7 +53,7 @@ def test_nonblocking(t):
 
 
 def test_shut_before(t):
-    """Shut for writing before it connects to itself, it is closed at once; shut for reading, it is connected."""
+    """After SHUT_WR, the self-connection is closed at once; after SHUT_RD, it is connected."""
     for how in (socket.SHUT_WR, socket.SHUT_RDWR):
         s = bound(t)
         fails("ENOTCONN", s.shutdown, how)
@@ -70,7 +70,7 @@ def test_shut_before(t):
 
 
 def test_shut_before_signals(t):
-    """... and a program that waits for SIGIO is told."""
+    """... and a program that waits for SIGIO is signalled."""
     seen = []
     signal.signal(signal.SIGIO, lambda number, frame: seen.append(number))
     s = bound(t)
@@ -84,7 +84,7 @@ def test_shut_before_signals(t):
 
 @pytest.mark.timeout(90)
 def test_echo(t):
-    """A stream comes back whole and in order, by one thread and by two; peeking takes nothing away."""
+    """A stream comes back complete and in order, with one thread and with two; peeking consumes nothing."""
     s = itself(t)
     s.sendall(b"hello")
     s.wait_for("IN")
@@ -100,7 +100,7 @@ def test_echo(t):
 
 @pytest.mark.timeout(90)
 def test_full(t):
-    """A writer without a reader gets EAGAIN or waits; reading lets it go on, and nothing is lost."""
+    """A writer without a reader gets EAGAIN or blocks; reading wakes it, and nothing is lost."""
     s = itself(t)
     taken = s.fill(6)
     ok(taken > 4096, f"{taken} bytes taken")
@@ -126,7 +126,7 @@ def test_urgent(t):
 
 
 def test_half_close(t):
-    """shutdown() of the sending half: what was sent is read, then end of file; sending is EPIPE; the end is CLOSE or TIME_WAIT."""
+    """SHUT_WR: queued data is read, then end of file; sending is EPIPE; the final state is CLOSE or TIME_WAIT."""
     s = itself(t)
     s.sendall(b"last words")
     s.shutdown(socket.SHUT_WR)
@@ -138,7 +138,7 @@ def test_half_close(t):
 
 
 def test_shutdown_wakes(t):
-    """A reader that waits gets end of file by shutdown() of either half."""
+    """shutdown() of either half wakes a waiting reader with end of file."""
     for how in (socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR):
         s = itself(t)
         task = t.bg(s.recv, 10)
@@ -150,7 +150,7 @@ def test_shutdown_wakes(t):
 @table("data, reset",
        [("quiet", b"", False), ("unread", b"unread", False), ("linger", b"", True), ("reset", b"x", True)])
 def test_closed(t, data, reset):
-    """close(), with and without unread data or a reset: the port is free for a listener, which knows nothing of it."""
+    """close(), with and without unread data or a reset: the port is free for a listener, which is not affected."""
     s = itself(t)
     s.sendall(data)
     host, port = s.getsockname()[:2]
@@ -159,7 +159,7 @@ def test_closed(t, data, reset):
     else:
         s.close()
     if data or reset:
-        until(lambda: libc.error_of(t.socket().connect, (host, port)) == "ECONNREFUSED", "nobody is there")
+        until(lambda: libc.error_of(t.socket().connect, (host, port)) == "ECONNREFUSED", "ECONNREFUSED at the port")
     listener = t.here.socket(t.family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     until(lambda: libc.error_of(listener.bind, (host, port)) == "ok", "the port is free")
@@ -172,7 +172,7 @@ def test_closed(t, data, reset):
 
 
 def test_again(t):
-    """connect() to AF_UNSPEC ends it; the next socket on the port can do the same, and finds nothing of the first."""
+    """connect() to AF_UNSPEC ends it; the next socket on the port can do the same, and reads none of its data."""
     s = bound(t)
     where = s.getsockname()[:2]
     for number in range(20):
@@ -188,7 +188,7 @@ def test_again(t):
 
 
 def test_not_a_listener(t):
-    """A listener on the port takes no part: SO_REUSEPORT, and each connection is its own."""
+    """A listener on the port is not involved: SO_REUSEPORT, and each connection is to itself."""
     s = t.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     s.bind((t.host(t.here), 0))
@@ -212,7 +212,7 @@ def test_not_a_listener(t):
 
 @pytest.mark.mode("loop")
 def test_by_accident(t):
-    """connect() that is given the very port it asks for, which has no listener: connected to itself."""
+    """connect() whose ephemeral port is the destination port, without listener: connected to itself."""
     if os.geteuid() != 0:
         t.skip("needs root")
 
@@ -222,7 +222,7 @@ def test_by_accident(t):
         with open("/proc/sys/net/ipv4/ip_local_port_range", "w", encoding="ascii") as f:
             f.write("40000 40001\n")
         host = "::1" if t.v6 else "127.0.0.1"
-        # One of the two is taken, so that there is nothing to choose.
+        # One of the two ports is in use, so that only one can be chosen.
         other = t.socket()
         other.bind((host, 40001))
         s = t.socket()
@@ -234,7 +234,7 @@ def test_by_accident(t):
 
 
 def test_killed(t):
-    """A process that ends with its socket full leaves nothing behind: the port can be used at once."""
+    """A process that exits with its socket full leaves nothing behind: the port can be used at once."""
     told, tell = os.pipe()
 
     def die():

@@ -25,7 +25,7 @@ def allow_descriptors(count):
 
 
 class Talker:
-    """One connection that sends stream @seed and checks that the other end's stream comes."""
+    """One connection that sends stream @seed and checks the stream of the other end."""
 
     def __init__(self, s, seed, their_seed, size):
         self.s = s
@@ -36,7 +36,7 @@ class Talker:
         return self.sent == self.size and self.received == self.size
 
     def step(self):
-        """Sends and receives as much as goes without waiting."""
+        """Sends and receives as much as possible without blocking."""
         try:
             while self.sent < self.size:
                 self.sent += self.s.send(pattern.view(self.seed, self.sent, min(CHUNK, self.size - self.sent)))
@@ -56,7 +56,7 @@ class Talker:
 
 
 def talk(talkers, patience=60.0):
-    """Runs all @talkers to their end by one level-triggered epoll."""
+    """Runs all @talkers to completion with one level-triggered epoll."""
     by_fd = {talker.s.fileno(): talker for talker in talkers}
     with select.epoll() as ep:
         for fd, talker in by_fd.items():
@@ -79,7 +79,7 @@ def talk(talkers, patience=60.0):
 
 
 def accept_all(listener, count):
-    """@count connections with the number each sends first: [(number, socket)]."""
+    """@count connections with the number that each sends first: [(number, socket)]."""
     allow_descriptors(8192)
     accepted = [listener.accept()[0] for _ in range(count)]
     return [(int.from_bytes(s.recv_exact(4), "big"), s) for s in accepted]
@@ -88,7 +88,7 @@ def accept_all(listener, count):
 def serve_all(listener, count, size):
     """Accepts @count connections, then exchanges streams on all at once; returns when all have ended."""
     accepted = accept_all(listener, count)
-    ok(sorted(number for number, _ in accepted) == list(range(count)), "each connection came once")
+    ok(sorted(number for number, _ in accepted) == list(range(count)), "each connection was accepted once")
     talk([Talker(s, 2 * number + 1, 2 * number, size) for number, s in accepted])
     for _, s in accepted:
         s.setblocking(True)
@@ -97,7 +97,7 @@ def serve_all(listener, count, size):
 
 
 def connect_all(t, where, count, at_once=50):
-    """@count connected sockets, each having told its number; @at_once connects are under way together."""
+    """@count connected sockets, each having sent its number; @at_once connects are in progress together."""
     allow_descriptors(8192)
     sockets = []
     for begin in range(0, count, at_once):
@@ -117,7 +117,7 @@ def connect_all(t, where, count, at_once=50):
 @pytest.mark.timeout(300)
 @table("count, size", [("1000", 1000, 8192), ("100 large", 100, 200000)])
 def test_at_once(t, count, size):
-    """That many connections open together, each with data both ways, checked."""
+    """@count connections open at once, with data both ways, checked."""
     listener = t.listener(backlog=1024)
     allow_descriptors(8192)
     task = t.bg(t.there.call, serve_all, listener, count, size)
@@ -131,7 +131,7 @@ def test_at_once(t, count, size):
 @pytest.mark.timeout(300)
 @pytest.mark.families("4|6")
 def test_connect_storm(t):
-    """300 connects under way together, by one process."""
+    """300 connects in progress together, by one process."""
     listener = t.listener(backlog=1024)
     allow_descriptors(8192)
     task = t.bg(t.there.call, serve_all, listener, 300, 100)
@@ -179,7 +179,7 @@ def test_churn(t, client_closes):
 
 
 def echo_all(listener, count):
-    """Echoes on @count connections until each has ended; returns the bytes echoed."""
+    """Echoes on @count connections until all have ended; returns the bytes echoed."""
     listener.setblocking(True)
     allow_descriptors(8192)
     by_fd = {}
@@ -193,7 +193,7 @@ def echo_all(listener, count):
             for fd, _ in ep.poll():
                 data = by_fd[fd].recv(CHUNK)
                 if data:
-                    # Questions are smaller than any window, so this does not wait.
+                    # Requests are smaller than any window, so this does not block.
                     by_fd[fd].sendall(data)
                     total += len(data)
                 else:
@@ -203,7 +203,7 @@ def echo_all(listener, count):
 
 
 def ask_all(sockets, seconds, least=0):
-    """Question and answer on all @sockets, in parallel, for @seconds and @least rounds; the least number of any."""
+    """Requests and replies on all @sockets in parallel, for @seconds and @least rounds; returns the fewest rounds."""
     rounds = [0] * len(sockets)
     numbers = {s.fileno(): number for number, s in enumerate(sockets)}
     got = [0] * len(sockets)
@@ -236,7 +236,7 @@ def ask_all(sockets, seconds, least=0):
 @pytest.mark.timeout(180)
 @pytest.mark.families("4|6")
 def test_sleeping_reader(t):
-    """A reader that does not read for 10 s holds up nobody else, and then gets everything."""
+    """A reader that sleeps for 10 s delays no other connection, and then gets all data."""
     count = 100
     slow_near, slow_far = t.pair()
     listener = t.listener(backlog=128)
@@ -249,7 +249,7 @@ def test_sleeping_reader(t):
     slow = t.bg(slow_near.send_pattern, size, 90)
     rounds = ask_all(sockets, 10.0, least=5)
     slow.blocks(0)
-    t.note(f"at least {rounds} rounds on each of {count} connections meanwhile")
+    t.note(f"at least {rounds} rounds on each of {count} other connections")
     slow_far.recv_pattern(size, 90, 262144)
     slow.result()
     for s in sockets:
@@ -277,7 +277,7 @@ def test_sleeping_reader_here(t):
 @pytest.mark.timeout(120)
 @pytest.mark.families("4|6")
 def test_fairness(t):
-    """Small questions get their answers while other connections send all they can."""
+    """Small requests get replies while other connections send at full rate."""
     bulk = [t.pair() for _ in range(4)]
     near, far = t.pair()
     stop = []
@@ -303,7 +303,7 @@ def test_fairness(t):
 @pytest.mark.timeout(120)
 @pytest.mark.families("4|6")
 def test_full_both_ways(t):
-    """Windows full in both directions on many connections at once: draining them is no deadlock."""
+    """Windows full in both directions on many connections at once: draining them does not deadlock."""
     pairs = [t.pair() for _ in range(8)]
     taken = [(near.fill(seed=2 * n, quiet=0.1), far.fill(seed=2 * n + 1, quiet=0.1))
              for n, (near, far) in enumerate(pairs)]
@@ -313,7 +313,7 @@ def test_full_both_ways(t):
 
 
 def test_out_of_descriptors(t):
-    """accept() at the limit of open files is EMFILE, and the connection waits."""
+    """accept() at the limit of open files is EMFILE, and the connection stays queued."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
     far.connect((t.host(t.here), listener.port()))
@@ -332,7 +332,7 @@ def test_out_of_descriptors(t):
 @pytest.mark.timeout(180)
 @pytest.mark.families("4|6")
 def test_left_nothing_behind(t):
-    """After many connections came and went, none is left in /proc/net."""
+    """After many connections have closed, none is left in /proc/net."""
     if not t.sovia:
         t.skip("AF_SOVIA only")
     with open("/proc/net/sovia/sock", encoding="ascii") as f:

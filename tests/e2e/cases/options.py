@@ -21,7 +21,7 @@ def proc(name):
         return int(f.read())
 
 
-# Switches that must work: level, name, what a fresh socket says.
+# Flags that must work: level, name, value on a fresh socket.
 SWITCHES = [(name, level, getattr(socket, name), first) for level, name, first in (
     (TCP, "TCP_NODELAY", 0), (TCP, "TCP_CORK", 0), (SOL, "SO_KEEPALIVE", 0), (SOL, "SO_REUSEADDR", 0),
     (SOL, "SO_REUSEPORT", 0), (SOL, "SO_OOBINLINE", 0), (SOL, "SO_DONTROUTE", 0))]
@@ -29,7 +29,7 @@ SWITCHES = [(name, level, getattr(socket, name), first) for level, name, first i
 
 @table("level, name, first", SWITCHES)
 def test_switch(t, level, name, first):
-    """Off at first, on, off; any number but 0 is on; on a fresh and on a connected socket."""
+    """Default, on, off; any number but 0 is on; on a fresh and on a connected socket."""
     for s in (t.socket(), *t.pair()):
         if name not in (socket.SO_REUSEADDR, socket.SO_REUSEPORT) or s.tcp_state() == 7:
             eq(s.getsockopt(level, name), first, "at first")
@@ -38,7 +38,7 @@ def test_switch(t, level, name, first):
             eq(s.getsockopt(level, name), int(bool(value)), f"after {value}")
 
 
-# Numbers that programs set. Either all of it works or the option is not known.
+# Numbers that programs set. Either all values work or the option is ENOPROTOOPT.
 NUMBERS = [(label, level, name, values) for label, level, name, values in (
     ("TCP_KEEPIDLE", TCP, socket.TCP_KEEPIDLE, (60, 7200)),
     ("TCP_KEEPINTVL", TCP, socket.TCP_KEEPINTVL, (10, 75)),
@@ -46,7 +46,7 @@ NUMBERS = [(label, level, name, values) for label, level, name, values in (
     ("TCP_SYNCNT", TCP, socket.TCP_SYNCNT, (3, 6)),
     ("TCP_LINGER2", TCP, socket.TCP_LINGER2, (30, 60)),
     ("TCP_USER_TIMEOUT", TCP, socket.TCP_USER_TIMEOUT, (20000, 0)),
-    # linux/tcp.h: 16; Python does not know it
+    # linux/tcp.h: 16; not in Python's socket module
     ("TCP_THIN_LINEAR_TIMEOUTS", TCP, 16, (1, 0)),
     ("TCP_NOTSENT_LOWAT", TCP, socket.TCP_NOTSENT_LOWAT, (16384, 131072)),
     ("SO_PRIORITY", SOL, socket.SO_PRIORITY, (4, 0)),
@@ -63,7 +63,7 @@ def test_number(t, level, name, values):
         result = libc.error_of(near.setsockopt, level, name, value)
         if result == "ENOPROTOOPT" and t.sovia:
             fails("ENOPROTOOPT", near.getsockopt, level, name)
-            t.note("not known to this transport")
+            t.note("not supported by this transport")
             return
         eq(result, "ok")
         eq(near.getsockopt(level, name), value)
@@ -103,7 +103,7 @@ def flow_label(action, label=0x12345):
 
 @pytest.mark.families("6")
 def test_flow_labels_stay(t):
-    """A listener's flow labels are not those of the sockets that it accepts."""
+    """Accepted sockets do not inherit a listener's flow labels."""
     listener = t.listener()
     listener.setsockopt(IPV6, IPV6_FLOWLABEL_MGR, flow_label(FL_GET))
     t.socket().connect((t.host(), listener.port()))
@@ -114,7 +114,7 @@ def test_flow_labels_stay(t):
 
 
 def test_nodelay_inherited(t):
-    """Accepted sockets take over what their listener was told."""
+    """Accepted sockets inherit the listener's options."""
     listener = t.listener()
     listener.setsockopt(TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
@@ -130,7 +130,7 @@ def test_nodelay_inherited(t):
 
 @table("name, limit", [("send", "SO_SNDBUF", "wmem_max"), ("receive", "SO_RCVBUF", "rmem_max")])
 def test_buffer_sizes(t, name, limit):
-    """Twice what was set, at least the kernel's minimum, at most twice the system's limit."""
+    """Twice the value set, at least the kernel's minimum, at most twice the sysctl's limit."""
     option = getattr(socket, name)
     limit = proc(limit)
     for s in (t.socket(), *t.pair()):
@@ -166,14 +166,14 @@ def test_timeouts(t, name):
 
 
 def test_read_only(t):
-    """Answers that cannot be set."""
+    """Options that cannot be set."""
     s = t.socket()
     for name in (socket.SO_TYPE, socket.SO_ERROR, socket.SO_DOMAIN, socket.SO_PROTOCOL, socket.SO_ACCEPTCONN):
         fails("ENOPROTOOPT", s.setsockopt, SOL, name, 1)
 
 
 def test_unknown(t):
-    """Options and levels that do not exist: ENOPROTOOPT, to set and to get."""
+    """Unknown options and levels: ENOPROTOOPT, to set and to get."""
     near, _ = t.pair()
     for level, name in ((SOL, 9999), (TCP, 9999), (9999, 1), (socket.IPPROTO_UDP, 1)):
         fails("ENOPROTOOPT EOPNOTSUPP", near.setsockopt, level, name, 1)
@@ -181,7 +181,7 @@ def test_unknown(t):
 
 
 def test_bad_lengths(t):
-    """A length too short is EINVAL, a negative one too; a bad pointer is EFAULT."""
+    """Too short and negative lengths are EINVAL; a bad pointer is EFAULT."""
     fd = t.socket().fileno()
     for level, name in ((TCP, socket.TCP_NODELAY), (TCP, socket.TCP_CORK), (SOL, socket.SO_KEEPALIVE),
                         (SOL, socket.SO_SNDBUF)):
@@ -200,7 +200,7 @@ def test_bad_lengths(t):
 
 
 def test_info(t):
-    """TCP_INFO tells the state, in buffers of any length."""
+    """TCP_INFO returns the state, in buffers of any length."""
     near, far = t.pair()
     whole, size = libc.getsockopt(near.fileno(), TCP, socket.TCP_INFO, 512)
     ok(100 <= size <= 512, f"{size} bytes")
@@ -236,13 +236,13 @@ def test_info_counts(t):
     eq(count(near, BYTES_RECEIVED), 0, "tcpi_bytes_received of the sender")
 
 
-# More of them.
+# More offsets.
 NOTSENT, BYTES_SENT, SND_WND = 144, 200, 228
 
 
 @pytest.mark.timeout(90)
 def test_info_windows(t):
-    """TCP_INFO of a writer whose peer does not read: what was sent, what waits, and the window that is used up."""
+    """TCP_INFO of a writer whose peer does not read: bytes sent and not sent, and the window that is used up."""
     near, far = t.pair()
     far.setsockopt(SOL, socket.SO_RCVBUF, 20000)
 
@@ -259,7 +259,7 @@ def test_info_windows(t):
     ok(2000 < first["window"] < 16 << 20, f"a window of {first['window']} bytes")
     taken = 1000 + near.fill(9)
     full = look(near)
-    # TCP counts the probes of a closed window.
+    # TCP counts zero window probes.
     ok(0 <= full["sent"] + full["notsent"] - taken < 1000, f"{full} of {taken} bytes")
     ok(full["notsent"] > 0, "something waits")
     ok(full["acked"] <= full["sent"] + 1, "no more is acknowledged than was sent")
@@ -270,7 +270,7 @@ def test_info_windows(t):
 @pytest.mark.mode("loop")
 @pytest.mark.families("4|6")
 def test_info_beyond_32_bits(t):
-    """The counters of bytes are 64 bits wide: 4 GiB and some."""
+    """The byte counters are 64 bits wide: a bit more than 4 GiB."""
     near, far = t.pair()
     size = (4 << 30) + 12345
     piece = bytes(1 << 20)
@@ -286,13 +286,13 @@ def test_info_beyond_32_bits(t):
         left -= far.recv_into(room, min(left, len(room)), socket.MSG_TRUNC)
     task.result()
     raw = near.getsockopt(TCP, socket.TCP_INFO, 256)
-    # TCP counts what it sends again or probes with.
+    # TCP counts retransmits and probes.
     ok(size <= struct.unpack_from("=Q", raw, BYTES_SENT)[0] < size + (1 << 30), "tcpi_bytes_sent")
     eq(struct.unpack_from("=Q", far.getsockopt(TCP, socket.TCP_INFO, 256), BYTES_RECEIVED)[0], size)
 
 
 def test_maxseg(t):
-    """TCP_MAXSEG can be read on a connection, or is not known."""
+    """TCP_MAXSEG can be read on a connection, or is not supported."""
     near, _ = t.pair()
     result = libc.error_of(near.getsockopt, TCP, socket.TCP_MAXSEG)
     if t.sovia and result == "ENOPROTOOPT":
@@ -302,7 +302,7 @@ def test_maxseg(t):
 
 
 def test_keepalive_quiet(t):
-    """SO_KEEPALIVE on an idle connection does it no harm."""
+    """SO_KEEPALIVE does not disturb an idle connection."""
     near, far = t.pair()
     for s in (near, far):
         s.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
@@ -314,7 +314,7 @@ def test_keepalive_quiet(t):
 
 
 def test_buffers_while_connected(t):
-    """Buffers that change size under traffic lose nothing."""
+    """Buffers resized under traffic lose nothing."""
     near, far = t.pair()
     sizes = (1, 200000, 5000, 65536, 100000, 30000, 1 << 20, 10000)
     task = t.bg(far.recv_pattern, len(sizes) * 50000, 81)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Every option and every level there could be: the same answer as a socket of TCP gives on the same kernel."""
+"""Every possible option and level: the same result as a TCP socket's on the same kernel."""
 import contextlib
 import errno
 import socket
@@ -19,23 +19,23 @@ LEVELS = range(301)
 LENGTHS = (0, 1, 3, 4, 8, 16)
 VALUES = (bytes(16), b"\1" + bytes(15), b"\xff" * 16)
 
-# What answers differently: Documentation/compatibility.rst has the reasons. Numbers that Python does not name are those of
+# Options that differ: Documentation/compatibility.rst has the reasons. Numbers without a name in Python are those of
 # the kernel's uapi headers.
 DIFFERENT = {
     SOL: {
         socket.SO_SNDBUF, socket.SO_RCVBUF,
         55,                     # SO_MEMINFO: both of them
         socket.SO_PROTOCOL,
-        57,                     # SO_COOKIE: each has its own
+        57,                     # SO_COOKIE: unique
         60,                     # SO_ZEROCOPY
-        74,                     # SO_TXREHASH, from some 7.x on
+        74,                     # SO_TXREHASH, since some 7.x
         80,                     # SO_DEVMEM_DONTNEED
     },
     TCP: {
         socket.TCP_MAXSEG, socket.TCP_INFO,
-        10,                     # TCP_WINDOW_CLAMP: of segments later; less than 0 is much, or little on 7.x
+        10,                     # TCP_WINDOW_CLAMP: limits later segments; negative is a large value, on 7.x a small one
         14, 32,                 # TCP_MD5SIG, TCP_MD5SIG_EXT
-        19, 20, 21, 22, 29,     # TCP_REPAIR and its kin
+        19, 20, 21, 22, 29,     # TCP_REPAIR and related
         24,                     # TCP_TIMESTAMP
         27, 28,                 # TCP_SAVE_SYN, TCP_SAVED_SYN
         31,                     # TCP_ULP
@@ -50,8 +50,8 @@ DIFFERENT = {
 }
 
 
-# What differs once there is a connection: ports and counters (SO_PEERNAME, TCP_CC_INFO, IP_PROTOCOL), chance
-# (SO_INCOMING_CPU), and what a route or a segment would say.
+# Options that differ once connected: ports and counters (SO_PEERNAME, TCP_CC_INFO, IP_PROTOCOL), chance
+# (SO_INCOMING_CPU), and those that depend on a route or on segments.
 CONNECTED = {
     SOL: {28, 49},
     TCP: {26},
@@ -73,12 +73,12 @@ def asked(s, level, name, room):
 
 
 def told(s, level, name, value, length):
-    """The answer, and what the socket says of the option afterwards."""
+    """The result, and the option's value afterwards."""
     return answer(libc.setsockopt, s.fileno(), level, name, value, length), asked(s, level, name, 16)
 
 
 def compare(t, function, *args):
-    """Two lines if a fresh socket of each transport answers differently, otherwise none."""
+    """Two lines if a fresh socket of each transport gives different results, otherwise none."""
     with contextlib.closing(t.socket()) as ours, contextlib.closing(socket.socket(t.family)) as reference:
         got, want = function(ours, *args), function(reference, *args)
     return [] if got == want else [f"{function.__name__}{args}: got {got}, TCP {want}"]
@@ -92,7 +92,7 @@ def none(differences):
 @pytest.mark.mode("loop")
 @table("level", [("SOL_SOCKET", SOL), ("IPPROTO_TCP", TCP), ("IPPROTO_IP", IP), ("IPPROTO_IPV6", IPV6)])
 def test_every_name(t, level):
-    """Options 0 to 150 of a level, with values and lengths good and bad, are read and set as TCP's are."""
+    """Options 0 to 150 of a level, with good and bad values and lengths, are read and set as TCP's are."""
     differences = []
     for name in NAMES:
         if name in DIFFERENT[level]:
@@ -117,7 +117,7 @@ def ends(make, host):
 @pytest.mark.timeout(120)
 @pytest.mark.mode("loop")
 def test_every_name_later(t):
-    """A listener and the ends of a connection are asked for options as TCP's are."""
+    """A listener and both ends of a connection return options as TCP's do."""
     ours = ends(t.socket, t.host())
     reference = ends(lambda: socket.socket(t.family), t.host())
     differences = []
@@ -134,7 +134,7 @@ def test_every_name_later(t):
 @pytest.mark.timeout(240)
 @pytest.mark.mode("loop")
 def test_every_level(t):
-    """Levels 0 to 300: one that the socket does not know is refused as TCP refuses it."""
+    """Levels 0 to 300: an unknown one is refused with TCP's errno."""
     differences = []
     for level in LEVELS:
         for name in (0, 2, 64, 150):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The options of TCP in depth: ranges, errors, inheritance and what they do; lingering; signal-driven input and output."""
+"""TCP options in depth: ranges, errors, inheritance and effects; lingering; signal-driven I/O."""
 import contextlib
 import fcntl
 import os
@@ -29,7 +29,7 @@ def sysctl(name):
         return int(f.read())
 
 
-# Ranges. Option, what a fresh socket says (or the sysctl that tells), values taken, values refused with EINVAL.
+# Ranges. Option, value on a fresh socket (or the sysctl that sets it), values accepted, values refused with EINVAL.
 RANGES = [(name, getattr(socket, name), *row) for name, *row in (
     ("TCP_KEEPIDLE", "tcp_keepalive_time", (1, 32767), (0, -1, 32768)),
     ("TCP_KEEPINTVL", "tcp_keepalive_intvl", (1, 32767), (0, -1, 32768)),
@@ -43,7 +43,7 @@ RANGES = [(name, getattr(socket, name), *row) for name, *row in (
 
 @table("name, first, good, bad", RANGES)
 def test_ranges(t, name, first, good, bad):
-    """What is in range is read back, what is not is EINVAL and changes nothing; before, during and on a listener."""
+    """Values in range are read back, others are EINVAL without effect; on fresh, connected and listening sockets."""
     if isinstance(first, str):
         first = sysctl(first)
     for s in (t.socket(), t.listener(t.here), *t.pair()):
@@ -61,7 +61,7 @@ def test_ranges(t, name, first, good, bad):
     "TCP_MAXSEG", "TCP_QUICKACK", "TCP_DEFER_ACCEPT", "TCP_WINDOW_CLAMP", "TCP_FASTOPEN")]
        + [("TCP_FASTOPEN_CONNECT", TCP_FASTOPEN_CONNECT)])
 def test_lengths(t, name):
-    """Too short to set is EINVAL, too long is not; reading fills the room there is; bad pointers EFAULT."""
+    """Too short is EINVAL for set, too long is not; get fills the buffer; bad pointers are EFAULT."""
     fd = t.socket().fileno()
     for length in (0, 1, 3, -1):
         fails("EINVAL", libc.setsockopt, fd, TCP, name, struct.pack("=q", 1), length)
@@ -76,7 +76,7 @@ def test_lengths(t, name):
 
 
 def test_linger2(t):
-    """TCP_LINGER2: a negative one is -1, one beyond two minutes is two minutes."""
+    """TCP_LINGER2: negative values become -1, values above two minutes two minutes."""
     near, _ = t.pair()
     for value, want in ((-5, -1), (100000, 120), (7, 7)):
         near.setsockopt(TCP, socket.TCP_LINGER2, value)
@@ -84,7 +84,7 @@ def test_linger2(t):
 
 
 def test_maxseg(t):
-    """TCP_MAXSEG: 88 to 32767 or 0 for none, read back before a connection, some size during it."""
+    """TCP_MAXSEG: 88 to 32767 or 0 for none; read back before connect, some size while connected."""
     s = t.socket()
     eq(s.getsockopt(TCP, socket.TCP_MAXSEG), 536)
     for value in (88, 1000, 32767):
@@ -115,7 +115,7 @@ def test_quickack(t):
 
 
 def test_window_clamp(t):
-    """TCP_WINDOW_CLAMP: read back, not below the kernel's minimum, 0 only before a connection; data flows with it."""
+    """TCP_WINDOW_CLAMP: read back, not below the kernel's minimum, 0 only before connect; data flows with it."""
     s = t.socket()
     s.setsockopt(TCP, socket.TCP_WINDOW_CLAMP, 20000)
     eq(s.getsockopt(TCP, socket.TCP_WINDOW_CLAMP), 20000)
@@ -132,7 +132,7 @@ def test_window_clamp(t):
 
 
 def test_congestion(t):
-    """TCP_CONGESTION: the name that is set is read back, cut to the room; an unknown one is ENOENT."""
+    """TCP_CONGESTION: the name is read back, cut to the buffer; an unknown one is ENOENT."""
     near, far = t.pair()
     with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as f:
         default = f.read().strip().encode()
@@ -149,7 +149,7 @@ def test_congestion(t):
 
 
 def test_upper_protocol(t):
-    """TCP_ULP: none at first, an unknown one is ENOENT, nothing is EINVAL."""
+    """TCP_ULP: empty by default, an unknown name is ENOENT, an empty one EINVAL."""
     near, far = t.pair()
     eq(libc.getsockopt(near.fileno(), TCP, TCP_ULP, 16)[1], 0, "length of no name")
     fails("ENOENT", near.setsockopt, TCP, TCP_ULP, b"no-such-thing")
@@ -159,7 +159,7 @@ def test_upper_protocol(t):
 
 
 def test_inherited(t):
-    """Accepted sockets have what their listener was told."""
+    """Accepted sockets inherit the listener's options."""
     settings = [(socket.TCP_KEEPIDLE, 33), (socket.TCP_KEEPINTVL, 44), (socket.TCP_KEEPCNT, 5), (socket.TCP_SYNCNT, 3),
                 (socket.TCP_USER_TIMEOUT, 5000), (socket.TCP_LINGER2, 17), (socket.TCP_NOTSENT_LOWAT, 12345),
                 (socket.TCP_CORK, 1)]
@@ -178,7 +178,7 @@ def test_inherited(t):
 
 
 def test_queue_told(t):
-    """TCP_INQ: recvmsg() tells how much is left in the queue, and at end of file one more."""
+    """TCP_INQ: recvmsg() returns how much is left in the queue, and at end of file one more."""
     near, far = t.pair()
     eq(near.getsockopt(TCP, TCP_INQ), 0)
     fails("EINVAL", near.setsockopt, TCP, TCP_INQ, 2)
@@ -196,7 +196,7 @@ def test_queue_told(t):
 
 
 def test_not_sent_low_water(t):
-    """TCP_NOTSENT_LOWAT: with more than that unsent the socket takes no more and is not writable, whatever its buffer."""
+    """TCP_NOTSENT_LOWAT: with more than that unsent, writes block and POLLOUT is off, whatever the send buffer."""
     listener = t.listener()
     listener.setsockopt(SOL, socket.SO_RCVBUF, 8192)
     near = t.socket()
@@ -209,7 +209,7 @@ def test_not_sent_low_water(t):
 
     def unsent():
         return struct.unpack("=i", fcntl.ioctl(near, SIOCOUTQNSD, bytes(4)))[0]
-    # What is sent in one piece may overshoot.
+    # A message sent in one piece may overshoot.
     ok(unsent() <= 4096 + 65536 + 1000, f"{unsent()} bytes unsent")
     ok(taken < room // 2, f"{taken} bytes taken of {room}")
     eq(near.poll_now(0, select.POLLOUT), "")
@@ -220,7 +220,7 @@ def test_not_sent_low_water(t):
 
 
 def test_inq_later(t):
-    """... but not to a call that was waiting when it was set."""
+    """... but a call that was waiting when it was set does not."""
     near, far = t.pair()
     task = t.bg(near.recvmsg, 4, 100)
     task.blocks(0.3)
@@ -229,10 +229,10 @@ def test_inq_later(t):
     eq(task.result()[:2], (b"data", []))
 
 
-# Accepting late, sending early
+# Deferred accept and fast open
 
 def test_defer_accept(t):
-    """TCP_DEFER_ACCEPT: a connection shows up at its listener with its first data, or its end."""
+    """TCP_DEFER_ACCEPT: accept() returns a connection with its first data, or its end."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
     listener.setblocking(False)
@@ -257,7 +257,7 @@ def test_defer_accept(t):
 
 
 def test_defer_accept_blocks(t):
-    """A blocking accept() waits for the data of one connection and takes another that has some."""
+    """A blocking accept() waits for the first data, and takes another connection that has some."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
     silent, talker = t.socket(node=t.there), t.socket(node=t.there)
@@ -272,7 +272,7 @@ def test_defer_accept_blocks(t):
 
 
 def test_defer_accept_ends(t):
-    """After its time a silent connection is accepted all the same."""
+    """After the timeout a connection without data is accepted."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 1)
     far = t.socket(node=t.there)
@@ -283,7 +283,7 @@ def test_defer_accept_ends(t):
 
 
 def test_defer_accept_reset(t):
-    """A connection that is reset before it has said anything never shows up."""
+    """A connection that is reset before its first data is never accepted."""
     listener = t.listener(t.here)
     listener.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, 30)
     listener.setblocking(False)
@@ -301,7 +301,7 @@ def test_defer_accept_reset(t):
 
 
 def test_defer_accept_values(t):
-    """Seconds are rounded up to what retransmission can count: 1, 3, 7, 15...; nothing and less are off."""
+    """Seconds are rounded up to sums of retransmission timeouts: 1, 3, 7, 15...; 0 and less turn it off."""
     s = t.listener(t.here)
     for value, want in ((1, 1), (2, 3), (3, 3), (10, 15), (0, 0), (30, 31), (-1, 0)):
         s.setsockopt(TCP, socket.TCP_DEFER_ACCEPT, value)
@@ -309,7 +309,7 @@ def test_defer_accept_values(t):
 
 
 def test_fastopen_listener(t):
-    """TCP_FASTOPEN: the length of a queue, on sockets that are not connected; less than none is EINVAL."""
+    """TCP_FASTOPEN: the queue length, on unconnected sockets; a negative one is EINVAL."""
     listener = t.listener(t.here)
     for s in (t.socket(), listener):
         eq(s.getsockopt(TCP, socket.TCP_FASTOPEN), 0)
@@ -326,7 +326,7 @@ def test_fastopen_listener(t):
 
 
 def test_fastopen_connect(t):
-    """TCP_FASTOPEN_CONNECT: 0 or 1, not once connected; connect, write and read go on as ever."""
+    """TCP_FASTOPEN_CONNECT: 0 or 1, not once connected; connect, write and read work as without it."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
     listener = t.listener()
@@ -346,7 +346,7 @@ def test_fastopen_connect(t):
 
 
 def test_fastopen_sendto(t):
-    """sendto() with MSG_FASTOPEN connects and sends, little or much; on a connection it is EISCONN."""
+    """sendto() with MSG_FASTOPEN connects and sends, small or large; on a connection it is EISCONN."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
     listener = t.listener()
@@ -366,7 +366,7 @@ def test_fastopen_sendto(t):
 
 
 def test_fastopen_sendto_nonblocking(t):
-    """The same without waiting is EINPROGRESS or done, and nothing is sent twice."""
+    """The same non-blocking is EINPROGRESS or done, and nothing is sent twice."""
     if not sysctl("tcp_fastopen") & 1:
         t.skip("net.ipv4.tcp_fastopen is off")
     listener = t.listener()
@@ -386,7 +386,7 @@ def test_fastopen_sendto_nonblocking(t):
 # Cork
 
 def test_cork_and_more(t):
-    """Corks of both kinds over each other: nothing is lost or held for good, at the end of either."""
+    """TCP_CORK and MSG_MORE combined: no data is lost or held for good when either ends."""
     near, far = t.pair()
     for nodelay in (0, 1):
         near.setsockopt(TCP, socket.TCP_NODELAY, nodelay)
@@ -403,7 +403,7 @@ def test_cork_and_more(t):
 
 
 def test_cork_shutdown(t):
-    """What a cork holds goes out before a shutdown's end of file; a reset drops it."""
+    """Corked data is sent before a shutdown's end of file; a reset drops it."""
     near, far = t.pair()
     near.setsockopt(TCP, socket.TCP_CORK, 1)
     near.sendall(b"held")
@@ -416,14 +416,14 @@ def test_cork_shutdown(t):
 # Lingering
 
 def unread_by(far, near):
-    """Fills the connection with stream 4; the bytes taken."""
+    """Fills the connection with stream 4; returns the bytes sent."""
     taken = near.fill(seed=4)
-    ok(near.outq() > 0, "something is not acknowledged")
+    ok(near.outq() > 0, "unacknowledged data")
     return taken
 
 
 def test_linger_nonblocking(t):
-    """close() with SO_LINGER waits for the peer's reading on a non-blocking socket too."""
+    """close() with SO_LINGER waits for the peer to read on a non-blocking socket too."""
     near, far = t.pair()
     taken = unread_by(far, near)
     near.linger(1, 60)
@@ -435,7 +435,7 @@ def test_linger_nonblocking(t):
 
 
 def test_linger_duplicate(t):
-    """Closing one of two descriptors does not wait."""
+    """Closing one of two descriptors does not linger."""
     near, far = t.pair()
     taken = unread_by(far, near)
     near.linger(1, 60)
@@ -448,7 +448,7 @@ def test_linger_duplicate(t):
 
 
 def test_linger_exit(t):
-    """A process that ends does not wait, and its data arrives."""
+    """exit() does not linger, and the data arrives."""
     near, far = t.pair()
     near.linger(1, 1000)
     told, tell = os.pipe()
@@ -463,7 +463,7 @@ def test_linger_exit(t):
 
 
 def test_linger_interrupted(t):
-    """A signal ends the wait of close(), and the data still arrives."""
+    """A signal ends a lingering close(), and the data still arrives."""
     near, far = t.pair()
     taken = unread_by(far, near)
     near.linger(1, 1000)
@@ -473,7 +473,7 @@ def test_linger_interrupted(t):
 
 
 def test_linger_shutdown(t):
-    """shutdown() does not linger, close() after it does."""
+    """shutdown() does not linger, a close() after it does."""
     near, far = t.pair()
     taken = unread_by(far, near)
     near.linger(1, 60)
@@ -485,7 +485,7 @@ def test_linger_shutdown(t):
 
 
 def test_linger_reset_meanwhile(t):
-    """The peer's reset ends the wait of close()."""
+    """A reset by the peer ends a lingering close()."""
     near, far = t.pair()
     unread_by(far, near)
     near.linger(1, 1000)
@@ -496,7 +496,7 @@ def test_linger_reset_meanwhile(t):
 
 
 def test_linger_listener(t):
-    """A listener and a fresh socket close at once, whatever they linger."""
+    """A listener and a fresh socket close at once, whatever SO_LINGER says."""
     for s in (t.socket(), t.listener(t.here)):
         s.linger(1, 1000)
         s.close()
@@ -509,7 +509,7 @@ SIGNAL = signal.SIGRTMIN + 3
 
 
 def send_signals(s, number=SIGNAL):
-    """@s sends @number to this process, where it waits to be fetched. Before the case's first thread, or that gets it."""
+    """@s signals this process with @number, blocked here. Call before starting threads: they would get it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [number, signal.SIGIO])
     fcntl.fcntl(s, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(s, fcntl.F_SETSIG, number)
@@ -518,7 +518,7 @@ def send_signals(s, number=SIGNAL):
 
 
 def fetch(code, band, what):
-    """Waits for a signal with @code that says @band."""
+    """Waits for a signal with @code whose si_band includes @band."""
     while True:
         info = signal.sigtimedwait([SIGNAL], 20)
         ok(info is not None, f"no signal for {what}")
@@ -535,7 +535,7 @@ def drain():
 
 
 def test_signal_arrival(t):
-    """Each arrival of data is a signal: POLL_IN; none once O_ASYNC is off."""
+    """Each arrival of data signals POLL_IN; none once O_ASYNC is off."""
     near, far = t.pair()
     send_signals(near)
     for _ in range(3):
@@ -551,7 +551,7 @@ def test_signal_arrival(t):
 
 
 def test_signal_room(t):
-    """Room after a full connection: POLL_OUT."""
+    """Room after the connection was full: POLL_OUT."""
     near, far = t.pair()
     send_signals(near)
     for _ in range(2):
@@ -564,7 +564,7 @@ def test_signal_room(t):
 
 
 def test_signal_connection(t):
-    """A connection to accept: POLL_IN; one of ours that is made: POLL_OUT."""
+    """A connection to accept: POLL_IN; a completed connect(): POLL_OUT."""
     listener = t.listener(t.here)
     send_signals(listener)
     for _ in range(2):
@@ -600,7 +600,7 @@ def test_signal_end(t):
 
 
 def test_signal_urgent(t):
-    """With O_ASYNC urgent data is POLL_PRI besides SIGURG."""
+    """With O_ASYNC urgent data signals POLL_PRI besides SIGURG."""
     near, far = t.pair()
     signal.signal(signal.SIGURG, lambda number, frame: None)
     send_signals(near)
@@ -610,7 +610,7 @@ def test_signal_urgent(t):
 
 @pytest.mark.families("4|6")
 def test_signal_default(t):
-    """F_SETSIG 0 is plain SIGIO; F_SETOWN_EX names a thread; FIOASYNC switches like O_ASYNC."""
+    """F_SETSIG 0 is plain SIGIO; F_SETOWN_EX selects a thread; FIOASYNC equals O_ASYNC."""
     near, far = t.pair()
     seen = []
     signal.signal(signal.SIGIO, lambda number, frame: seen.append(number))

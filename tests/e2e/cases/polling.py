@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What select, poll and epoll say of a socket in each state, and that they wake up."""
+"""Results of select, poll and epoll in each socket state, and their wake-ups."""
 import fcntl
 import os
 import random
@@ -19,7 +19,7 @@ TCP_NOTSENT_LOWAT = 25
 
 
 def epoll_now(s, timeout=0.0, flags=0):
-    """epoll's answer for @s, by names."""
+    """epoll's result for @s, by names."""
     with select.epoll() as ep:
         ep.register(s, POLL_ALL | flags)
         ready = ep.poll(timeout)
@@ -27,7 +27,7 @@ def epoll_now(s, timeout=0.0, flags=0):
 
 
 def select_now(s):
-    """select's answer: which of r, w, x hold @s."""
+    """select's result: those of r, w, x that contain @s."""
     return "".join(letter for letter, ready in zip("rwx", select.select([s], [s], [s], 0)) if ready)
 
 
@@ -114,7 +114,7 @@ def refused(t):
     return near
 
 
-# How to get there; what poll and epoll say; what select says.
+# Function that makes the state; result of poll and epoll; result of select.
 STATES = [(make.__name__, make, names, letters) for make, names, letters in (
     (fresh, "OUT HUP", "rw"),
     (listening, "", ""),
@@ -135,7 +135,7 @@ STATES = [(make.__name__, make, names, letters) for make, names, letters in (
 
 @table("make, names, letters", STATES)
 def test_state(t, make, names, letters):
-    """The same from poll, epoll and select, level-triggered, asked twice."""
+    """The same from poll, epoll and select, level-triggered, called twice."""
     s = make(t)
     try:
         until(lambda: s.poll_now() == names, "state", 10)
@@ -159,7 +159,7 @@ def test_waits_for_data(t):
             task = t.bg(wait)
             task.blocks(0.3)
             far.sendall(b"x")
-            ok(task.result(), "woken with the right answer")
+            ok(task.result(), "woken with the right result")
             eq(near.recv(1), b"x")
             ok(near.poll_now(0, select.POLLIN) == "", "nothing more")
 
@@ -175,11 +175,11 @@ def test_waits_for_room(t):
         task = t.bg(wait)
         task.blocks(0.3)
         far.recv_exact(taken)
-        ok(task.result(), "woken with the right answer")
+        ok(task.result(), "woken with the right result")
 
 
 def test_room_is_no_news(t):
-    """Edge-triggered: what is acknowledged wakes no program that was not short of room."""
+    """Edge-triggered: acknowledgments wake no program that was not out of send space."""
     near, far = t.pair()
     with select.epoll() as ep:
         ep.register(near, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
@@ -199,7 +199,7 @@ def drain(s, size):
 
 
 def test_room_is_news_once(t):
-    """... and one that was hears of it once, however much is read then."""
+    """... and one that was is woken once, however much is read then."""
     near, far = t.pair()
     with select.epoll() as ep:
         ep.register(near, select.EPOLLOUT | select.EPOLLET)
@@ -216,7 +216,7 @@ def test_room_is_news_once(t):
 
 
 def write_by_edges(s, size, seed):
-    """Writes stream @seed: until there is no room, and then when epoll says that there is some again."""
+    """Writes stream @seed: until there is no room, then again after each epoll event."""
     s.setblocking(False)
     done = 0
     with select.epoll() as ep:
@@ -231,7 +231,7 @@ def write_by_edges(s, size, seed):
 
 
 def read_in_fits(s, size, seed):
-    """Reads stream @seed in pieces of all sizes, now and then with a break."""
+    """Reads stream @seed in pieces of all sizes, sometimes with a pause."""
     chances, done = random.Random(seed), 0
     while done < size:
         piece = min(chances.choice((1, 700, 20000, 150000)), size - done)
@@ -245,7 +245,7 @@ def read_in_fits(s, size, seed):
 @table("options", [("default", {}), ("small buffer", {"sndbuf": 1}), ("unsent mark", {"unsent": 16384}),
                    ("small mark", {"unsent": 1})])
 def test_room_is_never_missed(t, options):
-    """A writer that goes by edges alone gets a stream through, whatever its reader does."""
+    """A purely edge-triggered writer completes a stream, whatever its reader does."""
     near, far = t.pair()
     if "sndbuf" in options:
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options["sndbuf"])
@@ -258,7 +258,7 @@ def test_room_is_never_missed(t, options):
 
 
 def test_unsent_mark(t):
-    """TCP_NOTSENT_LOWAT: writable when less than that waits to be sent, woken when half of it does."""
+    """TCP_NOTSENT_LOWAT: writable when less than that is unsent, woken when less than half of it is."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 65536)
     for _ in range(3):
@@ -275,7 +275,7 @@ def test_unsent_mark(t):
 
 @pytest.mark.long
 def test_waits_for_end(t):
-    """... and until the peer goes, each way it can."""
+    """... and until the peer closes, in each way."""
     for leave, names in (("shutdown", "IN RDHUP"), ("close", "IN RDHUP"), ("reset", "IN ERR HUP RDHUP")):
         near, far = t.pair()
         task = t.bg(near.poll_now, 30, select.POLLIN | select.POLLRDHUP)
@@ -288,7 +288,7 @@ def test_waits_for_end(t):
 
 
 def test_waits_for_local_shutdown(t):
-    """A thread in poll() sees the shutdown() of another."""
+    """A thread in poll() is woken by shutdown() in another."""
     near, _ = t.pair()
     task = t.bg(near.poll_now, 30, select.POLLIN)
     task.blocks(0.3)
@@ -297,7 +297,7 @@ def test_waits_for_local_shutdown(t):
 
 
 def test_waits_for_connect(t):
-    """epoll tells when a connect is done: registered before it, and only then writable."""
+    """epoll reports the end of a connect: registered before it, writable only then."""
     listener = t.listener()
     near = t.socket(libc.SOCK_NONBLOCK)
     with select.epoll() as ep:
@@ -314,7 +314,7 @@ def test_waits_for_connect(t):
 
 
 def test_waits_for_clients(t):
-    """A listener becomes readable for a connection and quiet again once it is accepted."""
+    """A listener becomes readable for a connection, and not readable once it is accepted."""
     listener = t.listener(t.here)
     with select.epoll() as ep:
         ep.register(listener, select.EPOLLIN)
@@ -328,7 +328,7 @@ def test_waits_for_clients(t):
 
 
 def test_only_what_is_asked(t):
-    """Events nobody asked for do not wake, but ERR and HUP always do."""
+    """Events that were not requested do not wake, but ERR and HUP always do."""
     near, far = t.pair()
     far.sendall(b"x")
     eq(near.poll_now(0.3, 0), "")
@@ -338,7 +338,7 @@ def test_only_what_is_asked(t):
 
 @pytest.mark.families("4|6")
 def test_closed_in_epoll(t):
-    """A socket that is closed leaves its epoll set by itself."""
+    """A closed socket is removed from its epoll set."""
     near, far = t.pair()
     with select.epoll() as ep:
         ep.register(near, select.EPOLLIN)
@@ -348,7 +348,7 @@ def test_closed_in_epoll(t):
 
 
 def test_oneshot(t):
-    """EPOLLONESHOT: one event, then none until armed again."""
+    """EPOLLONESHOT: one event, then none until rearmed."""
     near, far = t.pair()
     with select.epoll() as ep:
         ep.register(near, select.EPOLLIN | select.EPOLLONESHOT)
@@ -362,14 +362,14 @@ def test_oneshot(t):
 
 @pytest.mark.long
 def test_low_water_mark(t):
-    """SO_RCVLOWAT: neither poll nor recv wake for less, end of file always does."""
+    """SO_RCVLOWAT: neither poll nor recv wakes for less; at end of file both do."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
     eq(near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT), 100)
     task = t.bg(near.recv, 1000)
     far.sendall(bytes(50))
     task.blocks(0.5)
-    # TCP may have given the reader its 50 bytes already and then looks at the new ones alone.
+    # TCP may have returned the first 50 bytes already and then waits for new ones only.
     far.sendall(bytes(100))
     got = len(task.result())
     ok(got >= 100, f"{got} bytes")
@@ -385,7 +385,7 @@ def test_low_water_mark(t):
 
 
 def test_low_water_mark_edges(t):
-    """Edge-triggered: what does not reach SO_RCVLOWAT, and the option itself, are no news."""
+    """Edge-triggered: data below SO_RCVLOWAT and setting the option cause no event."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with select.epoll() as ep:
@@ -406,7 +406,7 @@ def test_low_water_mark_edges(t):
 
 
 def test_urgent_below_mark(t):
-    """An urgent byte wakes whatever SO_RCVLOWAT says."""
+    """An urgent byte wakes poll whatever SO_RCVLOWAT is."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 100)
     with select.epoll() as ep:
@@ -419,7 +419,7 @@ def test_urgent_below_mark(t):
 
 
 def test_disconnected_is_news(t):
-    """Edge-triggered: connect() to AF_UNSPEC wakes, also if the connection was over before."""
+    """Edge-triggered: connect() to AF_UNSPEC wakes, also if the connection had ended before."""
     near, far = t.pair()
     with select.epoll() as ep:
         ep.register(near, select.EPOLLOUT | select.EPOLLET)
@@ -433,7 +433,7 @@ def test_disconnected_is_news(t):
 
 @pytest.mark.families("4|6")
 def test_signal_driven(t):
-    """O_ASYNC: SIGIO for data that comes."""
+    """O_ASYNC: SIGIO when data arrives."""
     near, far = t.pair()
     count = []
     signal.signal(signal.SIGIO, lambda number, frame: count.append(number))

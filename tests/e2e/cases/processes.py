@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Sockets that outlive fork and exec, have several descriptors, and travel between processes."""
+"""Sockets across fork and exec, with several descriptors, and passed between processes."""
 import os
 import socket
 import subprocess
@@ -14,7 +14,7 @@ from kit.sock import Sock
 
 
 def test_fork_both_use(t):
-    """After fork, parent and child both write and read; the child's exit ends nothing."""
+    """After fork, parent and child both write and read; the child's exit does not end the connection."""
     near, far = t.pair()
 
     def in_child():
@@ -43,7 +43,7 @@ def test_fork_many_writers(t):
 
 
 def test_fork_keeps_open(t):
-    """The connection ends with its last descriptor, whoever has it."""
+    """The connection ends with its last descriptor, in whichever process that is."""
     near, far = t.pair()
     go, told = os.pipe()
 
@@ -60,7 +60,7 @@ def test_fork_keeps_open(t):
 
 
 def test_fork_shutdown(t):
-    """shutdown() in one process is shutdown() for all."""
+    """shutdown() in one process takes effect for all."""
     near, far = t.pair()
     Child(near.shutdown, socket.SHUT_WR).wait()
     eq(far.recv(1), b"")
@@ -70,7 +70,7 @@ def test_fork_shutdown(t):
 
 
 def test_fork_before_connect(t):
-    """A child connects the socket it inherited, the parent uses it."""
+    """A child connects the inherited socket, the parent uses it."""
     listener = t.listener()
     near = t.socket()
     Child(near.connect, (t.host(), listener.port())).wait()
@@ -80,7 +80,7 @@ def test_fork_before_connect(t):
 
 
 def test_fork_while_connected_elsewhere(t):
-    """Sockets opened by parent and child at the same time do not meet."""
+    """Sockets opened by parent and child at the same time do not interfere."""
     listener = t.listener(backlog=64)
     where = (t.host(), listener.port())
 
@@ -101,7 +101,7 @@ def test_fork_while_connected_elsewhere(t):
 
 
 def test_exec_cat(t):
-    """cat with the connection as its input and output, as inetd starts a service."""
+    """cat with the connection as stdin and stdout, the way inetd starts a service."""
     near, far = t.pair()
     size = 300000
     with subprocess.Popen(["cat"], stdin=near.fileno(), stdout=near.fileno()) as cat:
@@ -115,7 +115,7 @@ def test_exec_cat(t):
 
 
 def test_exec_python(t):
-    """An executed program finds the connection by its number, with its names and types."""
+    """An executed program uses the connection by its descriptor number, with its names and types."""
     near, far = t.pair()
     program = ("import socket, sys\n"
                "s = socket.socket(fileno=int(sys.argv[1]))\n"
@@ -130,7 +130,7 @@ def test_exec_python(t):
 
 
 def test_close_on_exec(t):
-    """With FD_CLOEXEC the executed program does not hold the connection, without it does."""
+    """With FD_CLOEXEC the executed program does not keep the connection, without it does."""
     for inherit in (False, True):
         near, far = t.pair()
         near.set_inheritable(inherit)
@@ -145,7 +145,7 @@ def test_close_on_exec(t):
 
 
 def test_inherited_listener(t):
-    """Children of a listening process accept side by side."""
+    """Children of a listening process accept concurrently."""
     listener = t.listener(t.here, backlog=32)
     each = 5
 
@@ -183,7 +183,7 @@ def test_dup(t):
 
 
 def test_pass_connection(t):
-    """A connection passed over a Unix socket works in the process that got it."""
+    """A connection passed over a Unix socket works in the receiving process."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     go, told = os.pipe()
@@ -197,7 +197,7 @@ def test_pass_connection(t):
         s.send_pattern(100000, 71)
     child = Child(receive)
     socket.send_fds(ours, [b"x"], [near.fileno()])
-    # For a moment the connection lives in the message alone.
+    # For a moment only the message refers to the connection.
     near.close()
     far.sendall(b"ping")
     os.write(told, b"x")
@@ -206,7 +206,7 @@ def test_pass_connection(t):
 
 
 def test_pass_listener(t):
-    """A listener passed to another process accepts there."""
+    """A listener passed to another process can accept there."""
     listener = t.listener(t.here)
     where = (t.host(t.here), listener.port())
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -230,7 +230,7 @@ def test_pass_listener(t):
 
 @pytest.mark.families("4|6")
 def test_pass_and_forget(t):
-    """A connection in a message nobody reads ends with the Unix socket."""
+    """A connection in an unread message ends with the Unix socket."""
     near, far = t.pair()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     socket.send_fds(ours, [b"x"], [near.fileno()])
@@ -243,7 +243,7 @@ def test_pass_and_forget(t):
 
 
 def test_exit_closes(t):
-    """A process that just exits has closed its connections in order."""
+    """exit() closes connections orderly."""
     listener = t.listener()
 
     def talk_and_go():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""BPF programs: those that choose among listeners with SO_REUSEPORT, and those that filter what a socket takes."""
+"""BPF programs: those that select among SO_REUSEPORT listeners, and socket filters."""
 import contextlib
 import ctypes
 import os
@@ -84,7 +84,7 @@ def only(which, count=24, of=4):
 
 
 def test_choice(t):
-    """A program that answers a number: that listener gets all connections, until another program comes."""
+    """A program that returns a number: that listener gets all connections, until the program is replaced."""
     listeners = group(t)
     for which in (2, 0, 3, 1):
         classic(listeners[which - 1], SO_ATTACH_REUSEPORT_CBPF, constant(which))
@@ -92,7 +92,7 @@ def test_choice(t):
 
 
 def test_choice_early(t):
-    """Attached to the first socket before it listens, the program is the group's."""
+    """A program attached to the first socket before it listens applies to the group."""
     first, = group(t, 1, listen=False)
     classic(first, SO_ATTACH_REUSEPORT_CBPF, constant(1))
     first.listen(64)
@@ -102,7 +102,7 @@ def test_choice_early(t):
 
 
 def test_choice_of_none(t):
-    """A number beyond the last listener, chance, and no program any more: each connection finds one of them."""
+    """A number beyond the last listener, a random number, and no program: each connection finds a listener."""
     listeners = group(t)
     for program in (constant(100), ((LD_W, 0, 0, AD_RANDOM), (MOD, 0, 0, 4), (RET_A, 0, 0, 0))):
         classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, program)
@@ -117,7 +117,7 @@ def test_choice_of_none(t):
 
 
 def test_choice_by_packet(t):
-    """What a program sees: a SYN without payload, its headers of IP and TCP, a processor."""
+    """The program's context: a SYN without payload, its IP and TCP headers, a CPU."""
     listeners = group(t, 2)
     port = NET + (40 if t.v6 else 20)
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, ((LD_H, 0, 0, port), (MOD, 0, 0, 2), (RET_A, 0, 0, 0)))
@@ -135,7 +135,7 @@ def test_choice_by_packet(t):
                 got[number] += 1
                 near.close()
     eq(got, want)
-    # The payload is empty: a program that looks into it answers 0.
+    # The payload is empty: a program that loads from it returns 0.
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, ((LD_W, 0, 0, 0), constant(1)[0]))
     eq(shares(t, listeners), only(0, of=2))
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, ((LD_LEN, 0, 0, 0), (RET_A, 0, 0, 0)))
@@ -157,7 +157,7 @@ def test_choice_extended(t):
 
 
 def test_choice_members(t):
-    """Who closes leaves the group, accepted sockets are not in it, and the last one takes its place."""
+    """A closed socket leaves the group, accepted sockets are not in it; the last listener takes the freed index."""
     listeners = group(t)
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, constant(1))
     client = t.socket(node=t.there)
@@ -171,13 +171,13 @@ def test_choice_members(t):
     near.setblocking(True)
     client.sendall(b"still there")
     eq(near.recv_exact(11), b"still there")
-    # The port's next owners begin without it.
+    # The next listeners on the port start without it.
     for s in (*left, near, client):
         s.close()
 
 
 def test_choice_refused(t):
-    """Without SO_REUSEPORT: EINVAL, for a program and for taking one away."""
+    """Without SO_REUSEPORT: EINVAL, for attach and detach."""
     for s in (t.socket(), t.listener(t.here)):
         fails("EINVAL", classic, s, SO_ATTACH_REUSEPORT_CBPF, constant(0))
         fails("EINVAL", s.setsockopt, SOL, SO_DETACH_REUSEPORT_BPF, 0)
@@ -191,7 +191,7 @@ def root(t):
 
 @pytest.mark.timeout(90)
 def test_filter_requests(t):
-    """A listener's filter that lets nothing pass: connect() goes on trying; without it, it succeeds."""
+    """A listener's filter that drops everything: connect() keeps trying; without it, it succeeds."""
     root(t)
     listener = t.listener(t.here)
     classic(listener, SO_ATTACH_FILTER, NOTHING)
@@ -209,7 +209,7 @@ def test_filter_requests(t):
 
 @pytest.mark.timeout(90)
 def test_filter_all(t):
-    """A filter that lets all pass changes nothing; the sockets that a listener accepts have it, too."""
+    """A filter that accepts everything has no effect; accepted sockets inherit it."""
     root(t)
     listener = t.listener(t.here)
     classic(listener, SO_ATTACH_FILTER, ALL)
@@ -226,10 +226,10 @@ def test_filter_all(t):
 
 @pytest.mark.timeout(90)
 def test_filter_data(t):
-    """A filter that looks at the length of a segment: what is too long never reaches the program."""
+    """A filter on the length of a segment: longer ones never reach the program."""
     root(t)
     listener = t.listener(t.here)
-    # 20 to 60 bytes of it are TCP's header.
+    # 20 to 60 bytes of it are the TCP header.
     classic(listener, SO_ATTACH_FILTER, ((LD_LEN, 0, 0, 0), (JGT, 0, 1, 300), *NOTHING, *ALL))
     client = t.socket(node=t.there)
     client.connect((t.host(t.here), listener.port()))
@@ -238,7 +238,7 @@ def test_filter_data(t):
     eq(far.recv_exact(5), b"short")
     client.sendall(bytes(1000))
     if t.sovia:
-        # A lane does not send again what was not taken: the connection is over.
+        # A lane does not retransmit what was filtered: the connection ends.
         fails("ECONNRESET", far.recv, 1)
         fails("ECONNRESET", client.recv, 1)
         return
@@ -249,14 +249,14 @@ def test_filter_data(t):
 
 
 def test_filter_ports(t):
-    """A filter begins at the header of TCP: the ports are its first words, and those of IP come before."""
+    """A filter starts at the TCP header: the ports are its first words; the IP header is at negative offsets."""
     root(t)
     near, far = t.pair()
     classic(near, SO_ATTACH_FILTER, ((LD_H, 0, 0, 0), (JEQ, 0, 3, far.port()), (LD_H, 0, 0, 2), (JEQ, 0, 1, near.port()),
                                      *ALL, *NOTHING))
     far.sendall(b"to this port")
     eq(near.recv_exact(12), b"to this port")
-    # The protocol, and then a filter that has this port refused.
+    # The IP protocol, and then a filter that drops this port.
     classic(near, SO_ATTACH_FILTER, ((LD_B, 0, 0, NET + (6 if t.v6 else 9)), (JEQ, 0, 3, 6),
                                      (LD_H, 0, 0, 2), (JEQ, 1, 0, near.port()), *ALL, *NOTHING))
     far.sendall(b"not to this one")
@@ -270,7 +270,7 @@ def test_filter_ports(t):
 
 
 def test_filter_capability(t):
-    """Attaching a filter needs CAP_NET_ADMIN: EPERM on fresh, listening, connected and accepted sockets; what else it does not."""
+    """Attaching a filter needs CAP_NET_ADMIN, else EPERM, in every socket state; other options do not need it."""
     root(t)
     near, far = t.pair()
     sockets = [t.socket(), t.listener(t.here), near, t.pair(listen="here")[0]]
@@ -295,7 +295,7 @@ def test_filter_capability(t):
 
 
 def test_filter_lock(t):
-    """A locked filter cannot be changed or taken away: EPERM."""
+    """A locked filter cannot be changed or detached: EPERM."""
     root(t)
     near, far = t.pair()
     classic(near, SO_ATTACH_FILTER, ALL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Ends that are not orderly: unread data, SO_LINGER 0, killed processes, listeners that go."""
+"""Ends that are not orderly: unread data, SO_LINGER 0, killed processes, closed listeners."""
 import errno
 import os
 import signal
@@ -14,13 +14,13 @@ from kit.proc import Child
 
 
 def test_unread_data(t):
-    """close() with data unread resets the peer."""
+    """close() with unread data resets the peer."""
     near, far = t.pair()
     near.sendall(b"never read")
     far.wait_for("IN")
     far.close()
     fails("ECONNRESET", near.recv, 1)
-    eq(near.recv(1), b"", "the error is told once")
+    eq(near.recv(1), b"", "the error is returned once")
     fails("EPIPE", near.send, b"x", socket.MSG_NOSIGNAL)
 
 
@@ -34,7 +34,7 @@ def test_unread_part(t):
 
 
 def test_read_all(t):
-    """With everything read it is an end of file, no reset."""
+    """With all data read it is an end of file, no reset."""
     near, far = t.pair()
     near.sendall(bytes(1000))
     far.recv_exact(1000)
@@ -44,7 +44,7 @@ def test_read_all(t):
 
 
 def test_data_after_close(t):
-    """Data that reaches a socket closed for good is answered with a reset."""
+    """Data that reaches a closed socket is answered with a reset."""
     near, far = t.pair()
     far.close()
     near.wait_for("RDHUP")
@@ -54,7 +54,7 @@ def test_data_after_close(t):
 
 
 def test_data_with_the_end_after_close(t):
-    """... also when the end of the stream goes with it."""
+    """... also when it comes with the FIN."""
     near, far = t.pair()
     far.close()
     near.wait_for("RDHUP")
@@ -78,7 +78,7 @@ def test_linger_zero(t):
 
 
 def test_linger_zero_drops(t):
-    """... and what was still to be sent is thrown away at once."""
+    """... and unsent data is dropped at once."""
     near, far = t.pair()
     taken = near.fill(seed=50)
     near.linger(1, 0)
@@ -101,7 +101,7 @@ def test_reset_wakes_writer(t):
 
 
 def test_reset_by_so_error(t):
-    """SO_ERROR takes the reset away from the next read."""
+    """Reading SO_ERROR clears the reset; the next read does not return it."""
     near, far = t.pair()
     far.reset()
     near.wait_for("ERR HUP IN")
@@ -111,7 +111,7 @@ def test_reset_by_so_error(t):
 
 
 def test_reset_after_end_of_file(t):
-    """A peer that half-closed and then resets: the end of file stays, writing fails."""
+    """A peer that half-closes and then resets: end of file stays, writes fail."""
     near, far = t.pair()
     far.shutdown(socket.SHUT_WR)
     eq(near.recv(1), b"")
@@ -122,7 +122,7 @@ def test_reset_after_end_of_file(t):
 
 
 def test_listener_closed(t):
-    """A listener that closes resets the connections nobody accepted."""
+    """A listener that closes resets connections not accepted yet."""
     listener = t.listener()
     near = [t.socket() for _ in range(5)]
     for s in near:
@@ -134,7 +134,7 @@ def test_listener_closed(t):
 
 
 def test_listener_closed_accepted_stay(t):
-    """... and leaves those that were accepted alone."""
+    """... and does not affect those that were accepted."""
     listener = t.listener()
     near = t.socket()
     near.connect((t.host(), listener.port()))
@@ -178,7 +178,7 @@ def transfer_in_child(near, sending):
 
 
 def test_writer_killed(t):
-    """A process killed while sending: its peer gets an end, not a hang."""
+    """A process killed while sending: its peer gets end of file or an error, and does not hang."""
     near, far = t.pair()
     child = transfer_in_child(near, True)
     far.recv_exact(200000)
@@ -190,7 +190,7 @@ def test_writer_killed(t):
 
 
 def test_reader_killed(t):
-    """A process killed while receiving: its peer's writing ends with an error."""
+    """A process killed while receiving: writes of its peer end with an error."""
     near, far = t.pair()
     child = transfer_in_child(near, False)
     far.send_pattern(200000, 51)
@@ -201,7 +201,7 @@ def test_reader_killed(t):
 
 
 def test_killed_while_blocked(t):
-    """A process blocked in send(), recv() or accept() dies of SIGKILL, and its port is free."""
+    """A process blocked in send(), recv() or accept() is killed by SIGKILL, and its port is free."""
     near, far = t.pair()
     near.fill()
     listener = t.listener(t.here)
@@ -216,7 +216,7 @@ def test_killed_while_blocked(t):
 
 
 def test_storm(t):
-    """Connections reset by either side at any moment, while others go on."""
+    """Connections reset by either side at any moment, while others continue."""
     listener = t.listener(backlog=64)
     near_stays, far_stays = t.pair()
     task = t.bg(far_stays.recv_pattern, 1 << 20, 52)
@@ -233,7 +233,7 @@ def test_storm(t):
 
 
 def test_reset_with_data_in_flight(t):
-    """A reset in the middle of traffic both ways is told to both blocked calls of the peer."""
+    """A reset during traffic both ways wakes both blocked calls of the peer."""
     near, far = t.pair()
     far.fill()
     reader = t.bg(far.recv, 1)
@@ -251,7 +251,7 @@ def test_reset_with_data_in_flight(t):
 
 
 def torrent(listener):
-    """Sends to each connection until that fails."""
+    """Sends to each connection until an error."""
     while True:
         far, _ = listener.accept()
         try:
@@ -264,7 +264,7 @@ def torrent(listener):
 @pytest.mark.timeout(120)
 @pytest.mark.mode("loop")
 def test_reconnect_under_fire(t):
-    """connect(AF_UNSPEC) while data comes in, then another connection by the same socket, over and over."""
+    """connect(AF_UNSPEC) while data arrives, then another connection with the same socket, repeatedly."""
     listener = t.listener()
     sender = Child(torrent, listener)
     s = t.socket()

@@ -19,7 +19,7 @@ from kit.proc import Child
 F_SETPIPE_SZ = 1031
 PAGE = mmap.PAGESIZE
 MB = 1 << 20
-# On the root file system and in memory: page cache of two kinds.
+# On disk and in memory: two kinds of page cache.
 FOLDERS = {"disk": "/var/tmp", "tmpfs": "/dev/shm"}
 
 
@@ -100,7 +100,7 @@ def test_sendfile_sizes(t, folder):
 
 
 def test_sendfile_end(t):
-    """A count beyond the end of the file sends what there is, from the end 0, and moves the offset that far."""
+    """A count beyond the end of the file sends what there is, from the end 0, and advances the offset accordingly."""
     near, far = t.pair()
     with pattern_file(10007, 2) as f:
         f.seek(0)
@@ -119,13 +119,13 @@ def test_sendfile_end(t):
 
 @pytest.mark.long
 def test_sendfile_slow_reader(t):
-    """Without blocking, to a reader that waits: partial counts, then EAGAIN, and it all arrives."""
+    """Non-blocking, with a reader that waits: partial counts, then EAGAIN, and everything arrives."""
     near, far = t.pair()
     size = 16 * MB
     with pattern_file(size, 3) as f:
         done = near.fill_by(lambda done: os.sendfile(near.fileno(), f.fileno(), done, size - done))
         near.setblocking(False)
-        ok(0 < done < size, f"{done} of {size} bytes taken by a connection that nobody reads")
+        ok(0 < done < size, f"{done} of {size} bytes taken without a reader")
         fails("EAGAIN", os.sendfile, near.fileno(), f.fileno(), done, size - done)
         task = t.bg(far.recv_pattern, size, 3)
         while done < size:
@@ -148,7 +148,7 @@ def test_sendfile_blocks(t):
 
 @pytest.mark.long
 def test_sendfile_then_change(t):
-    """A file written again while bytes of it are unsent: each byte is of the old or the new contents."""
+    """A file rewritten while parts of it are unsent: each byte is of the old or the new contents."""
     near, far = t.pair()
     taken = near.fill(seed=5)
     size = 64 * PAGE
@@ -170,7 +170,7 @@ def test_sendfile_then_change(t):
 
 @pytest.mark.long
 def test_sendfile_lends(t):
-    """What waits to be sent are the file's own pages, not copies: what is written to them still shows."""
+    """Unsent data refers to the file's page cache, not to copies: later writes to the file show."""
     near, far = t.pair()
     size = 16 * MB
     with tempfile.TemporaryFile(dir="/dev/shm") as f:
@@ -184,7 +184,7 @@ def test_sendfile_lends(t):
 
 @table("folder", list(FOLDERS.items()))
 def test_sendfile_truncated(t, folder):
-    """A file cut short meanwhile: its bytes or zeros are sent, no more than promised, and nothing hangs."""
+    """A file truncated during sendfile: its bytes or zeros are sent, not more than returned, and nothing hangs."""
     near, far = t.pair()
     size = 16 * MB
     with pattern_file(size, 8, folder) as f:
@@ -198,7 +198,7 @@ def test_sendfile_truncated(t, folder):
     eq(len(got), sent, "bytes received")
     ok(0 < sent < size, f"{sent} bytes sent")
     want = pattern.piece(8, 0, sent)
-    # By pages: one that was queued when the file was cut keeps its bytes or has lost them.
+    # Per page: one that was queued when the file was truncated keeps its bytes or is zero.
     for start in range(0, sent, PAGE):
         piece = got[start:start + PAGE]
         if piece != want[start:start + PAGE]:
@@ -207,7 +207,7 @@ def test_sendfile_truncated(t, folder):
 
 
 def test_sendfile_unlinked(t):
-    """A file that is deleted and closed right after sending arrives whole."""
+    """A file that is deleted and closed right after sending arrives complete."""
     near, far = t.pair()
     with pattern_file(100001, 9, "/dev/shm") as f:
         eq(os.sendfile(near.fileno(), f.fileno(), 0, 100001), 100001)
@@ -232,7 +232,7 @@ def test_sendfile_corked(t):
 
 
 def test_sendfile_beyond_end(t):
-    """A count beyond the end of the file does not hold back what there is."""
+    """A count beyond the end of the file does not delay what there is."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for size in (1, 1000, PAGE, 3 * PAGE + 1, 50000):
@@ -245,7 +245,7 @@ def test_sendfile_beyond_end(t):
 
 
 def test_sendfile_beyond_end_corked(t):
-    """... but TCP_CORK does, until the file has ended and the cork is off."""
+    """... but TCP_CORK does, until end of file and uncorking."""
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
     with pattern_file(1000, 77) as f:
@@ -256,7 +256,7 @@ def test_sendfile_beyond_end_corked(t):
 
 
 def test_sendfile_errors(t):
-    """From a socket EINVAL; to one that is shut EPIPE, with SIGPIPE; to one that is not connected EPIPE; read-only is no bar."""
+    """From a socket EINVAL; after shutdown EPIPE and SIGPIPE; to an unconnected socket EPIPE; a read-only file works."""
     near, far = t.pair()
     with pattern_file(1000, 11) as f:
         fails("EINVAL ESPIPE", os.sendfile, f.fileno(), near.fileno(), 0, 10)
@@ -276,7 +276,7 @@ def test_sendfile_errors(t):
 
 
 def test_sendfile_reset_halfway(t):
-    """A reset ends a sendfile() that waits."""
+    """A reset ends a waiting sendfile()."""
     near, far = t.pair()
     with pattern_file(16 * MB, 12) as f:
         task = t.bg(os.sendfile, near.fileno(), f.fileno(), 0, 16 * MB)
@@ -315,7 +315,7 @@ def test_splice_from_sizes(t):
 
 
 def test_splice_from_takes_what_is_there(t):
-    """It waits for the first byte and does not wait for more."""
+    """It waits for the first byte but not for more."""
     near, far = t.pair()
     pipe = Pipe()
     task = t.bg(splice, near.fileno(), pipe.into, 1000)
@@ -326,7 +326,7 @@ def test_splice_from_takes_what_is_there(t):
 
 
 def test_splice_from_nonblocking(t):
-    """EAGAIN with nothing there by O_NONBLOCK, with the pipe full by SPLICE_F_NONBLOCK: that is about pipes alone."""
+    """EAGAIN without data if O_NONBLOCK, with a full pipe if SPLICE_F_NONBLOCK: that flag concerns pipes only."""
     near, far = t.pair()
     pipe = Pipe(PAGE)
     near.setblocking(False)
@@ -345,7 +345,7 @@ def test_splice_from_nonblocking(t):
 
 
 def test_splice_from_full_pipe(t):
-    """A full pipe stops it after as much as the pipe holds; the rest stays in the socket."""
+    """A full pipe stops it when the pipe's capacity is reached; the rest stays in the socket."""
     near, far = t.pair()
     size = 300000
     task = t.bg(far.send_pattern, size, 15)
@@ -361,7 +361,7 @@ def test_splice_from_full_pipe(t):
 
 
 def test_splice_from_end(t):
-    """0 at end of file, also when it comes while waiting; the error of a reset; ENOTCONN on a fresh socket."""
+    """0 at end of file, also while waiting; the error of a reset; ENOTCONN on a fresh socket."""
     near, far = t.pair()
     pipe = Pipe()
     far.sendall(b"last")
@@ -384,7 +384,7 @@ def test_splice_from_end(t):
 
 
 def test_splice_from_stays(t):
-    """Bytes in a pipe outlive their connection and do not change with what comes after them."""
+    """Bytes in a pipe outlive their connection and are not changed by data that follows."""
     near, far = t.pair()
     pipe = Pipe(MB)
     size = 200000
@@ -402,10 +402,10 @@ def test_splice_from_stays(t):
 
 
 def test_splice_from_held_pipe(t):
-    """Bytes that nobody takes out of pipes do not stop the connection for good."""
+    """Data left unread in pipes does not stop the connection for good."""
     near, far = t.pair()
     pipes = [Pipe(MB) for _ in range(4)]
-    # A pipe holds 256 pieces of any size, and a packet is one.
+    # A pipe holds 256 buffers of any size, and each packet takes one.
     held, size = 131072, 8 * MB
     task = t.bg(far.send_pattern, size, 17)
     for pipe in pipes:
@@ -421,7 +421,7 @@ def test_splice_from_held_pipe(t):
 
 
 def test_splice_to_file(t):
-    """From a socket into a file, as a server that receives does."""
+    """From a socket into a file, as a receiving server does."""
     near, far = t.pair()
     size = 2 * MB + 333
     pipe = Pipe()
@@ -442,7 +442,7 @@ def test_splice_to_file(t):
 # splice into a socket
 
 def test_splice_to_flags(t):
-    """SPLICE_F_MORE holds small pieces together and loses none, up to the close."""
+    """SPLICE_F_MORE coalesces small pieces and loses none, up to the close."""
     near, far = t.pair()
     pipe = Pipe()
     size = 50001
@@ -457,7 +457,7 @@ def test_splice_to_flags(t):
 
 
 def test_splice_to_more_goes(t):
-    """What SPLICE_F_MORE held goes with the next plain write."""
+    """Data held by SPLICE_F_MORE is sent with the next plain write."""
     near, far = t.pair()
     pipe = Pipe()
     os.write(pipe.into, b"first")
@@ -487,7 +487,7 @@ def test_splice_to_full(t):
 
 
 def test_splice_to_errors(t):
-    """EPIPE once shut, SPLICE_F_NONBLOCK with an empty pipe EAGAIN, 0 when the pipe has no writers."""
+    """EPIPE after shutdown, EAGAIN for SPLICE_F_NONBLOCK with an empty pipe, 0 when the pipe has no writers."""
     near, far = t.pair()
     pipe = Pipe()
     fails("EAGAIN", splice, pipe.out, near.fileno(), 10, SPLICE_F_NONBLOCK)
@@ -522,7 +522,7 @@ def vmsplice(fd, address, size, flags=0):
 
 
 def test_vmspliced(t):
-    """Memory of the program, spliced through a pipe into a socket, from any place in a page."""
+    """User memory, spliced through a pipe into a socket, from any offset in a page."""
     near, far = t.pair()
     size = 40 * PAGE
     memory = mmap.mmap(-1, size)
@@ -538,7 +538,7 @@ def test_vmspliced(t):
 
 
 def test_teed(t):
-    """tee() doubles a stream: one copy goes on to a socket, the other to a second one."""
+    """tee() duplicates a stream: one copy goes to a socket, the other to a second one."""
     near, far = t.pair()
     out, sink = t.pair()
     copy, copy_sink = t.pair()
@@ -585,7 +585,7 @@ def test_proxy(t, pipe_size):
 
 
 def test_proxy_events(t):
-    """The same by one thread with epoll, O_NONBLOCK and a slow reader at the end."""
+    """The same with one thread, epoll, O_NONBLOCK and a slow reader at the end."""
     source, front = t.pair()
     sink, back = t.pair()
     size = 8 * MB
@@ -639,7 +639,7 @@ def test_sendfile_into_pipe(t):
 
 
 def test_read_modes_mixed(t):
-    """Plain reads, peeks, splices and discarding reads take turns on one stream."""
+    """Plain reads, peeks, splices and MSG_TRUNC alternate on one stream."""
     near, far = t.pair()
     pipe = Pipe(MB)
     size = 500000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Urgent data: one byte beside the stream, and the mark where it was sent."""
+"""Urgent data: one byte out of band, and the mark at its position in the stream."""
 import ctypes
 import fcntl
 import os
@@ -37,7 +37,7 @@ def send_around(far, before, urgent, after):
 
 
 def arrived(near, count):
-    """Waits until @count bytes are in the queue, whatever FIONREAD says of them."""
+    """Waits until @count bytes are queued, whatever FIONREAD returns."""
     def queued():
         try:
             return libc.recv(near.fileno(), count, socket.MSG_PEEK | socket.MSG_DONTWAIT | socket.MSG_TRUNC, libc.NULL)
@@ -47,7 +47,7 @@ def arrived(near, count):
 
 
 def test_beside(t):
-    """The byte is read beside the stream, from which it is missing; a read stops at the mark."""
+    """The byte is read out of band and is not in the stream; a read stops at the mark."""
     near, far = t.pair()
     eq(at_mark(near), 0, "mark at first")
     send_around(far, b"before", b"!", b"after")
@@ -62,7 +62,7 @@ def test_beside(t):
 
 
 def test_last_of_several(t):
-    """Of several bytes sent as urgent the last is it."""
+    """Of several bytes sent as urgent, the last one is the urgent byte."""
     near, far = t.pair()
     send_around(far, b"", b"abc", b"de")
     near.wait_for("PRI")
@@ -73,7 +73,7 @@ def test_last_of_several(t):
 
 
 def test_by_messages(t):
-    """sendmsg and recvmsg: MSG_OOB in the flags that come back; no room is MSG_TRUNC and takes nothing."""
+    """sendmsg and recvmsg: MSG_OOB in msg_flags; an empty buffer returns MSG_TRUNC and consumes nothing."""
     near, far = t.pair()
     eq(far.sendmsg([b"x", b"y"], [], OOB), 2)
     near.wait_for("PRI")
@@ -86,7 +86,7 @@ def test_by_messages(t):
 
 
 def test_nothing_urgent(t):
-    """MSG_OOB without urgent data is EINVAL at once, blocking or not, and takes nothing of the stream."""
+    """MSG_OOB without urgent data is EINVAL at once, blocking or not, and consumes nothing."""
     near, far = t.pair()
     fails("EINVAL", near.recv, 1, OOB)
     far.sendall(b"plain")
@@ -100,7 +100,7 @@ def test_nothing_urgent(t):
 
 
 def test_once(t):
-    """The byte is read once, then it is EINVAL."""
+    """The byte is read once; then MSG_OOB is EINVAL."""
     near, far = t.pair()
     far.send(b"!", OOB)
     near.wait_for("PRI")
@@ -113,7 +113,7 @@ def test_once(t):
 
 
 def test_peeked(t):
-    """MSG_PEEK leaves the urgent byte, and PRI, where they are."""
+    """MSG_PEEK leaves the urgent byte and POLLPRI."""
     near, far = t.pair()
     far.send(b"!", OOB)
     near.wait_for("PRI")
@@ -125,7 +125,7 @@ def test_peeked(t):
 
 
 def test_peek_to_the_mark(t):
-    """Peeking at the stream stops at the mark too, and from the mark leaves the byte out."""
+    """A peek stops at the mark too; started at the mark, it skips the byte."""
     near, far = t.pair()
     send_around(far, b"before", b"!", b"after")
     near.wait_for("PRI")
@@ -140,7 +140,7 @@ def test_peek_to_the_mark(t):
 
 
 def test_skipped(t):
-    """An urgent byte that the reader passes without asking for it is gone."""
+    """An urgent byte that a plain read passes is lost."""
     near, far = t.pair()
     send_around(far, b"", b"!", b"on")
     near.wait_for("PRI IN")
@@ -150,7 +150,7 @@ def test_skipped(t):
 
 
 def test_waitall(t):
-    """MSG_WAITALL ends at the mark with less than it asked for."""
+    """MSG_WAITALL ends at the mark with less than requested."""
     near, far = t.pair()
     send_around(far, b"before", b"!", b"after")
     near.wait_for("PRI")
@@ -159,7 +159,7 @@ def test_waitall(t):
 
 
 def splice_now(s, size):
-    """What splice() moves without waiting."""
+    """Bytes that splice() moves without blocking."""
     out, into = os.pipe()
     try:
         count = libc.call("splice", s.fileno(), libc.NULL, into, libc.NULL, ctypes.c_size_t(size), 2)
@@ -171,7 +171,7 @@ def splice_now(s, size):
 
 @table("on", [("beside", 0), ("inline", 1)])
 def test_spliced(t, on):
-    """splice() ends at the mark and does not pass it, whether or not the byte is in line."""
+    """splice() ends at the mark and does not pass it, whether or not the byte is inline."""
     near, far = t.pair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, on)
     send_around(far, b"before", b"!", b"after")
@@ -179,7 +179,7 @@ def test_spliced(t, on):
     until(lambda: near.inq() >= 6, "the bytes before")
     eq(splice_now(near, 100), b"before")
     until(lambda: at_mark(near), "the mark")
-    eq(splice_now(near, 100), b"", "data there, and no way to it")
+    eq(splice_now(near, 100), b"", "data queued behind the mark")
     near.setblocking(False)
     fails("EAGAIN", splice_now, near, 100)
     eq((at_mark(near), near.poll_now(0, select.POLLPRI)), (1, "PRI"))
@@ -193,7 +193,7 @@ def test_spliced(t, on):
 
 
 def test_inlined(t):
-    """SO_OOBINLINE: the byte stays in the stream behind the mark, and MSG_OOB is EINVAL."""
+    """SO_OOBINLINE: the byte stays in the stream after the mark, and MSG_OOB is EINVAL."""
     near, far = t.pair()
     inline(near)
     send_around(far, b"before", b"!", b"after")
@@ -209,7 +209,7 @@ def test_inlined(t):
 
 
 def test_inlined_late(t):
-    """SO_OOBINLINE set when the byte is there already puts it back in line, and off takes it out."""
+    """SO_OOBINLINE set after the byte has arrived puts it inline, cleared takes it out."""
     near, far = t.pair()
     send_around(far, b"a", b"!", b"b")
     near.wait_for("PRI")
@@ -234,7 +234,7 @@ def test_inline_inherited(t):
 
 
 def test_before_accept(t):
-    """Urgent data that came before accept() is there after it."""
+    """Urgent data that arrives before accept() is available after it."""
     listener = t.listener(t.here)
     far = t.socket(node=t.there)
     far.connect((t.host(t.here), listener.port()))
@@ -247,7 +247,7 @@ def test_before_accept(t):
 
 
 def test_replaced(t):
-    """A later urgent byte takes the place of one nobody read, which becomes plain data."""
+    """A later urgent byte replaces an unread one, which becomes plain data."""
     near, far = t.pair()
     far.sendall(b"ab")
     far.send(b"1", OOB)
@@ -263,7 +263,7 @@ def test_replaced(t):
 
 
 def test_replaced_at_the_mark(t):
-    """... unless the reader stands at the mark: then the first byte is dropped."""
+    """... unless the reader is at the mark: then the first byte is dropped."""
     near, far = t.pair()
     send_around(far, b"ab", b"1", b"")
     near.wait_for("PRI")
@@ -279,7 +279,7 @@ def test_replaced_at_the_mark(t):
 
 @table("read", [("unread", False), ("read", True)])
 def test_in_a_row(t, read):
-    """Urgent bytes in a row: each at the mark drops the one before it, and there is nothing to read but the last."""
+    """Consecutive urgent bytes: each drops the one before it at the mark, and only the last can be read."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in (b"1", b"2", b"3", b"4"):
@@ -301,7 +301,7 @@ def test_in_a_row(t, read):
 
 
 def test_in_a_row_passed(t):
-    """A read that finds nothing but urgent bytes passes them all."""
+    """A read that finds only urgent bytes passes them all."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in (b"1", b"2", b"3"):
@@ -315,7 +315,7 @@ def test_in_a_row_passed(t):
 
 
 def test_in_a_row_inline(t):
-    """With SO_OOBINLINE none is dropped; one that was dropped before does not come back."""
+    """With SO_OOBINLINE none is dropped; one dropped before does not come back."""
     near, far = t.pair()
     far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in (b"1", b"2"):
@@ -334,7 +334,7 @@ def test_in_a_row_inline(t):
 
 @table("more", [("option", 0), ("flag", socket.MSG_MORE)])
 def test_corked(t, more):
-    """Neither TCP_CORK nor MSG_MORE holds an urgent byte back, nor what was corked before it."""
+    """Neither TCP_CORK nor MSG_MORE delays an urgent byte, nor data corked before it."""
     near, far = t.pair()
     if not more:
         near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
@@ -349,7 +349,7 @@ def test_corked(t, more):
 
 
 def test_replaced_after_reading(t):
-    """A byte that was read beside the stream is in it once a later one has moved the mark."""
+    """A byte that was read out of band is in the stream once a later one has moved the mark."""
     near, far = t.pair()
     send_around(far, b"ab", b"1", b"")
     near.wait_for("PRI")
@@ -362,7 +362,7 @@ def test_replaced_after_reading(t):
 
 
 def test_readable(t):
-    """FIONREAD counts up to the mark; poll says IN only when there is more than the urgent byte."""
+    """FIONREAD counts up to the mark; POLLIN is set only when there is more than the urgent byte."""
     near, far = t.pair()
     far.send(b"!", OOB)
     near.wait_for("PRI")
@@ -396,7 +396,7 @@ def test_readable_inline(t):
 
 
 def test_selected(t):
-    """select() has it in the set of exceptions and wakes for it."""
+    """select() reports it in exceptfds and wakes for it."""
     near, far = t.pair()
     task = t.bg(select.select, [], [], [near], 30)
     task.blocks(0.3)
@@ -430,14 +430,14 @@ def test_epolled(t, flags):
 
 
 def count_signals(number):
-    """A list that grows with each signal @number that this process gets."""
+    """A list that grows with each signal @number to this process."""
     seen = []
     signal.signal(number, lambda n, frame: seen.append(n))
     return seen
 
 
 def test_signalled(t):
-    """SIGURG goes to the owner that F_SETOWN names, for urgent data only, and to nobody without an owner."""
+    """SIGURG goes to the owner set by F_SETOWN, for urgent data only, and is not sent without an owner."""
     near, far = t.pair()
     seen = count_signals(signal.SIGURG)
     far.send(b"1", OOB)
@@ -460,7 +460,7 @@ def test_signalled(t):
 @pytest.mark.families("4|6")
 @table("sign", [("process", 1), ("group", -1)])
 def test_signalled_elsewhere(t, sign):
-    """The owner may be another process, or a process group."""
+    """The owner may be another process or a process group."""
     near, far = t.pair()
     go, told = os.pipe()
     answer, say = os.pipe()
@@ -483,7 +483,7 @@ def test_signalled_elsewhere(t, sign):
 
 @pytest.mark.families("4|6")
 def test_signalled_by_ioctl(t):
-    """SIOCSPGRP and FIOSETOWN name the owner as well."""
+    """SIOCSPGRP and FIOSETOWN set the owner as well."""
     near, far = t.pair()
     seen = count_signals(signal.SIGURG)
     for request in (0x8902, 0x8901):        # SIOCSPGRP, FIOSETOWN
@@ -501,7 +501,7 @@ def test_signalled_by_ioctl(t):
 
 
 def test_with_end_of_file(t):
-    """Urgent data before a close is there, and so is the end of file behind it."""
+    """Urgent data before a close is available, and so is end of file after it."""
     near, far = t.pair()
     send_around(far, b"a", b"!", b"")
     far.close()
@@ -527,7 +527,7 @@ def test_errors(t):
 
 
 def test_cut_off(t):
-    """After a reset the urgent byte cannot be read, and stays."""
+    """After a reset the urgent byte cannot be read, and stays queued."""
     near, far = t.pair()
     far.send(b"a!", OOB)
     near.wait_for("PRI")
@@ -551,7 +551,7 @@ def test_both_directions(t):
 
 
 def test_announced(t):
-    """News of urgent data does not wait for room: SIGURG, EAGAIN until the byte itself comes, then the byte."""
+    """Announcing urgent data does not wait for window: SIGURG, EAGAIN until the byte arrives, then the byte."""
     listener = t.listener(t.here)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     far = t.socket(node=t.there)
@@ -574,7 +574,7 @@ def test_announced(t):
 
 
 def test_discard_to_the_mark(t):
-    """What a telnet server does for an abort, many times over: throw away up to the mark, then go on."""
+    """What a telnet server does on abort, repeatedly: discard up to the mark, then continue."""
     near, far = t.pair()
     for turn in range(20):
         size = 1 + 997 * turn
@@ -592,7 +592,7 @@ def test_discard_to_the_mark(t):
 
 
 def send_mixed(s, size, seed):
-    """Stream @seed, every now and then a piece of it as urgent data."""
+    """Stream @seed, with some pieces sent as urgent data."""
     done = count = 0
     while done < size:
         piece = pattern.view(seed, done, min(1 + count * 37 % 5000, size - done))
@@ -601,7 +601,7 @@ def send_mixed(s, size, seed):
 
 
 def test_inline_stream(t):
-    """With SO_OOBINLINE a stream full of urgent bytes arrives whole and in order."""
+    """With SO_OOBINLINE a stream full of urgent bytes arrives complete and in order."""
     near, far = t.pair()
     inline(near)
     size = 1 << 20
@@ -611,7 +611,7 @@ def test_inline_stream(t):
 
 
 def test_after_urgent(t):
-    """Plain traffic both ways is as before once the urgent byte is read."""
+    """Plain traffic both ways works once the urgent byte is read."""
     near, far = t.pair()
     far.send(b"!", OOB)
     near.wait_for("PRI")
@@ -624,12 +624,12 @@ def test_after_urgent(t):
 
 
 def test_failed_read(t):
-    """A read that fails behind the mark has passed the mark, but the byte is still there."""
+    """A read that fails after the mark has passed the mark, but the byte is still queued."""
     near, far = t.pair()
     far.send(b"!", socket.MSG_OOB)
     far.send(b"x")
     near.wait_for("IN PRI")
-    until(lambda: far.outq() == 0, "both are there")
+    until(lambda: far.outq() == 0, "both have arrived")
     fails("EFAULT", libc.recv, near.fileno(), 2, 0, libc.BAD_POINTER)
     eq(near.poll_now(), "IN PRI OUT")
     eq(near.recv(1, socket.MSG_OOB), b"!")

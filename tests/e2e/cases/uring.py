@@ -28,10 +28,10 @@ def open_ring(t):
 
 
 def finish(ring, name, timeout=20.0):
-    """The result of the one operation that is under way; OSError if it failed."""
+    """The result of the one pending operation; OSError if it failed."""
     done = ring.wait(timeout)
     ok(done is not None, f"no completion within {timeout} s")
-    eq(done[0], name, "which operation is complete")
+    eq(done[0], name, "completed operation")
     if done[1] < 0:
         raise OSError(-done[1], os.strerror(-done[1]))
     return done[1]
@@ -45,13 +45,13 @@ def idle(ring, seconds=0.3):
     eq(ring.wait(seconds), None, "completions")
 
 
-# An operation is tried at once and then waits by polling, or is run by a kernel thread that may sleep in it.
+# An operation is tried inline and then waits by polling, or runs in an io-wq thread that may sleep.
 WAYS = [("polled", 0), ("by a thread", uring.ASYNC)]
 
 
 @table("flags", WAYS)
 def test_send_and_receive(t, flags):
-    """Receiving waits for data, sending for room; every byte arrives, each way."""
+    """A receive waits for data, a send for room; every byte arrives, each way."""
     ring = open_ring(t)
     near, far = t.pair()
     memory = buffer(10)
@@ -77,7 +77,7 @@ def test_send_and_receive(t, flags):
 @pytest.mark.long
 @table("flags", WAYS)
 def test_send_large(t, flags):
-    """A send with MSG_WAITALL completes when all of it is taken, and without harm to the order of what follows."""
+    """A send with MSG_WAITALL completes when everything is sent, and later data keeps its order."""
     ring = open_ring(t)
     near, far = t.pair()
     size = 8 << 20
@@ -94,7 +94,7 @@ def test_send_large(t, flags):
 
 @table("flags", WAYS)
 def test_read_and_write(t, flags):
-    """READ and WRITE, as for a file."""
+    """READ and WRITE, as on files."""
     ring = open_ring(t)
     near, far = t.pair()
     eq(run(ring, uring.WRITE, near.fileno(), buffer(b"written"), flags=flags), 7)
@@ -109,7 +109,7 @@ def test_read_and_write(t, flags):
 
 @table("flags", WAYS)
 def test_ends(t, flags):
-    """End of file is 0 and a reset ECONNRESET, also for those who wait; writing after shutdown EPIPE."""
+    """End of file is 0 and a reset ECONNRESET, also for pending operations; a write after shutdown is EPIPE."""
     ring = open_ring(t)
     near, far = t.pair()
     name = ring.start(uring.RECV, near.fileno(), buffer(10), flags=flags)
@@ -130,7 +130,7 @@ def test_ends(t, flags):
 
 
 def test_nonblocking(t):
-    """MSG_DONTWAIT is EAGAIN at once; O_NONBLOCK is not: io_uring waits for whatever it can poll."""
+    """MSG_DONTWAIT is EAGAIN at once; with O_NONBLOCK alone io_uring waits by polling."""
     ring = open_ring(t)
     near, far = t.pair()
     fails("EAGAIN", run, ring, uring.RECV, near.fileno(), buffer(10), op_flags=socket.MSG_DONTWAIT)
@@ -150,7 +150,7 @@ def test_nonblocking(t):
 @pytest.mark.long
 @table("flags", WAYS)
 def test_accept(t, flags):
-    """ACCEPT waits for a connection and tells its address."""
+    """ACCEPT waits for a connection and returns its address."""
     ring = open_ring(t)
     listener = t.listener(t.here)
     for _ in range(2):
@@ -229,7 +229,7 @@ def test_connect(t, flags):
 
 @pytest.mark.long
 def test_poll(t):
-    """POLL_ADD completes with what poll() would say, once."""
+    """POLL_ADD completes once, with the result of poll()."""
     ring = open_ring(t)
     near, far = t.pair()
     eq(run(ring, uring.POLL_ADD, near.fileno(), op_flags=select.POLLIN | select.POLLOUT), select.POLLOUT)
@@ -254,7 +254,7 @@ def test_poll(t):
 
 @pytest.mark.long
 def test_poll_multishot(t):
-    """A multishot POLL_ADD tells of each arrival."""
+    """A multishot POLL_ADD completes for each arrival."""
     ring = open_ring(t)
     near, far = t.pair()
     name = ring.start(uring.POLL_ADD, near.fileno(), length=uring.POLL_MULTISHOT, op_flags=select.POLLIN)
@@ -270,7 +270,7 @@ def test_poll_multishot(t):
 
 @table("flags", WAYS)
 def test_cancel(t, flags):
-    """A cancelled receive is ECANCELED (or EINTR) and takes nothing with it."""
+    """A cancelled receive is ECANCELED (or EINTR) and consumes nothing."""
     ring = open_ring(t)
     near, far = t.pair()
     name = ring.start(uring.RECV, near.fileno(), buffer(10), flags=flags)
@@ -284,7 +284,7 @@ def test_cancel(t, flags):
 
 
 def test_linked_timeout(t):
-    """A receive with a time limit linked to it: data before it, ECANCELED after it."""
+    """A receive with a linked timeout: data before it expires, ECANCELED after."""
     ring = open_ring(t)
     near, far = t.pair()
     for seconds, data, want in ((0.2, b"", {-errno.ECANCELED}), (60, b"in time", {7})):
@@ -321,7 +321,7 @@ def test_linked_operations(t):
 
 
 def test_close_with_waiter(t):
-    """CLOSE takes the descriptor away, not the socket from a receive that waits on it."""
+    """CLOSE frees the descriptor; a pending receive keeps the socket."""
     ring = open_ring(t)
     near, far = t.pair()
     memory = buffer(10)
@@ -374,7 +374,7 @@ def provide(ring, memory, size, group):
 
 
 def test_receive_into_provided(t):
-    """A receive takes one of the buffers provided when data comes; none left is ENOBUFS."""
+    """A receive takes a provided buffer when data arrives; without one it is ENOBUFS."""
     ring = open_ring(t)
     near, far = t.pair()
     memory = buffer(4 * 1000)
@@ -397,7 +397,7 @@ def test_receive_into_provided(t):
 
 
 def test_receive_multishot(t):
-    """One RECV for a whole stream, with buffers given back as they are read; then end of file."""
+    """One multishot RECV for a whole stream, with buffers returned as they are read; then end of file."""
     ring = open_ring(t)
     near, far = t.pair()
     size, count = 4096, 8
@@ -418,7 +418,7 @@ def test_receive_multishot(t):
     ended = False
     while not ended:
         got, result, flags = ring.wait() or (0, None, 0)
-        ok(result is not None, f"nothing comes after {done} bytes")
+        ok(result is not None, f"no completion after {done} bytes")
         if got in returned:
             eq(result, 0, "giving a buffer back")
             continue
@@ -440,7 +440,7 @@ def test_receive_multishot(t):
 
 
 def test_send_zerocopy(t):
-    """SEND_ZC: the count, then word that the memory is free again, after which it may be written."""
+    """SEND_ZC: the count, then a notification, after which the memory may be reused."""
     ring = open_ring(t)
     near, far = t.pair()
     size = 50000
@@ -486,7 +486,7 @@ def test_messages(t):
 
 
 def test_both_directions(t):
-    """A receive and a send on one socket under way together, for a while, both saturated."""
+    """A receive and a send pending on one socket, repeatedly, both saturated."""
     ring = open_ring(t)
     near, far = t.pair()
     size = 4 << 20
@@ -518,7 +518,7 @@ def test_both_directions(t):
 @pytest.mark.families("4|6")
 @table("killed", [("exit", False), ("killed", True)])
 def test_process_gone(t, killed):
-    """A process that ends with operations under way takes them with it: its peers see the end, its port is free."""
+    """Exit cancels a process's pending operations: its peers see end of file, its port is free."""
     near, far = t.pair()
     listener = t.listener(t.here)
     port = listener.port()
