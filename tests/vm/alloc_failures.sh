@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# No memory: every allocation of every socket call fails once, and then some of those
-# of the bottom halves, soft RoCE's too, while data flows.  What fails says so, nothing is
+# Allocation failures: every allocation of every socket call fails once, and then some of those
+# in softirqs, also soft RoCE's, while data flows.  Failed calls return an error, no data is
 # lost, nothing leaks.
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		10.78.0.1 - 10.78.0.2 over verbs
@@ -19,7 +19,7 @@ cd "$(dirname "$0")" || exit 1
 
 transfers() { sovia-run lib/transfer_errors "$1" "$2" 2; }
 
-# Each of them needs a link that was not there.
+# Each connection needs a new link.
 strangers() {
 	sovia-run python3 - <<-'END'
 	import socket
@@ -34,7 +34,7 @@ strangers() {
 	END
 }
 
-# No page at all for one call; the buffer is as large afterwards as it was.
+# No page at all for one call; the buffer has the same size afterwards.
 no_pages() {
 	echo Y >$DEBUG/fail_page_alloc/task-filter
 	echo -1 >$DEBUG/fail_page_alloc/times
@@ -77,10 +77,10 @@ for calls in 'socket socket6 bind options names poll' 'listen connect connect_fi
 done
 check 'no page for a send'		no_pages
 echo "# ${output//$'\n'/, }"
-check 'no socket stays'			eventually no_sockets
+check 'no socket is left'		eventually no_sockets
 check 'links to a hundred addresses'	while_scarce 10 strangers
 check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
-# A packet that soft RoCE has no memory for is the end of its queue pair.
+# When soft RoCE has no memory for a packet, its queue pair fails.
 while read -r every here there; do
 	check "transfers while memory is scarce, $here"	while_scarce "$every" transfers "$here" "$there"
 	echo "# ${output//$'\n'/, }"
@@ -89,5 +89,5 @@ done <<-END
 	100 127.0.0.1 127.0.0.2
 	500 10.78.0.1 10.78.0.2
 END
-check 'no socket stays after that'	eventually no_sockets
+check 'no socket is left after that'	eventually no_sockets
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Servers that many clients use at once: epoll, sendfile, connections kept
-# open and not, forked workers and savers.
+# Servers with many concurrent clients: epoll, sendfile, persistent and short
+# connections, forked workers and background saves.
 #
 # vm: --pair --timeout 600
 set -u
@@ -25,7 +25,7 @@ start_redis() {
 }
 cli() { sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 "$@"; }
 
-# A benchmark's numbers are not ours to judge: it must end, with all it was asked for.
+# The figures of the benchmark are not checked: it must complete all requests.
 benchmark() { # ARGUMENT...
 	sovia-run redis-benchmark -h "$SOVIA_PEER" -p 7100 --csv "$@" >$WORK/benchmark || return
 	cat $WORK/benchmark
@@ -38,7 +38,7 @@ fill() {
 	equal "$(cli -x SET blob <$WORK/blob)" OK
 }
 
-holds() { # what fill has put there
+holds() { # the data that fill has stored
 	equal "$(cli GET key:12345)" value-12345 || return
 	equal "$(cli DBSIZE)" 20001 || return
 	cli --raw GET blob | head -c 5000000 | cmp - $WORK/blob
@@ -48,7 +48,7 @@ restarted() {
 	equal "$(cli SAVE)" OK && there stop redis && there start_redis
 }
 
-# Two clients and the server: one hears what the other says.
+# Two clients and the server: one receives what the other publishes.
 publish() {
 	timeout 30 sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 SUBSCRIBE news >$WORK/news &
 	eventually hears_somebody || return
@@ -56,7 +56,7 @@ publish() {
 }
 hears_somebody() { [ "$(cli PUBLISH news 'hot off')" = 1 ]; }
 
-# A second redis here copies all of the first and follows it.
+# A second redis on this node replicates the first.
 replica() {
 	start replica redis-server --port 7101 --protected-mode no --dir $WORK --save '' --dbfilename replica.rdb \
 		--replicaof "$SOVIA_PEER" 7100
@@ -77,9 +77,9 @@ redis() {
 	check 'redis-benchmark, a connection each'	over_verbs 1000 1000 benchmark -t ping_mbulk -n 300 -c 10 -k 0
 	check 'the database is emptied'			cli FLUSHALL
 	check 'redis is filled'				over_verbs 5000000 0 fill
-	check 'redis has what it got'			over_verbs 0 5000000 holds
-	check 'redis saves, ends, starts'		restarted
-	check 'redis has what it saved'			over_verbs 0 5000000 holds
+	check 'redis returns what was stored'		over_verbs 0 5000000 holds
+	check 'redis saves and restarts'		restarted
+	check 'redis returns what it saved'		over_verbs 0 5000000 holds
 	check 'redis publishes'				publish
 	check 'a replica starts'			replica
 	check 'the replica follows'			replicated
@@ -151,7 +151,7 @@ connects() { # PORT WANT
 	equal "$(paste -sd' ' $WORK/connects)" "$2"
 }
 
-# wrk: requests were answered, none of them wrongly, and no socket failed.
+# wrk: requests were answered, all of them correctly, and no socket failed.
 wrk_() { # PORT SIZE
 	sovia-run wrk -t 2 -c 20 -d 4s --timeout 20s "http://$SOVIA_PEER:$1/$2" >$WORK/wrk || return
 	cat $WORK/wrk
@@ -166,7 +166,7 @@ nginx_() {
 		check "wrk, ${way[port - 7110]}"	over_verbs 10000 100000 wrk_ $port 1000
 	done
 	check 'curl keeps its connection'		connects 7110 '1 0'
-	check 'or does not'				connects 7111 '1 1'
+	check '... or does not'				connects 7111 '1 1'
 	check '100 MB with sendfile'			over_verbs 0 100000000 fetched 7110 100000000
 	check 'from nginx through nginx'		over_verbs 0 1000000 fetched 7114 1 1000000
 	check 'wrk of nothing'				over_verbs 10000 1000 wrk_ 7110 0

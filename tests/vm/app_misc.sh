@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# More servers: a cache, a relay that splices, TLS around others, a message
-# broker, git, another web server, and a program that wants to break sockets.
+# More servers: a cache, a proxy that splices, TLS around other protocols, a message
+# broker, git, another web server, and stress-ng, which misuses sockets.
 #
 # vm: --pair --timeout 400
 set -u
@@ -14,7 +14,7 @@ cd "$(dirname "$0")" || exit 1
 
 SIZE=3000000
 
-# A web server that the relays lead to.
+# The web server behind the proxies.
 web() { # SIZE
 	openssl rand -out $WORK/data "$1"
 	start web python3 -m http.server -d $WORK --bind :: 7301
@@ -160,7 +160,7 @@ ab_() { # PORT ARGUMENT...
 	done
 	! grep Non-2xx $WORK/ab
 }
-# Four connections at once, which follow the server's lists of files.
+# Four connections at once, which follow the links in the server's file lists.
 mirror() {
 	sovia-run lftp -c "mirror --parallel=4 http://$SOVIA_PEER:7350/sub/ $WORK/mirrored" || return
 	equal "$(cat $WORK/mirrored/* | sha256sum | cut -c1-64)" "$(cut -c1-64 $WORK/sum)"
@@ -168,7 +168,7 @@ mirror() {
 
 # --- stress-ng ---
 
-# A client and a server in this host. BYTES is what the work makes at least.
+# Client and server on this host. BYTES is the least number of bytes they transfer.
 stress() { # BYTES ARGUMENT...
 	local before after
 	before="$(sovia-stat --value loop_tx_bytes) $(tcp_connections)"
@@ -180,7 +180,7 @@ stress() { # BYTES ARGUMENT...
 
 stress_ng() {
 	local how
-	# an operation is all sizes up to 8 kB, in steps of 16
+	# one operation sends all sizes up to 8 kB, in steps of 16
 	for how in send sendmsg sendmmsg; do
 		check "stress-ng sock, $how"	stress 100000000 --sock 2 --sock-ops 50 --sock-domain ipv4 --sock-opts $how
 	done
@@ -190,7 +190,7 @@ stress_ng() {
 	check 'stress-ng epoll'			stress 4096000 --epoll 2 --epoll-ops 1000 --epoll-domain ipv4
 	check 'stress-ng epoll, IPv6'		stress 4096000 --epoll 2 --epoll-ops 1000 --epoll-domain ipv6
 	check 'stress-ng sockmany'		stress 8000 --sockmany 2 --sockmany-ops 1000
-	# file calls on sockets, and connect() with AF_UNSPEC on both ends
+	# file operations on sockets, and connect() with AF_UNSPEC at both ends
 	check 'stress-ng sockabuse'		stress 100000 --sockabuse 1 --sockabuse-ops 10
 }
 
@@ -201,8 +201,8 @@ check 'haproxy listens'				start_haproxy
 check 'haproxy splices'				over_verbs 0 $SIZE fetched http://127.0.0.1:7310/data
 check 'haproxy parses'				over_verbs 0 $SIZE fetched http://127.0.0.1:7311/data
 check 'stunnel listens'				there start_stunnel no 7320 127.0.0.1:7301
-check 'its client, too'				start_stunnel yes 127.0.0.1:7321 "$SOVIA_PEER":7320
-check 'curl by TLS'				over_verbs 0 $SIZE fetched -k https://"$SOVIA_PEER":7320/data
+check 'the client of stunnel listens'		start_stunnel yes 127.0.0.1:7321 "$SOVIA_PEER":7320
+check 'curl with TLS'				over_verbs 0 $SIZE fetched -k https://"$SOVIA_PEER":7320/data
 check 'curl through two stunnels'		over_verbs 0 $SIZE fetched http://127.0.0.1:7321/data
 check 'mosquitto listens'			there start_mosquitto
 check 'a message through mosquitto'		over_verbs $SIZE $SIZE message

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# PostgreSQL: a process for each connection, connections beside them that
-# cancel, clients that die, and a second server that follows the first.
+# PostgreSQL: a process for each connection, separate connections to
+# cancel queries, clients that die, and a standby that follows the primary.
 #
 # vm: --pair --timeout 400
 set -u
@@ -13,8 +13,8 @@ cd "$(dirname "$0")" || exit 1
 . lib/programs.sh
 PATH=$(echo "$PROGRAMS"/usr/lib/postgresql/*/bin):$PATH
 
-# The server refuses to be root's.  Its libraries may be in a home that others
-# cannot enter; the folders above the checkout are the guest's own.
+# The server refuses to run as root.  Its libraries may be below a home directory that others
+# cannot enter; only the guest sees the changed permissions.
 as_keeper() {
 	local above
 	if ! grep -q ^keeper: /etc/passwd; then
@@ -53,7 +53,7 @@ first() { sovia-run "${PSQL[@]}" "${FIRST[@]}" "$@"; }
 second() { sovia-run "${PSQL[@]}" "${SECOND[@]}" "$@"; }
 bench() { sovia-run pgbench "${FIRST[@]}" "$@" postgres; }
 
-# Every transaction adds the same to an account, a teller, a branch and the history.
+# Every transaction adds the same amount to an account, a teller, a branch and the history.
 books() {
 	equal "$(first -c "select (select count(*) from pgbench_history) = $1
 		and sum(delta) = (select sum(abalance) from pgbench_accounts)
@@ -61,7 +61,7 @@ books() {
 		and sum(delta) = (select sum(bbalance) from pgbench_branches) from pgbench_history")" t
 }
 
-# Two megabytes of rows, there and back.
+# Two megabytes of rows, both ways.
 copies() {
 	openssl rand -hex 1000000 | fold -w 1000 | cat -n | sed 's/^ *//' >$WORK/rows
 	first -c 'create table rows (number int, text text)' -c "\\copy rows from $WORK/rows" || return
@@ -73,13 +73,13 @@ begin_sleep() {
 	start sleeper "${PSQL[@]}" "${FIRST[@]}" -c 'select pg_sleep(300)'
 	eventually sleepers 1
 }
-# psql asks for that over a connection of its own.
+# psql sends the cancel request over a connection of its own.
 cancels() {
 	begin_sleep || return
 	kill -INT "$(cat $WORK/sleeper.pid)"
 	eventually grep 'canceling statement due to user request' $WORK/sleeper.log
 }
-# The server polls for the end of connections whose queries it works on.
+# The server polls for clients that disconnect during a query.
 notices() {
 	begin_sleep || return
 	kill -KILL "$(cat $WORK/sleeper.pid)"
@@ -101,14 +101,14 @@ limit 120
 check 'PostgreSQL listens'			there start_first
 check 'pgbench makes its tables'		over_verbs 1000000 1000 bench -i -q
 check 'pgbench, four clients'			over_verbs 10000 10000 bench -n -c 4 -j 2 -t 50
-check 'pgbench, a connection each, prepared'	over_verbs 10000 10000 bench -n -c 4 -j 2 -t 10 -C -M prepared
-check 'none of it is lost'			books 240
+check 'pgbench, reconnecting, prepared'		over_verbs 10000 10000 bench -n -c 4 -j 2 -t 10 -C -M prepared
+check 'no transaction is lost'			books 240
 check 'rows there and back'			over_verbs 2000000 2000000 copies
 check 'a query is cancelled'			cancels
-check 'a dead client is noticed'		notices
-check 'a second server copies the first'	over_verbs 0 20000000 start_second
+check 'a dead client is detected'		notices
+check 'a standby copies the primary'		over_verbs 0 20000000 start_second
 check 'and follows it'				follows
-check 'both have the same'			over_verbs 0 2000000 dumps
+check 'both have the same data'			over_verbs 0 2000000 dumps
 sed -i '/^keeper:/d' /etc/passwd
 there sed -i '/^keeper:/d' /etc/passwd
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Programs that move files and streams between two nodes, none of them
-# modified: what arrives is what was sent, and the modules counted it.
+# Unmodified programs that move files and streams between two nodes: the data
+# arrives unchanged, and the modules counted it.
 #
 # vm: --pair --timeout 600
 set -u
@@ -16,7 +16,7 @@ SIZE=5000000
 SSH_SIZE=10000000
 SCP_SIZE=100000000
 
-# Random data in the file $1 of $2 bytes, here and likewise there.
+# Random data in the file $1 of $2 bytes, on both nodes.
 data() { openssl rand -out "$WORK/$1" "$2"; }
 
 sum() { sha256sum <"$WORK/$1"; }
@@ -27,7 +27,7 @@ arrived() { # FILE-HERE FILE-THERE
 
 # --- netcats ---
 
-# What the server of that name there has written to a file, before it ended.
+# The output file of the server $1 on the peer, after the server has exited.
 received() { # NAME
 	there eventually test -e "$WORK/$1.done" && arrived out "$1"
 }
@@ -37,7 +37,7 @@ ncat_in() {
 	sovia-run ncat --recv-only "$SOVIA_PEER" 7011 >$WORK/back
 	arrived back in
 }
-ncat_program() { # a process for each connection; it ends with its input, so the program alone speaks
+ncat_program() { # a process for each connection; it ends with its input, so only the program sends
 	sovia-run ncat --recv-only "$SOVIA_PEER" 7012 >$WORK/back
 	arrived back in
 }
@@ -59,7 +59,7 @@ netcats() {
 	there start ncat-exec ncat -lk 7012 --sh-exec "cat $WORK/in"
 	check 'ncat --sh-exec listens'		there listening 7012 ncat-exec
 	check 'a program behind ncat'		over_verbs 0 $SIZE ncat_program
-	check 'and again'			over_verbs 0 $SIZE ncat_program
+	check 'a program behind ncat, again'	over_verbs 0 $SIZE ncat_program
 	there start broker ncat -l 7013 --broker
 	check 'ncat --broker listens'		there listening 7013 broker
 	check 'a broker between two'		ncat_broker
@@ -121,7 +121,7 @@ tree() { # 200 small files and a large one
 sums() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
 same_trees() { equal "$(sums $WORK/tree | sha256sum)" "$(there sums $WORK/rsync/tree | sha256sum)"; }
 rsync_push() { sovia-run rsync -a $WORK/tree rsync://"$SOVIA_PEER":7040/work/ && same_trees; }
-rsync_change() { # only what has changed goes over the wire
+rsync_change() { # only the changes go over the wire
 	printf changed | dd of=$WORK/tree/large bs=1 seek=1234567 conv=notrunc status=none
 	rsync_push
 }
@@ -146,7 +146,7 @@ sshd_conf() {
 		'UsePAM no' 'PasswordAuthentication no' 'PidFile none' 'Subsystem sftp internal-sftp' \
 		'KexAlgorithms ecdh-sha2-nistp256'
 }
-# A user who can log in, and the one that sshd confines itself to.
+# A user that can log in, and sshd's privilege separation user.
 make_sshd() { # PUBLIC-KEY
 	grep -q ^sshd: /etc/passwd || echo 'sshd:x:1998:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 	echo "walker:x:1999:65534::$WORK:/bin/bash" >>/etc/passwd
@@ -170,7 +170,7 @@ scp_out() {
 	scp_ $WORK/large walker@"$SOVIA_PEER":$WORK/large && arrived large large
 }
 scp_in() { scp_ walker@"$SOVIA_PEER":$WORK/large $WORK/fetched && equal "$(sum fetched)" "$(sum large)"; }
-# With a connection that stays open until the check is done.
+# With a connection that stays open until COMMAND has ended.
 forwarded() { # -L|-R SPEC COMMAND...
 	local pid status
 	sovia-run ssh "${SSH[@]}" -N -o ExitOnForwardFailure=yes "$1" "$2" walker@"$SOVIA_PEER" &
@@ -182,11 +182,11 @@ forwarded() { # -L|-R SPEC COMMAND...
 	wait $pid
 	return $status
 }
-# To a server there, through a port here that ssh listens on.
+# To a server on the peer, through a local port where ssh listens.
 use_local() {
 	listening 7051 && sovia-run curl -sS -o $WORK/tunnelled http://127.0.0.1:7051/ssh && equal "$(sum tunnelled)" "$(sum ssh)"
 }
-# To a server here, through a port there that sshd listens on.
+# To a server here, through a port on the peer where sshd listens.
 use_remote() {
 	there listening 7052 && there sovia-run curl -sS -o $WORK/tunnelled http://127.0.0.1:7052/ssh && arrived ssh tunnelled
 }
@@ -214,7 +214,7 @@ secure_shell() {
 	check 'sshd ends'			there end_sshd
 }
 
-# Of megabytes, most messages say nothing new in their headers.
+# Most messages of a bulk transfer are sent without a header.
 compact() {
 	awk '$1 == "compact_tx" { compact = $2 } $1 == "verbs_tx_msgs" { all = $2 }
 		END { print compact, "of", all; exit !(compact > all / 4) }' /proc/net/sovia/stat
@@ -227,9 +227,9 @@ socats
 http
 rsyncs
 secure_shell
-# iWARP has nothing beside a message to put the rest into.
+# iWARP has no immediate data to replace the header.
 if [ "$SOVIA_DEVICE" != siw ]; then
-	check 'headers are left out, there'	compact
+	check 'headers are left out, to the peer'	compact
 	check 'and back'			there compact
 fi
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The first socket loads the module, however it is asked for: by the family of its
-# own, or by protocol 254 of IPv4's and IPv6's.
+# The first socket loads the module, by its own family or by
+# protocol 254 of IPv4 and IPv6.
 #
 # vm: --timeout 120
 set -u
@@ -11,7 +11,7 @@ set -u
 
 loaded() { grep -q '^sovia ' /proc/modules; }
 
-# A stream socket of family $1, protocol $2, asked for as user $3.
+# Opens a stream socket of family $1, protocol $2, as user $3.
 opens() {
 	loaded && { rmmod sovia || return; }
 	setpriv --reuid "$3" --clear-groups python3 -c '
@@ -20,7 +20,7 @@ socket.socket(int(sys.argv[1]), socket.SOCK_STREAM, int(sys.argv[2]))' "$1" "$2"
 	loaded
 }
 
-# As distributions do that blacklist rare protocols; sovia-run gets the module all the same.
+# As distributions do that blacklist rare protocols; sovia-run loads the module nevertheless.
 blacklisted() { # USER
 	echo 'alias net-pf-19 off' >/etc/modprobe.d/rare.conf
 	loaded && { rmmod sovia || return; }
@@ -32,7 +32,7 @@ print(socket.socket(socket.AF_INET, socket.SOCK_STREAM).getsockopt(socket.SOL_SO
 
 aliases() { modinfo -F alias sovia | sort | tr '\n' ' '; }
 
-check 'the aliases are what the kernel asks for' equal "$(aliases)" \
+check 'the aliases are what the kernel requests' equal "$(aliases)" \
 	'net-pf-10-proto-254-type-1 net-pf-19 net-pf-2-proto-254-type-1 '
 for user in 0 65534; do
 	check "user $user: family 19" opens 19 0 $user
@@ -42,5 +42,5 @@ done
 for user in 0 65534; do
 	check "user $user: sovia-run, where family 19 is blacklisted" blacklisted $user
 done
-deny 'protocol 253 is not ours' opens 2 253 0
+deny 'protocol 253 does not open a socket' opens 2 253 0
 finish

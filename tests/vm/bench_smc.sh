@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# SMC-R, one of those that we are compared with: scripts/guest/smc.py brings it
-# to soft RoCE, and tells truly what a connection goes over.
+# SMC-R, one of the transports compared with: scripts/guest/smc.py sets it up
+# on soft RoCE, and reports correctly what a connection goes over.
 #
 # vm: --pair --kernel 6.12 --no-module --timeout 300
 set -u
@@ -19,7 +19,7 @@ smc() { SOVIA_FAMILY=43 socktool "$@"; }
 
 sent_packets() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 
-# The mode of a connection to node-b while it is there, as smc.py tells it in both nodes.
+# The mode of an open connection to node-b, as smc.py reports it on both nodes.
 modes() { # HERE THERE
 	local status
 	smc watch node-b 5004 "$WORK/held" &
@@ -34,7 +34,7 @@ modes() { # HERE THERE
 	return $status
 }
 
-# They come back, and both ways by RDMA packets of 1 KB or less.
+# The bytes come back, and both ways in RDMA packets of 1 KB or less.
 over_rdma() {
 	local before
 	before=$(sent_packets)
@@ -52,16 +52,16 @@ over_tcp() {
 modprobe -a smc smc_diag
 there 'modprobe -a smc smc_diag; SOVIA_FAMILY=43 setsid socktool echo 5004 /tmp/echo >/dev/null 2>&1 &'
 check 'a server'				eventually there test -e /tmp/echo
-check 'without an ID in common it is TCP'	modes TCP TCP
+check 'without a common EID it is TCP'		modes TCP TCP
 check '... and so are the bytes'		over_tcp
-check 'an ID'					smc.py ueid add OURS
-deny '... cannot be twice'			smc.py ueid add OURS
+check 'an EID'					smc.py ueid add OURS
+deny '... cannot be added twice'		smc.py ueid add OURS
 check '... there'				there "PATH=$PATH smc.py ueid add OURS"
 check 'it is SMC-R'				modes SMCR SMCR
 check '... and so are the bytes'		over_rdma
-check 'a physical net'				smc.py pnet add NET1 eth0 rxe0 1
-deny '... cannot be twice'			smc.py pnet add NET1 eth0 rxe0 1
+check 'a PNET ID'				smc.py pnet add NET1 eth0 rxe0 1
+deny '... cannot be added twice'		smc.py pnet add NET1 eth0 rxe0 1
 check '... there'				there "PATH=$PATH smc.py pnet add NET1 eth0 rxe0 1"
-check 'it is SMC-R still'			modes SMCR SMCR
+check 'it is still SMC-R'			modes SMCR SMCR
 there rm /tmp/echo
 finish

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What scripts/bench measures with can be relied on: each kind of measurement
-# comes to its end, over AF_SOVIA, and a figure comes out of it.  What the
-# figures are is not judged here.
+# scripts/bench's measuring programs work: each kind of measurement completes
+# over AF_SOVIA and yields a figure.  The values of the
+# figures are not checked.
 #
 # vm: --wire --timeout 500
 set -u
@@ -16,7 +16,7 @@ PP=$WORK/pp
 
 build() { make -s -C "$ROOT/tests/bench" O="$WORK"; }
 
-# The numbers of pp's answer, each of which is to be more than nothing.
+# The numbers of pp's output, each of which has to be positive.
 numbers() { # JSON NAME...
 	python3 - "$@" <<-'END'
 	import json, sys
@@ -26,7 +26,7 @@ numbers() { # JSON NAME...
 	END
 }
 
-# Bytes that went over RDMA at least: $1.  Then names, up to --, and pp's arguments.
+# $1: least number of bytes over RDMA.  Then names, up to --, and pp's arguments.
 measure() { # BYTES NAME... -- ARGUMENT...
 	local bytes=$1 names=() before answer
 	shift
@@ -40,7 +40,7 @@ measure() { # BYTES NAME... -- ARGUMENT...
 	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge "$bytes" ]
 }
 
-# As scripts/bench asks for it: all figures that it chooses have a sample of each system.
+# As scripts/bench calls it: each figure has a sample of each system.
 bench() { # PATH SYSTEM...
 	local path=$1 systems
 	shift
@@ -70,13 +70,13 @@ held() {
 	wait "$HOLD_PID"
 }
 
-# an emulated compiler takes its time
+# compilers are slow under emulation
 limit 200
 check 'the programs build'			build
 limit 60
 sovia-run "$PP" -4 serve >"$WORK/ready" &
 server=$!
-check 'it serves'				eventually grep ready "$WORK/ready"
+check 'the server starts'			eventually grep ready "$WORK/ready"
 check 'round trips'				measure 800 count median_us p999_us -- --nodelay latency
 check '... of 32 KB'				measure 6000000 count median_us -- --nodelay --size 32768 latency
 check 'bandwidth'				measure 16384 mb_per_s busy_us their_busy_us -- --size 16384 bandwidth
@@ -87,12 +87,12 @@ check '... from one thread'			measure 65536 in_mb_per_s -- --size 16384 --connec
 check 'connections'				measure 0 count per_s median_us p99_us -- --kind open connect
 check '... with a byte each way'		measure 1 count per_s -- connect
 check '... with 8 KB back'			measure 8192 count per_s -- --kind http connect
-check '... the time of one'			measure 0 us -- --kind first connect
+check '... the time of the first'		measure 0 us -- --kind first connect
 check 'round trips on 200'			measure 25600 count per_s p99_us -- --size 64 --connections 200 many
-check '200 that are held'			held
+check '200 connections held open'		held
 check 'messages at a given rate'		measure 6400 count per_s p99_us -- --size 64 --connections 4 --rate 300 load
 deny 'without a server there is no figure'	sovia-run "$PP" -4 --port 7799 latency node-b
-# it holds the module, which is to be unloaded
+# it keeps the module in use, which is to be unloaded
 kill $server
 wait $server
 limit 200

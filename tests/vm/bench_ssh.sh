@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# scripts/bench --hosts: what two machines need that are no guests of it, ssh
-# between them and the tools installed.  What it says is looked at, too: figures
-# come from both ends, and nothing of it stays there.
+# scripts/bench --hosts: two machines that are not guests of it need only ssh
+# between them and the tools installed.  The output is checked, too: figures
+# from both ends, and nothing left behind there.
 #
 # vm: --pair --timeout 240
-# lab: it is about --hosts itself, and makes keys for root
+# lab: tests --hosts itself, and makes ssh keys for root
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -19,7 +19,7 @@ install_there() { on-peer "$(declare -f install_tools); ROOT=$ROOT install_tools
 bench() { "$ROOT/scripts/bench" --hosts node-a node-b --paths wire --figures latency,connect --reps 1 "$@"; }
 counted() { sovia-stat --value verbs_tx_bytes; }
 
-# That a module in use is not unloaded is all that it may have to complain of.
+# The only note allowed: a module in use is not unloaded.
 measured() {
 	local before
 	before=$(counted)
@@ -40,7 +40,7 @@ nothing_left() { equal "$(left_there)" ''; }
 
 check 'the other machine has the tools'		install_there
 check 'ssh reaches it'				serve_ssh node-b
-# an emulated compiler takes its time
+# compilers are slow under emulation
 limit 150
 check 'it measures'				measured
 check '... and prints them'			said '^| warm link, 1/s  *| [0-9]'

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Programs that measure TCP measure AF_SOVIA.  What they find is not judged
-# here, but that they come to an end, and that both ends agree on the bytes.
+# Programs that measure TCP work over AF_SOVIA.  The figures are not checked,
+# only that they complete, and that both ends agree on the bytes.
 #
 # vm: --pair --timeout 400
 set -u
@@ -16,7 +16,7 @@ SIZE=5000000
 
 # --- iperf3 ---
 
-# What its receivers say to have got is what the modules must have carried: they stop when the sender says so, and
+# The bytes that its receivers report must be what the modules carried: they stop when the sender tells them, and
 # not at the end of the data.
 iperf() { # ARGUMENT...
 	sovia-run iperf3 -c "$SOVIA_PEER" -p 7200 -J "$@" >$WORK/iperf.json || { grep error $WORK/iperf.json; return 1; }
@@ -60,10 +60,10 @@ iperf3s() {
 
 # --- sockperf ---
 
-# Every message is answered: none dropped, doubled or out of order.
+# Every message is answered: none dropped, duplicated or out of order.
 sockperf_() { # MODE SIZE ARGUMENT...
 	local messages
-	# it does not know names
+	# it does not resolve names
 	sovia-run sockperf "$1" --tcp -i "$(address 4 "$SOVIA_PEER")" -p 7210 -t 2 -m "${@:2}" \
 		>$WORK/sockperf || { tail -n 30 $WORK/sockperf; return 1; }
 	tail -n 30 $WORK/sockperf

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Control groups: what a program sends is charged to its group, and a limit makes it wait.
+# Control groups: data sent is charged to the sender's group, and a limit makes it wait.
 #
 # vm: --append kunit.enable=0
 set -u
@@ -21,11 +21,11 @@ prepare() {
 	echo +memory >$ROOT/cgroup.subtree_control && mkdir $GROUP
 }
 
-# What fill_buffers says of the word $1.
+# The field $1 of fill_buffers' output.
 value() { sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" <<<"$filled"; }
 fill_some() { filled=$(fill_buffers 127.0.0.1 100); local status=$?; echo "$filled"; return $status; }
 
-# A page that is merely begun counts whole for the one, and not for the other.
+# A partly used page counts fully for one, and not for the other.
 sender_pays() {
 	fill_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
 }
@@ -38,18 +38,18 @@ limited() {
 	cat $GROUP/memory.events
 	[ "$(event max)" -gt 0 ] && [ "$(event oom_kill)" = 0 ] && [ "$(value charged)" -le $MAX ] &&
 		equal "$(value whole)" 100 || return
-	# Who was refused memory has the buffer that it had.
+	# A sender that was refused memory keeps its send buffer size.
 	[ "$(value buffers)" -ge "$(sysctl -n net.core.wmem_default)" ]
 }
 
-# What is kept for the next one is at most a stock for each processor.
+# The kernel keeps at most one stock of charges per CPU.
 nothing_charged() { [ "$(<$GROUP/memory.current)" -lt $((1 << 20)) ]; }
 
 limit 240
 check 'a control group' prepare
-check 'the sender of messages pays for them' sender_pays
+check 'the sender of messages is charged' sender_pays
 check 'until they are read' eventually nothing_charged
-check 'a limit makes senders wait, all arrives, and nobody is killed' limited
-check 'then nothing is left' eventually nothing_charged
-check 'the group can go' rmdir $GROUP
+check 'a limit makes senders wait, all arrives, and the OOM killer does not run' limited
+check 'then nothing is charged' eventually nothing_charged
+check 'the group can be removed' rmdir $GROUP
 finish

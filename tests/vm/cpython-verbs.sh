@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The socket tests of CPython over a lane of verbs: from this host to itself, by
-# way of an RDMA device.
+# The socket tests of CPython over a verbs lane: from this host to itself, through
+# an RDMA device.
 #
 # vm: --mem 2048 --timeout 3600
 set -e

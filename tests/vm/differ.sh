@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Random sequences of socket calls over TCP and over AF_SOVIA, which must do the same (tests/differ).
+# Random sequences of socket calls over TCP and over AF_SOVIA, which must give the same results (tests/differ).
 #
 #     differ.sh [loop|verbs|both] [--seconds N | --runs N] [--seed N] ...
 #
-# Over verbs both ends are in this guest as well, and the bytes go through soft RoCE.
+# Over verbs both ends are in this guest as well, and the bytes go over soft RoCE.
 #
 # vm: --smp 2 --timeout 600 --append kunit.enable=0
 set -u
@@ -19,11 +19,11 @@ ROOT=$(realpath ../..)
 DIFFER=$ROOT/.build/differ/differ
 WHAT=${1:-both}
 shift
-# The same ones on each machine.
+# The same sequences on each machine.
 [ $# -gt 0 ] || set -- --runs 250
 FAMILY=$(cat /sys/module/sovia/parameters/family)
 
-# Says what it did even if nothing was wrong, in a comment.
+# Prints what it ran even if all passed, as a comment.
 differ() { # ARGUMENT...
 	local status
 	"$DIFFER" --listed "$ROOT/tests/differ/listed" "$@" >"$LOG"
@@ -39,7 +39,7 @@ build() { make -s -C "$ROOT/tests/differ"; }
 same() { differ --subject "$FAMILY" --jobs 5 "$@"; }
 with_itself() { differ --subject tcp "$@"; }
 
-# One that answers ECONNRESET for EPIPE is found, and shrunk to a connection at most and what has to be done to it.
+# A planted ECONNRESET for EPIPE is found, and shrunk to at most a connection and the calls that are needed.
 finds_the_planted() {
 	if differ --subject tcp --seed 5 --plant --runs 500 --most 1 3>/dev/null; then
 		echo 'no difference'
@@ -50,7 +50,7 @@ finds_the_planted() {
 		! grep -q '^#  11 ' "$LOG"
 }
 
-# See README.md. Between addresses of a host TCP goes by the table of local routes.
+# See README.md. Between local addresses TCP uses the table of local routes.
 quick_acknowledgments() {
 	ip route change local 10.78.0.1 dev roce0 table local proto kernel scope host src 10.78.0.1 quickack 1 &&
 		ip -6 route del local fd78::1 table local &&
@@ -64,7 +64,7 @@ exec 3>&1
 LOG=$(mktemp)
 limit 36000
 check 'the tester builds' build
-check 'TCP does what TCP does' with_itself --runs 100
+check 'TCP equals TCP' with_itself --runs 100
 check 'a planted difference is found, and shrunk' finds_the_planted
 if [ "$WHAT" != verbs ]; then
 	check 'the same over loop, IPv4' same --family 4 "$@"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The end-to-end cases in one host, while one in a hundred of the allocations that may not
-# wait fails, wherever it is: nobody notices.  (closing.messages counts what is sent, and
-# without memory more is.)
+# The end-to-end cases in one host, while one in a hundred of all non-blocking
+# allocations fails: no case is affected.  (closing.messages counts messages, and
+# without memory more are sent.)
 #
 # vm: --kernel debug --append kunit.enable=0 --timeout 2400
 set -u

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Transfers while the provider is faulty (kmod/debug/fault.c): never a wrong byte, a lost one
+# Transfers over a faulty provider (kmod/debug/fault.c): never a wrong byte, a byte lost
 # without an error, or a connection that hangs.
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		node-a - node-b over verbs
@@ -38,7 +38,7 @@ fired() { # FAULT...
 
 transfers() { sovia-run lib/transfer_errors "$HERE" "$THERE" "$1"; }
 
-# Links are set up anew after this.
+# After this, links are set up again.
 fresh() {
 	unloads && modprobe sovia && echo Y >$FAULTS/"$PROVIDER"
 }
@@ -53,7 +53,7 @@ unloads() {
 	return 1
 }
 
-# Transfers with the faults FAULT:PROBABILITY:INTERVAL[:ERRNO]..., each of which happens.
+# Transfers with the faults FAULT:PROBABILITY:INTERVAL[:ERRNO]..., each of which must fire.
 with() {
 	local fault answer status names=()
 	for fault; do
@@ -70,16 +70,16 @@ with() {
 
 all_whole() { grep -q '^whole [0-9]*$'; }
 
-# All is as without.
+# The results are the same as without faults.
 harmless() { with "$@" | tee /dev/stderr | all_whole; }
 
-# Connections end, and what comes after them works.
+# Connections end, and later ones work.
 fatal() { with "$@" && transfers 1 | tee /dev/stderr | all_whole; }
 
-# Errnos by number, as the files take them.
+# Errnos by number, as the files expect.
 EIO=5 ENOMEM=12 ENODEV=19 ECONNRESET=104 ETIMEDOUT=110 ECONNREFUSED=111 EHOSTUNREACH=113
 
-# How long the connections live says which of these happen.
+# Which of these fire depends on the lifetime of the connections.
 everything() {
 	arm drop 50 300 $ETIMEDOUT
 	arm close 50 300 $ECONNRESET
@@ -91,30 +91,30 @@ everything() {
 over() { # PROVIDER HERE THERE DISORDER
 	PROVIDER=$1 HERE=$2 THERE=$3
 	local disorder=$4
-	check "$1: the module, loaded"			fresh
+	check "$1: the module is reloaded"		fresh
 	check "$1: messages are late"			harmless delay:5:1
 	check "$1: completions are late"		harmless sent:5:1
-	check "$1: there is no room"			harmless post:20:1:11
-	check "$1: there is no memory for descriptors"	harmless starve:5:1
+	check "$1: post returns EAGAIN"			harmless post:20:1:11
+	check "$1: no memory for receive descriptors"	harmless starve:5:1
 	check "$1: a message is lost with the VI"	fatal drop:100:101:$ETIMEDOUT
-	check "$1: the VI dies behind a message"	fatal close:100:97:$ECONNRESET
-	check "$1: the device goes"			fatal close:100:103:$ENODEV
+	check "$1: the VI fails after a message"	fatal close:100:97:$ECONNRESET
+	check "$1: the device is removed"		fatal close:100:103:$ENODEV
 	check "$1: a message cannot be posted"		fatal post:100:151:$EIO
-	check "$1: nor for want of memory"		fatal post:100:149:$ENOMEM
-	check "$1: VIs cannot be made"			fatal close:100:97 connect:100:3:$EHOSTUNREACH
-	check "$1: nor set up"				fatal close:100:97 setup:100:3:$ECONNREFUSED
+	check "$1: no memory to post a message"		fatal post:100:149:$ENOMEM
+	check "$1: VIs cannot be created"		fatal close:100:97 connect:100:3:$EHOSTUNREACH
+	check "$1: VIs cannot be set up"		fatal close:100:97 setup:100:3:$ECONNREFUSED
 	check "$1: the hello is lost, or late"		fatal close:100:97 hello:100:3 late:100:2
-	check "$1: a message comes twice"		"$disorder" twice:100:120
-	check "$1: two messages change places"		"$disorder" swap:100:120
-	check "$1: a message comes without a part"	"$disorder" short:100:120
+	check "$1: a message is duplicated"		"$disorder" twice:100:120
+	check "$1: two messages are reordered"		"$disorder" swap:100:120
+	check "$1: a message is truncated"		"$disorder" short:100:120
 	check "$1: everything at once"			everything
 }
 
 limit 120
 over loop 127.0.0.1 127.0.0.2 fatal
-# Only a lane that can lose its peer is replaced by one that begins with what was due.
+# Only a lane that can lose its peer is replaced by one that retransmits.
 over verbs "$(getent ahostsv4 node-a | awk 'NR == 1 { print $1 }')" "$(getent ahostsv4 node-b | awk 'NR == 1 { print $1 }')" harmless
-# Only a lane that can lose its peer looks whether it is still there.
-check 'verbs: a message is lost, and nobody says'	fatal lose:100:120
-check 'nothing keeps the module'	unloads
+# Only a lane that can lose its peer probes it.
+check 'verbs: a message is lost silently'		fatal lose:100:120
+check 'the module can be unloaded'	unloads
 finish

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# scripts/check --hosts: tests of a pair on two machines that only ssh connects, by another
-# network than the one under test.  (What else runs there: scripts/check --hosts A B --list.)
+# scripts/check --hosts: the tests of a pair on two machines that are connected by ssh only,
+# over another network than the one under test.  (List of those: scripts/check --hosts A B --list.)
 #
 # vm: --pair --timeout 3600 --append kunit.enable=0 --qemu "-netdev socket,id=m,mcast=230.77.0.1:7777,localaddr=127.0.0.1 -device virtio-net-pci,netdev=m"
-# lab: it is about --hosts itself
+# lab: tests --hosts itself
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -16,7 +16,7 @@ cd "$(dirname "$0")" || exit 1
 MANAGEMENT=10.78.0
 LOG=$ROOT/.build/check-hosts
 
-# Its number is the last of this node's addresses.
+# The last number of this node's addresses.
 management() {
 	ip link set eth1 address 52:54:00:78:00:0"$1" && ip address add $MANAGEMENT."$1"/24 dev eth1 && ip link set eth1 up
 }
@@ -36,7 +36,7 @@ stage() { # NAME
 check 'the tools are installed'			both_install
 check 'a network for management'		networks
 check 'ssh reaches the other machine'		serve_ssh $MANAGEMENT.2
-check 'nothing else does'			leave_lab
+check 'no other way reaches it'			leave_lab
 limit 900
 [ $# -gt 0 ] || set -- rdma recovery lanes keepalive app_transfer e2e
 for name; do

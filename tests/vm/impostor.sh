@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Any user of a node may speak to its RDMA devices, but not for the node: links that are there stay, new ones are
-# refused, and the service's place is the module's.  A node that has really lost its links gets new ones.
+# Any user of a node may use its RDMA devices, but not impersonate the node: existing links stay, new ones are
+# refused, and only the module may listen at the service.  A node that has lost its links gets new ones.
 #
 # vm: --pair --timeout 600 --append kunit.enable=0
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
@@ -14,7 +14,7 @@ cd "$(dirname "$0")" || exit 1
 . lib/pair.sh
 
 IMPOSTOR=$HERE/../../.build/rogue_peer/impostor
-# A port that the module itself never asks from.
+# A port that the module itself never uses as source.
 RESERVED=600
 
 count() { sovia-stat --value "$1"; }
@@ -22,11 +22,11 @@ ends() { echo "$(count link_down) $(count link_fail) $(there sovia-stat --value 
 
 anyone() { there "setpriv --reuid=nobody --regid=nogroup --clear-groups -- $*"; }
 
-# Asks for node-b's links.  Prints how many requests there were.
+# Requests node-b's links.  Prints the number of requests.
 ask_as_anyone() { anyone "$IMPOSTOR" ask "$(address "$1" "$SOVIA_PEER")" "$(address "$1" "$SOVIA_NODE")"; }
 ask_as_root() { there "$IMPOSTOR" ask "$(address "$1" "$SOVIA_PEER")" "$(address "$1" "$SOVIA_NODE")" $RESERVED; }
 
-# Transfers of both families go on while "$@" happens, over the lanes that they began with.
+# Transfers of both families continue while "$@" runs, over the same lanes.
 unharmed() {
 	local before v status pids=()
 	before=$(ends)
@@ -71,14 +71,14 @@ no_place_for_anyone() {
 	done
 }
 
-# The first one who needs the module on node-b has no rights.
+# The first user of the module on node-b is unprivileged.
 first_of_all() {
 	load || return
 	there 'for v in 4 6; do setsid setpriv --reuid=nobody --regid=nogroup --clear-groups socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done'
 	eventually there '[ -e /tmp/echo4 -a -e /tmp/echo6 ]' && socktool -4 ask "$SOVIA_PEER" 5004 && socktool -6 ask "$SOVIA_PEER" 5006
 }
 
-# Its place is taken when the module would listen: it does as soon as it can, and no program has to help.
+# The service's port is in use when the module wants to listen: it retries until it can, without a program's help.
 place_taken() {
 	load || return
 	there "setsid $IMPOSTOR listen 0.0.0.0 /tmp/place >/dev/null 2>&1 &"
@@ -87,7 +87,7 @@ place_taken() {
 	eventually socktool -4 ask "$SOVIA_PEER" 5004 && eventually socktool -6 ask "$SOVIA_PEER" 5006
 }
 
-# Node-b loses its side, without a word to node-a.  (TCP, below siw, says it as soon as it can.)
+# Node-b loses its links without notifying node-a.  (TCP, below siw, notifies it as soon as it can.)
 reboot_there() {
 	eval "$CUT" && there "$CUT && modprobe -r sovia; $MEND; modprobe sovia" && eval "$MEND" || return
 	[ "$SOVIA_DEVICE" = siw ] || state_is UP
@@ -117,12 +117,12 @@ no_links() { ! pgrep -x socktool >/dev/null; }
 
 limit 150
 check 'a server on the peer'				start_server
-check 'requests of any user are refused and counted'	anyones_requests
-check 'requests of root end no lane that answers'	roots_requests
-check 'the module goes from both nodes'			load
-check 'its place is for no other user'			no_place_for_anyone
-check 'a user is the first to need it'			first_of_all
-check 'its place was taken, and is free again'		place_taken
+check 'requests of unprivileged users are refused and counted'	anyones_requests
+check 'requests of root end no lane that is alive'	roots_requests
+check 'the module is reloaded on both nodes'		load
+check 'no other user can listen at the service'		no_place_for_anyone
+check 'an unprivileged user is the first to open a socket'	first_of_all
+check 'the service was in use, and is free again'	place_taken
 check_cut 'a node without its links asks for others'	peer_asks
 check_cut '... and this one at the same time'		both_ask
 check 'all ends'					over

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # inetd as Debian ships it, under the shim: it listens, accepts, forks and
-# executes a program that knows nothing but its standard input and output.
+# executes programs that only use standard input and output.
 #
 # vm: --pair --timeout 300
-# lab: it puts files into /usr and /etc of the other node
+# lab: installs files in /usr and /etc of the other node
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -27,7 +27,7 @@ configuration() {
 	done
 }
 
-# A "wait" service gets the listening socket itself.
+# A "wait" service gets the listening socket.
 wait_service() {
 	cat <<'END'
 #!/usr/bin/python3 -I
@@ -76,7 +76,7 @@ many() {
 	done
 }
 
-# inetd inherits nothing: a service that ended has its connection closed.
+# inetd keeps no descriptors: the connection of a service closes when it exits.
 no_leftovers() {
 	eventually on-peer '! grep -q "^ESTABLISHED\|^CLOSE_WAIT" /proc/net/sovia/sock'
 }
@@ -86,7 +86,7 @@ over_sovia() {
 	before=$(on-peer sovia-stat --value conn_passive)
 	service 4 7000 x x || return
 	[ "$(on-peer sovia-stat --value conn_passive)" -gt "$before" ] || { on-peer sovia-stat; return 1; }
-	# the same port in TCP is nobody's
+	# TCP must not use the same port
 	! timeout 20 nc -4 -N node-b 7000 </dev/null
 }
 
@@ -99,10 +99,10 @@ main() {
 		check "a program as another user, IPv$family" service $family 7001 '' nobody
 		check "a program that counts to the end of file, IPv$family" service $family 7002 "$(printf %05000d 1)" 5000
 		check "a large transfer, IPv$family" large $family
-		check "a service that accepts itself, IPv$family" service $family 7004 '' 'accepted by the service'
+		check "a service that calls accept(), IPv$family" service $family 7004 '' 'accepted by the service'
 	done
 	check 'ten at once' many
-	check 'it is AF_SOVIA that carries this' over_sovia
+	check 'the bytes went over AF_SOVIA' over_sovia
 	check 'nothing is left over' no_leftovers
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Several lanes between two nodes: connections are spread over them, whatever the other node's number is.
+# Several lanes between two nodes: connections are spread over them, whatever the peer's number of lanes.
 #
 # vm: --pair --timeout 400
 set -u
@@ -11,7 +11,7 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-# So many that no lane goes without, except by a chance of one in a million.
+# So many that all lanes are used, except with a probability of one in a million.
 CONNECTIONS=64
 FOR_MOST=320
 
@@ -26,7 +26,7 @@ lanes_are() { # WANT COMMAND...
 	equal "$got" "$want"
 }
 
-# How many lanes each node asks for; links and sockets of before are gone then.
+# The number of lanes that each node requests; earlier links and sockets are gone then.
 load() { # HERE THERE
 	stop_servers || return
 	modprobe -r sovia && modprobe sovia "lanes=$1" || return
@@ -41,7 +41,7 @@ stop_servers() {
 	eventually no_echo && stop_server
 }
 
-# Nobody has a link yet, and both nodes begin: of each lane one attempt counts.
+# No links exist, and both nodes connect: of each lane one attempt wins.
 both_at_once() {
 	local status
 	crowd_there >"$WORK/there" 2>&1 &
@@ -58,15 +58,15 @@ unloads() {
 limit 120
 check '4 lanes on both nodes'			load 4 4
 check 'both connect at once, over all lanes'	both_at_once
-check 'and again over what is there'		both_at_once
+check 'and again over existing lanes'		both_at_once
 check '1 lane here, 4 there'			load 1 4
-check 'we use 1'				lanes_are 0 crowd_of "$SOVIA_PEER"
+check 'this node uses 1'			lanes_are 0 crowd_of "$SOVIA_PEER"
 check 'the peer uses 4'				lanes_are '0 1 2 3' crowd_there
 check '3 lanes here, 2 there'			load 3 2
-check 'we use 3'				lanes_are '0 1 2' crowd_of "$SOVIA_PEER"
-deny 'more lanes than there may be'		load 17 1
-check 'as many as there may be'			load 16 1
-check 'we use 16'				lanes_are '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15' crowd_of "$SOVIA_PEER" $FOR_MOST
-check 'the module goes'				unloads
-check 'and comes back for whoever stops the guests'	modprobe sovia
+check 'this node uses 3'			lanes_are '0 1 2' crowd_of "$SOVIA_PEER"
+deny 'more lanes than the maximum'		load 17 1
+check 'the maximum of lanes'			load 16 1
+check 'this node uses 16'			lanes_are '0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15' crowd_of "$SOVIA_PEER" $FOR_MOST
+check 'the module unloads'			unloads
+check 'and loads again for the checks at shutdown'	modprobe sovia
 finish

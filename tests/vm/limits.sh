@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What peers and programs can make the kernel hold is bounded (Documentation/limits.rst), in a guest that has little.
+# Memory that peers and programs can pin is bounded (Documentation/limits.rst), in a guest with little memory.
 #
 # vm: --wire --mem 256 --timeout 500
 set -u
@@ -15,7 +15,7 @@ LIMITS=/sys/kernel/debug/sovia/limits
 
 reload() { modprobe -r sovia && modprobe sovia "$@"; }
 
-# What fill_buffers has said.
+# Fields of fill_buffers' output.
 held() { sed -n 's/^held \([0-9]*\) .*/\1/p' "$WORK/filled_by"; }
 whole() { sed -n 's/.* whole \([0-9]*\) .*/\1/p' "$WORK/filled_by"; }
 
@@ -30,27 +30,27 @@ default_limits() {
 	local short none part rest
 	read -r rest rest short none < <(grep memory $LIMITS)
 	cat $LIMITS
-	# a 16th and three 32nds of what there was then
+	# 1/16 and 3/32 of the memory at load time
 	part=$(($(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo) / $(($(getconf PAGESIZE) / 1024)) / 16))
 	[ $((short - part)) -le $((part / 50)) ] && [ $((part - short)) -le $((part / 50)) ] &&
 		[ "$none" = $((short + short / 2)) ]
 }
 
-# Pages: beyond the limit, a connection may have the least, a message at each end.
+# Pages: beyond the limit, a connection may have the minimum, a message at each end.
 held_at_most() { # CONNECTIONS
 	local most
 	most=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) + 10 * $1 + 400))
 	[ "$(held)" -le "$most" ] || { echo "at most $most"; cat "$WORK/filled_by"; return 1; }
 }
 
-# --- orphans: more than one may leave behind ---
+# --- orphans: more than the limit ---
 
 orphans() {
 	local now dropped
 	fill_buffers node-b 30 "$WORK/filled" >"$WORK/filled_by" 2>&1 &
 	eventually test -e "$WORK/filled" || { cat "$WORK/filled_by"; return 1; }
 	echo 10 >/sys/module/sovia/parameters/max_orphans
-	# ends with 30 connections whose peers live and read nothing
+	# ends with 30 connections whose peers are alive and do not read
 	dropped=$(sovia-stat --value no_room)
 	kill -KILL $!
 	wait $!
@@ -58,13 +58,13 @@ orphans() {
 	dropped=$(($(sovia-stat --value no_room) - dropped))
 	rm "$WORK/filled"
 	echo "$now orphans, $dropped dropped"
-	# as many as there may be, and the others that had something to say still
+	# exactly the limit; others with unsent data were reset
 	[ "$now" = 10 ] && [ "$dropped" -gt 0 ]
 }
 
 # --- requests for links ---
 
-# Meanwhile the connection thread has what nobody else wants of the processors, and others want all.
+# The connection thread gets only idle CPU time, and other processes take all CPUs.
 slow_thread() {
 	local thread spinners=() status
 	thread=$(pgrep -x sovia-connd) && chrt -i -p 0 "$thread" || return
@@ -79,14 +79,14 @@ slow_thread() {
 	return $status
 }
 
-# A backlog is not what stops it.
+# The listen backlog must not be the limit.
 clogged() { echo 8192 >/proc/sys/net/core/somaxconn && rogue_peer $ROGUE $VICTIM untaken 1 6000; }
 
-# --- what is held ends with what it was held for ---
+# --- memory is freed with its owner ---
 
 PARAMETERS=/sys/module/sovia/parameters
 
-# 30 connections whose buffers are full, while COMMAND is done to them; then their programs end.
+# 30 connections with full buffers, while COMMAND is run on them; then their programs exit.
 filled() { # HOST COMMAND...
 	local host=$1 near status
 	shift
@@ -126,7 +126,7 @@ recovered_since() { [ "$(sovia-stat --value link_recover)" -gt "$1" ]; }
 
 in_a_namespace() {
 	ip netns add limited && ip -n limited link set dev lo up || return
-	# not `ip netns exec`, which has another /sys
+	# not `ip netns exec`, which mounts another /sys
 	WITHIN=(nsenter --net=/run/netns/limited)
 	filled 127.0.0.1 true && ip netns del limited
 }
@@ -137,41 +137,41 @@ limit 240
 check 'an address for the rogue peer' rogue_address
 check 'limits by the size of the memory' default_limits
 
-check '1000 connections that nobody reads' fill 127.0.0.1 1000
-check 'hold no more than they may' held_at_most 1000
+check '1000 connections without readers' fill 127.0.0.1 1000
+check 'hold no more than the limit' held_at_most 1000
 check 'then nothing is held' eventually nothing_held
 
 check 'a limit of 8 MiB' reload mem=1024,2048
-# One writer may have a sixteenth of the first limit, which is the most that it is by default.
-check 'and of a writer' sysctl -w net.ipv4.tcp_wmem='4096 16384 262144'
-check '100 connections that nobody reads' fill node-b 100
-check 'hold no more than they may' held_at_most 100
-check 'and bring everything' some "$(whole)"
+# One writer may use 1/16 of the first limit, which is its default maximum.
+check '... and for a writer' sysctl -w net.ipv4.tcp_wmem='4096 16384 262144'
+check '100 connections without readers' fill node-b 100
+check 'hold no more than the limit' held_at_most 100
+check 'and deliver everything' some "$(whole)"
 check 'a peer that fills the windows of 200' rogue_peer $ROGUE $VICTIM hoard 1 200
-check 'a transfer as ever' fill node-b 1
+check 'a transfer works as before' fill node-b 1
 check 'nothing is held' eventually nothing_held
 
 check 'limits as before' reload
 check 'too many orphans' orphans
-check 'no orphan stays' eventually no_orphans
+check 'no orphan is left' eventually no_orphans
 
 check 'connections that lose their link' filled node-b lose_links
 check 'hold nothing' eventually nothing_held
-check 'nor leave orphans' eventually no_orphans
+check '... and leave no orphans' eventually no_orphans
 check 'connections whose link recovers' filled node-b recover_links
 check 'hold nothing when they end' eventually nothing_held
-check 'nor leave orphans' eventually no_orphans
+check '... and leave no orphans' eventually no_orphans
 check 'connections of a namespace that ends' in_a_namespace
 check 'hold nothing' eventually nothing_held
-check 'nor leave orphans' eventually no_orphans
+check '... and leave no orphans' eventually no_orphans
 
-check 'a crowd of 300 that asks for links' slow_thread rogue_peer $ROGUE $VICTIM crowd 1 300
+check '300 peers that request links' slow_thread rogue_peer $ROGUE $VICTIM crowd 1 300
 
 check 'at most 10 links' reload max_links=10 probe_interval=0
-check 'a peer gets no more, unless for others that it does not use' rogue_peer $ROGUE $VICTIM links 1 10
+check 'a peer gets more only in place of unused links' rogue_peer $ROGUE $VICTIM links 1 10
 check 'which is counted' test "$(sovia-stat --value no_link)" -gt 0
 check 'a peer that acknowledges nothing' rogue_peer $ROGUE $VICTIM unacknowledged 1 12000
-check 'a peer that connects 6000 times, and takes no answer' clogged
-check 'nothing has run out of memory' no_oom
-check 'the module can go' modprobe -r sovia
+check 'a peer that connects 6000 times, and reads no reply' clogged
+check 'the OOM killer has not run' no_oom
+check 'the module can be unloaded' modprobe -r sovia
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Floods of data that nobody reads while other programs leave little memory: nobody is killed, what cannot be had is
-# waited for or refused, those who want little go on, and everything is given back.
+# Floods of unread data while other programs leave little memory: no process is killed, allocations that fail are
+# retried or refused, connections with little traffic continue, and all memory is freed.
 #
 # vm: --wire --mem 256 --timeout 500 --append kunit.enable=0
 set -u
@@ -13,7 +13,7 @@ cd "$(dirname "$0")" || exit 1
 PATH=$PWD/lib:$PATH
 WORK=$(mktemp -d)
 LIMITS=/sys/kernel/debug/sovia/limits
-# MiB: what the messages of all sockets may take, and what the programs below need.
+# MiB: the memory limit for messages of all sockets, and what the programs below need.
 LEFT=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) * $(getconf PAGESIZE) / 1024 / 1024 + 40))
 
 little_left() {
@@ -25,7 +25,7 @@ little_left() {
 enough_again() { rm "$WORK/eat_memory" && eventually hog_gone; }
 hog_gone() { ! pgrep -x eat_memory >/dev/null; }
 
-# Somebody else's connection, over which little is said, for as long as "$@" takes.
+# An unrelated connection with little traffic, for as long as "$@" takes.
 beside() { # HOST COMMAND...
 	local host=$1 watcher status
 	shift
@@ -40,7 +40,7 @@ beside() { # HOST COMMAND...
 	[ $status = 0 ] && grep -qx alive "$WORK/watched"
 }
 
-# Unread data of so many; what came of it has been compared.
+# COUNT connections with unread data; whatever is delivered has been compared.
 flood() { # HOST COUNT
 	fill_buffers "$@" >"$WORK/press" || return
 	cat "$WORK/press" $LIMITS
@@ -62,15 +62,15 @@ check 'an echo server' echo_server
 check 'a connection within the host' socktool ask 127.0.0.1 5004
 check 'one over the wire' socktool ask node-b 5004
 check 'it ends' no_echo_server
-check 'what there is' measure before
-check 'the server again' echo_server
+check 'measure resources' measure before
+check 'the echo server again' echo_server
 check 'little memory is left' little_left
-check 'a flood within the host, and another connection goes on' beside node-b flood 127.0.0.1 300
-check 'a flood over the wire, and another connection goes on' beside 127.0.0.1 flood node-b 200
-check 'nothing has run out of memory' no_oom
-check 'memory again' enough_again
+check 'a flood within the host, and another connection works' beside node-b flood 127.0.0.1 300
+check 'a flood over the wire, and another connection works' beside 127.0.0.1 flood node-b 200
+check 'the OOM killer has not run' no_oom
+check 'memory is freed again' enough_again
 check 'a connection as before' socktool ask node-b 5004
 check 'the server ends' no_echo_server
-check 'what there is afterwards' measure after
-check 'everything has been given back' leakcheck compare "$WORK/before" "$WORK/after"
+check 'measure resources again' measure after
+check 'everything has been freed' leakcheck compare "$WORK/before" "$WORK/after"
 finish

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Loading and unloading: on demand, refused while in use, with other family
-# numbers, over and over, and beside programs that open sockets.  KUnit, which
+# numbers, repeatedly, and racing with programs that open sockets.  KUnit, which
 # would run its suites with each load, has a stage of its own.
 #
 # vm: --kernel debug --append kunit.enable=0 --timeout 900
@@ -24,7 +24,7 @@ autoload() { # COMMAND...
 	loaded
 }
 
-# A socket in use keeps the module; what uses it is started as: COMMAND... FILE.
+# A socket in use pins the module; the program that holds it is started as: COMMAND... FILE.
 refused_while() {
 	local pid status=0
 	"$@" "$WORK/held" &
@@ -42,7 +42,7 @@ refused_while() {
 	return $status
 }
 
-# What has been used a moment ago leaves nothing that unloading would have to wait long for.
+# Recent use leaves nothing that delays unloading for long.
 unload_after_traffic() {
 	modprobe sovia
 	socktool echo 5000 "$WORK/echo" &
@@ -53,7 +53,7 @@ unload_after_traffic() {
 	eventually unload
 }
 
-# A process that dies without a word has its sockets closed by the kernel.
+# The kernel closes the sockets of a killed process.
 unload_after_kill() {
 	local pid
 	modprobe sovia
@@ -65,7 +65,7 @@ unload_after_kill() {
 	eventually unload
 }
 
-# Files of ours that are open do not keep the module, and do no harm without it.
+# Open files of the module in /proc do not pin it, and do no harm after it is unloaded.
 unload_under_proc() {
 	modprobe sovia
 	exec 3</proc/net/sovia/stat 4</proc/net/sovia/sock
@@ -105,7 +105,7 @@ family_default() {
 		"$(awk '$2 == "SOVIA_FAMILY_DEFAULT" { print $3 }' ../../uapi/linux/sovia.h)"
 }
 
-# The number it borrows must be nobody's again.
+# The number it used must be free again.
 number_given_back() {
 	local number
 	modprobe sovia
@@ -144,7 +144,7 @@ unload_race() {
 	eventually unload
 }
 
-# Memory goes back: the module's caches are gone with it.
+# Memory is freed: the module's caches are gone with it.
 no_caches_left() {
 	unload
 	[ -r /proc/slabinfo ] || return
@@ -167,29 +167,29 @@ no_threads_left() {
 
 check 'the module is loaded on demand' autoload socktool open
 check '... for IPv6 sockets' autoload socktool -6 open
-check '... for an ordinary user' autoload setpriv --reuid 65534 --clear-groups "$(command -v socktool)" open
-check 'a socket keeps it' refused_while socktool hold
-check 'a listener keeps it' refused_while socktool hold-listener 5001
-check 'a connection keeps it' refused_while socktool hold-pair
-check 'an IPv6 connection keeps it' refused_while socktool -6 hold-pair
-check 'a socket on its way to another process keeps it' refused_while socktool hold-message
+check '... for an unprivileged user' autoload setpriv --reuid 65534 --clear-groups "$(command -v socktool)" open
+check 'a socket pins it' refused_while socktool hold
+check 'a listener pins it' refused_while socktool hold-listener 5001
+check 'a connection pins it' refused_while socktool hold-pair
+check 'an IPv6 connection pins it' refused_while socktool -6 hold-pair
+check 'a socket being passed to another process pins it' refused_while socktool hold-message
 check 'it unloads after traffic' unload_after_traffic
 check 'it unloads after a process was killed' unload_after_kill
 check 'it unloads under open /proc files' unload_under_proc
 for number in 1 2 10 16; do
-	check "family $number is taken" family_taken $number
+	check "family $number is in use" family_taken $number
 done
 for number in 0 -1 46 255; do
-	check "family $number is no family" family_taken $number
+	check "family $number is invalid" family_taken $number
 done
 check 'family 28 is free' family_free 28
 check 'family 19 is free' family_free 19
 check 'the default is the header'\''s' family_default
-check 'the number is given back' number_given_back
+check 'the number is freed' number_given_back
 limit 240
-check 'twenty times' twenty_times
+check 'loads and unloads twenty times' twenty_times
 check 'unloading races with opening' unload_race
 limit 60
-check 'no thread stays' no_threads_left
-check 'no cache stays' no_caches_left
+check 'no thread is left' no_threads_left
+check 'no cache is left' no_caches_left
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Transfers both ways over a wire that loses, delays, doubles, mixes up and damages
-# packets, or is unplugged: all arrives, once and in order, or somebody is told.
+# Transfers both ways over a wire that loses, delays, duplicates, reorders and corrupts
+# packets, or is unplugged: all data arrives, once and in order, or an error is returned.
 #
 # vm: --pair --timeout 600 --append kunit.enable=0
 set -u
@@ -20,7 +20,7 @@ prepare() {
 	start_server
 }
 
-# Both ends send through netem with these options meanwhile, and it has had packets.
+# While both ends send through netem with these options; packets must have passed through it.
 netem_on() { tc qdisc replace dev "$SOVIA_NETDEV" root netem "$@"; }
 netem_off() { tc qdisc del dev "$SOVIA_NETDEV" root; }
 netem() {
@@ -38,7 +38,7 @@ unplugged_there() { # SECONDS
 	there "plug off && sleep $1 && plug on" && sleep 2
 }
 check_plug() { if command -v plug >/dev/null; then check "$@"; else skip "$1" 'this is not the lab'; fi; }
-# A plug with a loose contact.
+# A cable with a loose contact.
 loose_contact() {
 	local i
 	for i in {1..8}; do
@@ -47,8 +47,8 @@ loose_contact() {
 	sleep 2
 }
 
-# Nothing that came looks like a fault of the peer's, unless a device has lost a message,
-# or has had it twice: its lane is replaced.
+# No message may look like a protocol error of the peer, unless a device has lost or duplicated
+# one: then the lane is replaced.
 no_complaints() {
 	awk '/^bad_|^link_down|^link_recover_fail/ && !/^bad_sequence/ && $2 { print; bad = 1 } END { exit bad }' /proc/net/sovia/stat
 }
@@ -56,17 +56,17 @@ no_complaints() {
 limit 120
 check 'a server'				prepare
 check_cut 'one packet in a hundred is lost'		transferring netem loss 1%
-check_cut 'one in ten, and in bursts'		transferring netem loss 10% 50%
-check_cut 'packets are late'			transferring netem delay 20ms
-check_cut '... each by another time'		transferring netem delay 5ms 5ms
-check_cut 'packets come twice'			transferring netem duplicate 20%
-check_cut 'packets overtake others'			transferring netem delay 3ms reorder 25% 50%
-check_cut 'packets are damaged'			transferring netem corrupt 2%
+check_cut 'one in ten, in bursts'		transferring netem loss 10% 50%
+check_cut 'packets are delayed'			transferring netem delay 20ms
+check_cut '... each by a different time'	transferring netem delay 5ms 5ms
+check_cut 'packets are duplicated'		transferring netem duplicate 20%
+check_cut 'packets are reordered'			transferring netem delay 3ms reorder 25% 50%
+check_cut 'packets are corrupted'		transferring netem corrupt 2%
 check_cut 'the wire is slow'			transferring netem rate 2mbit
 check_cut 'all of that'	transferring netem delay 2ms 1ms loss 1% duplicate 1% reorder 10% corrupt 1%
 check_plug 'unplugged for five seconds'		transferring unplugged 5
 check_plug '... at the other end'			transferring unplugged_there 5
 check_plug 'a loose contact'				transferring loose_contact
-check 'nobody complains'			no_complaints
+check 'no protocol errors'			no_complaints
 check '... there'				there no_complaints
 finish

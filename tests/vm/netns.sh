@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Network namespaces: own ports, own counters, and an end, with the last socket.
+# Network namespaces: separate ports and counters, and cleanup after the last socket.
 #
-# A namespace with one end of a veth pair in it is gone when the other end has
-# vanished, which it does when nothing pins the namespace any more.
+# A namespace with one end of a veth pair is gone when the other end has
+# vanished, which happens when nothing pins the namespace any more.
 #
 # vm: --timeout 120
 set -uo pipefail
@@ -37,13 +37,13 @@ check "a namespace has its own ports and counters" separate
 ip netns exec box socktool echo 7778 "$HELD" &
 holder=$!
 check "a server in one" eventually test -e "$HELD"
-check "is not there in another" equal "$(socktool connect 127.0.0.1 7778)" ECONNREFUSED
+check "cannot be reached from another" equal "$(socktool connect 127.0.0.1 7778)" ECONNREFUSED
 check "which has the port for itself" socktool talk 7778
 ip netns del box
-check "it goes on when its namespace has no name any more" nsenter -t $holder -n socktool ask 127.0.0.1 7778
-check "which is still there" ip link show dev out
+check "it still works when its namespace has lost its name" nsenter -t $holder -n socktool ask 127.0.0.1 7778
+check "and the namespace still exists" ip link show dev out
 rm "$HELD"
 wait
 check "a namespace that has been used can end" gone
-check "and the module goes after it" modprobe -r sovia
+check "and the module can be unloaded after it" modprobe -r sovia
 finish

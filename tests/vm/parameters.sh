@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The module's parameters at their bounds: connections work, within the host and to another node.  What is beyond the
-# bounds is refused when the module is loaded and when it is written, and the log says what is not.
+# The module's parameters at their bounds: connections work, within the host and to another node.  Values beyond the
+# bounds are refused when the module is loaded and when they are written, and the log gives the reason.
 #
 # vm: --pair --timeout 600 --append kunit.enable=0
 set -u
@@ -20,7 +20,7 @@ start_echo() {
 }
 stop_all() { rm -f "$WORK/echo" && eventually no_echo && stop_server; }
 
-# Both nodes have these, and bytes go both ways at once, at home and over the wire.
+# Both nodes have these, and bytes go both ways at once, within the host and over the wire.
 works() { # PARAMETER=VALUE...
 	stop_all && modprobe -r sovia || return
 	modprobe sovia "$@" || { dmesg | tail -n 5; return 1; }
@@ -28,14 +28,14 @@ works() { # PARAMETER=VALUE...
 	socktool ask 127.0.0.1 5014 3000000 && socktool -6 ask "$SOVIA_PEER" 5006 20000 && socktool ask "$SOVIA_PEER" 5004 1000000
 }
 
-# PARAMETER=VALUE, with which the module does not even load.
+# PARAMETER=VALUE, with which the module does not load.
 refuses() {
 	dmesg --clear
 	! modprobe sovia "$1" || { modprobe -r sovia; echo "loaded with $1"; return 1; }
 	dmesg | grep "sovia: ${1%%=*} "
 }
 
-# The same when it is there, if it can be written at all; it stays what it was.
+# The same when it is loaded, for writable parameters; the value does not change.
 keeps() {
 	local file=$PARAMETERS/${1%%=*} before
 	before=$(cat "$file")
@@ -69,15 +69,15 @@ for values in "${GOOD[@]}"; do
 	# shellcheck disable=SC2086 # several
 	check "$values" works $values
 done
-check 'the module goes'	stop_all
-check '... quite'	modprobe -r sovia
+check 'all sockets are closed'	stop_all
+check '... and the module unloads'	modprobe -r sovia
 for values in "${BAD_AT_LOAD[@]}" "${BAD[@]}"; do
 	check "$values is refused" refuses "$values"
 done
-check 'the module comes'	modprobe sovia
+check 'the module loads'	modprobe sovia
 for values in "${BAD[@]}"; do
 	check "$values is not written" keeps "$values"
 done
-check 'all is as it was'	works
+check 'connections work as before'	works
 check 'all ends'		stop_all
 finish

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What an administrator forbids is forbidden here, too: programs of control groups that
-# look at socket() and connect(), routing rules by user, IPsec policies.
+# An administrator's restrictions apply to AF_SOVIA too: cgroup BPF programs at
+# socket() and connect(), routing rules by user, IPsec policies.
 #
 # vm: --pair --timeout 600 --append kunit.enable=0
 set -u
@@ -24,7 +24,7 @@ except PermissionError:
 
 sockets() { awk '$1 == "SOVIA" { print $3 }' /proc/net/protocols; }
 
-# An address that no device serves.
+# An address that no device has.
 lonely_address() {
 	modprobe dummy && ip link add far type dummy && ip link set far up &&
 		ip addr add 10.99.0.1/24 dev far && ip addr add fd99::1/64 dev far nodad
@@ -37,7 +37,7 @@ connects() { # FAMILY HOST PORT WANTED
 
 local_host() { [ "$1" = 6 ] && echo ::1 || echo 127.0.0.1; }
 
-# To the echo server on port 500$1 of this node, while a program looks.
+# Connects to the echo server on port 500$1 of this node, with a program attached.
 watched_connect() { # PROGRAM FAMILY PORT WANTED
 	equal "$(cgroup-bpf "$1" socktool "-$2" connect "$(local_host "$2")" "$3")" "$4"
 }
@@ -53,16 +53,16 @@ rule_by_user() { # FAMILY
 	[ "$(socktool "-$1" connect "$host" 5000)" != EACCES ]
 }
 
-policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: there, ESP is asked for
+policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: requires ESP
 	local action=$1 family=$2
 	shift 2
-	# not the packets of RoCE, which are of UDP
+	# except RoCE packets, which are UDP
 	set -- src "$1" dst "$2" proto tcp dir "$3"
 	[ "$action" = delete ] || set -- "$@" tmpl proto esp mode transport
 	ip "-$family" xfrm policy "$action" "$@"
 }
 
-# Here, the policy is for what this node sends to node-b, and what it gets from there.
+# Here, the policy covers packets between this node and node-b, both ways.
 protect_here() { # add|delete FAMILY
 	policy "$1" "$2" "$(address "$2" "$SOVIA_NODE")" "$(address "$2" "$SOVIA_PEER")" out &&
 		policy "$1" "$2" "$(address "$2" "$SOVIA_PEER")" "$(address "$2" "$SOVIA_NODE")" in
@@ -96,23 +96,23 @@ for v in 4 6; do
 	check '... with EPERM' said EPERM
 	deny "IPv$v: ... and one that is opened by its protocol" cgroup-bpf no-socket "$BASH" -c "$(declare -f open_inet); open_inet $v"
 	check '... with EPERM' said EPERM
-	check '... which it does not do elsewhere' open_inet $v
+	check '... but not outside the cgroup' open_inet $v
 	check "IPv$v: cgroup/connect$v forbids a connection" watched_connect no-connect $v "600$v" EPERM
-	check "IPv$v: ... or leads it elsewhere" watched_connect "to-port=600$v" $v 1 ok
-	check "IPv$v: ... or has nothing against it" connects $v "$(local_host $v)" "600$v" ok
+	check "IPv$v: ... or redirects it" watched_connect "to-port=600$v" $v 1 ok
+	check "IPv$v: ... or allows it" connects $v "$(local_host $v)" "600$v" ok
 done
-check 'what was forbidden is not counted as a socket' eventually equal "$(sockets)" "$before"
-check 'an address that no device serves' lonely_address
+check 'no socket is counted for a forbidden call' eventually equal "$(sockets)" "$before"
+check 'an address that no device has' lonely_address
 for v in 4 6; do
-	check "IPv$v: a routing rule for a user counts" rule_by_user $v
+	check "IPv$v: a routing rule for a user applies" rule_by_user $v
 	if ipsec; then
-		check "IPv$v: what IPsec has to protect is refused, at both ends" protected $v
+		check "IPv$v: traffic under an IPsec policy is refused, at both ends" protected $v
 	else
-		skip "IPv$v: what IPsec has to protect is refused, at both ends" 'no IPsec in this kernel'
+		skip "IPv$v: traffic under an IPsec policy is refused, at both ends" 'no IPsec in this kernel'
 	fi
 done
 rm "$WORK"/echo?
 check 'the server on the peer stops' stop_server
 wait
-check 'nothing keeps the module' eventually modprobe -r sovia
+check 'the module can be unloaded' eventually modprobe -r sovia
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# RDMA devices that come and go: before the module, after it, and under load.
+# RDMA device hotplug: before the module is loaded, after it, and under load.
 #
 #     node-a, rxe0  ------  rxe0, node-b
 #
@@ -24,7 +24,7 @@ works() {
 
 works_again() {
 	eventually works && return
-	# what one asks first: is it us, the device or the wire?
+	# for debugging: is it the module, the device or the wire?
 	ping -c 1 -W 2 -4 "$SOVIA_PEER"
 	ping -c 1 -W 2 -6 "$SOVIA_PEER"
 	rdma link
@@ -59,7 +59,7 @@ local_by_loop() {
 	local before
 	socktool echo 5015 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
-	# bytes, not messages: the lane to node-b is probed now and then
+	# bytes, not messages: the lane to node-b is probed periodically
 	before=$(sovia-stat --value verbs_tx_bytes)
 	socktool ask 127.0.0.1 5015 && socktool ask "$SOVIA_NODE" 5015
 	local status=$?
@@ -68,8 +68,8 @@ local_by_loop() {
 	[ $status = 0 ] && equal "$(sovia-stat --value verbs_tx_bytes)" "$before"
 }
 
-# Traffic from here to there while "$@" takes the network away: each side of
-# it comes to an end, within a minute.
+# Traffic to the peer while "$@" cuts the network: each side
+# ends within a minute.
 ends_under_load() {
 	local status
 	give_up_after 3 || return
@@ -79,7 +79,7 @@ ends_under_load() {
 	return $status
 }
 
-# Lanes are tried for so many seconds until their connections end.
+# Seconds of attempts to replace a lane until its connections end.
 give_up_after() {
 	echo "$1" >/sys/module/sovia/parameters/recovery_timeout && there "echo $1 >/sys/module/sovia/parameters/recovery_timeout"
 }
@@ -111,7 +111,7 @@ wait_for_end() { # PID
 	return 1
 }
 
-# Without a device a connect fails in the time that programs are used to.
+# Without a device connect() fails within the usual time.
 fails_without_device() {
 	local answer
 	answer=$(timeout 60 socktool connect "$SOVIA_PEER" 5004) || { echo "no answer in time"; return 1; }
@@ -121,12 +121,12 @@ fails_without_device() {
 	esac
 }
 
-# The module first, then the device: in this order it must work as well.
+# The module first, then the device: this order must work as well.
 module_before_device() {
 	delete_device && modprobe -r sovia && modprobe sovia && add_device
 }
 
-# A listener that is older than the device is reached through it.
+# A listener older than the device can be reached through it.
 listener_before_device() {
 	local status
 	delete_device || return
@@ -140,7 +140,7 @@ listener_before_device() {
 	return $status
 }
 
-# Device and module go while the other side keeps its link to us.
+# Device and module are removed while the peer keeps its link.
 reload_beside_link() {
 	works || return
 	modprobe -r sovia || return
@@ -166,8 +166,8 @@ device_many_times() {
 	done
 }
 
-# rxe then fails all sends for good, also those of the connection manager: until the
-# device is made anew, no program connects over it, whatever it is.
+# rxe then fails all sends permanently, also those of the connection manager: until the
+# device is recreated, no program connects over it.
 interface_down() {
 	echo 1 >"/proc/sys/net/ipv6/conf/$SOVIA_NETDEV/keep_addr_on_down" && ip link set "$SOVIA_NETDEV" down || return
 	sleep 2
@@ -177,16 +177,16 @@ interface_down() {
 limit 180
 check 'a server on the peer' start_server
 check 'both families work' works
-check 'and the other way' works_back
+check 'from the peer, too' works_back
 check 'remote traffic goes over verbs' over_verbs
 check 'local traffic does not' local_by_loop
-check_device 'our device goes under load' ends_under_load delete_device
+check_device 'the local device is removed under load' ends_under_load delete_device
 check_device 'connect without a device' fails_without_device
 check_device 'local traffic needs no device' local_by_loop
 check_device 'the device is back' add_device
 check 'all works again' works_again
-check 'and the other way again' works_back
-check_device 'the peer'\''s device goes under load' ends_under_load there delete_device
+check 'from the peer, too, again' works_back
+check_device 'the peer'\''s device is removed under load' ends_under_load there delete_device
 check_device 'the peer'\''s device is back' there add_device
 check 'all works again after that' works_again
 check_device 'module before device' module_before_device
@@ -194,11 +194,11 @@ check 'works in that order' works_again
 check_device 'listener before device' listener_before_device
 check 'module reloaded beside a link' reload_beside_link
 check 'the peer'\''s module reloaded beside a link' reload_of_peer
-check_device 'device goes and comes five times' device_many_times
+check_device 'the device is removed and added five times' device_many_times
 check_cut 'the wire is cut for 2 s under load' transferring wire_cut 2
 check 'all works after that' works_again
 check_cut 'the wire is cut for 12 s under load' transferring wire_cut 12
 check 'all works after that as well' works_again
-check_device 'our interface goes down under load, and the device is made anew' transferring interface_down
+check_device 'the interface goes down under load, the device is recreated' transferring interface_down
 check 'all works with it' works_again
 finish

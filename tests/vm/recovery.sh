@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Lanes that die under their connections: what was sent arrives nevertheless, once and
-# in order, and a peer that is really gone is noticed.
+# Lanes that die under their connections: data in flight arrives nevertheless, once and
+# in order, and a dead peer is detected.
 #
 # vm: --pair --timeout 600 --append kunit.enable=0
 set -u
@@ -14,7 +14,7 @@ cd "$(dirname "$0")" || exit 1
 
 LANES=50
 
-# siw asks the peer by a connect() of TCP that nobody can interrupt: the connection
+# siw connects to the peer with an uninterruptible connect() of TCP: the connection
 # thread waits for it.
 if [ "$SOVIA_DEVICE" = siw ]; then
 	echo 2 >/proc/sys/net/ipv4/tcp_syn_retries
@@ -28,7 +28,7 @@ parameter() { echo "$2" >/sys/module/sovia/parameters/"$1"; }
 break_one() { echo all >/sys/kernel/debug/sovia/break; } 2>/dev/null
 break_for_good() { break_one && eventually link_gone; }
 
-# A server for whom lanes fail quickly and are given up soon, or not.
+# A server whose lanes fail quickly and are given up soon, or not.
 load() { # PARAMETER=VALUE...
 	stop_server || return
 	modprobe -r sovia && modprobe sovia probe_interval=1 ack_timeout=14 "$@" || return
@@ -36,7 +36,7 @@ load() { # PARAMETER=VALUE...
 	start_server
 }
 
-# The first request for a link gets lost on its way: the connection manager says it again in time.
+# The first request for a link is lost: the connection manager retransmits it in time.
 request_lost() {
 	local before answer
 	before=$(count link_fail)
@@ -47,7 +47,7 @@ request_lost() {
 	equal "$answer" ok && equal "$(count link_fail)" "$before"
 }
 
-# A transfer has to survive it that "$@" happens, which costs lanes.
+# A transfer has to survive "$@", which breaks lanes.
 survives() {
 	local before again
 	before=$(count link_recover)
@@ -62,8 +62,8 @@ both_sides() {
 	socktool break $LANES && there socktool break $LANES
 }
 
-# Those of the other side as well.  One that it breaks as soon as it stands there may
-# never have stood here.
+# Those of the peer as well.  One that the peer breaks as soon as it is up there may
+# never have been up here.
 many_lanes() {
 	survives both_sides || return
 	[ "$recovered" -gt $((LANES + LANES / 2)) ]
@@ -94,12 +94,12 @@ device_anew() {
 	delete_device && sleep 1 && add_device && eventually state_is UP
 }
 
-# Nobody hears the other, until it is mended.  (What is dropped on its way out stays with
-# the device, which tries again for ever.)
+# No packets in either direction, until it is restored.  (What is dropped on its way out stays with
+# the device, which retransmits for ever.)
 deaf() { there "$CUT" && eval "$CUT"; }
 mended() { there "$MEND" && eval "$MEND"; }
 
-# The peer gives its side up, and then is there again.
+# The peer gives up its link, and then is reachable again.
 peer_forgets() {
 	there parameter recovery_timeout 1 || return
 	deaf || return
@@ -112,11 +112,11 @@ peer_forgets() {
 link_gone() { ! grep -q verbs /proc/net/sovia/link; }
 state_is_not() { ! state_is "$1"; }
 
-# Nobody has a socket, and the wire is cut.
+# No socket is open, and the wire is cut.
 unloads_recovering() {
 	stop_server || return
 	socktool connect "$SOVIA_PEER" 5004
-	# it may have noticed by itself
+	# the lane may have failed by itself
 	deaf && { break_one; eventually state_is RECOVERING; } && modprobe -r sovia
 	local status=$?
 	mended
@@ -126,23 +126,23 @@ unloads_recovering() {
 
 limit 240
 check 'lanes that fail soon'			load
-check_cut 'a request that is lost is said again'	request_lost
+check_cut 'a lost request is retransmitted'		request_lost
 check 'a transfer survives a hundred lanes'	many_lanes
-check 'nobody complains'			no_complaints
+check 'no protocol errors'			no_complaints
 check '... there'				there no_complaints
 check 'short connections do, too'		short_connections
-check 'nobody complains of those'		no_complaints
+check 'no protocol errors from those'		no_complaints
 check_cut 'a transfer survives a cut of 10 s'	survives wire_cut 10
-check_device '... its device made anew'		survives device_anew
-check_device '... the device of its peer made anew'	survives there device_anew
-check 'nobody complains of that'		no_complaints
-check_cut 'a user timeout goes on meanwhile'	watched ETIMEDOUT wire_cut 8 -- 0.5 TCP_USER_TIMEOUT=2000
+check_device '... its device recreated'		survives device_anew
+check_device '... the device of its peer recreated'	survives there device_anew
+check 'no protocol errors from that'		no_complaints
+check_cut 'a user timeout expires during recovery'	watched ETIMEDOUT wire_cut 8 -- 0.5 TCP_USER_TIMEOUT=2000
 check_cut 'without one, a cut does no harm'		watched alive wire_cut 8 -- 0.5 TCP_NODELAY=1
-check_cut 'the peer loses its side'			watched ECONNRESET peer_forgets -- 0.5 TCP_NODELAY=1
-check 'three seconds, then it is over'		load recovery_timeout=3
-check_cut 'a peer that is gone'			watched ETIMEDOUT wire_cut 12 -- 0.5 TCP_NODELAY=1
+check_cut 'the peer loses its link'			watched ECONNRESET peer_forgets -- 0.5 TCP_NODELAY=1
+check 'recovery limited to three seconds'	load recovery_timeout=3
+check_cut 'a peer that is down'			watched ETIMEDOUT wire_cut 12 -- 0.5 TCP_NODELAY=1
 check 'no recovery'				load recovery_timeout=0
-check 'is what it says'				watched ECONNRESET break_for_good -- 0.5 TCP_NODELAY=1
+check 'connections end with their lane'		watched ECONNRESET break_for_good -- 0.5 TCP_NODELAY=1
 check 'recovery again'				load
-check_cut 'the module goes in the middle of it'	unloads_recovering
+check_cut 'the module unloads during recovery'	unloads_recovering
 finish

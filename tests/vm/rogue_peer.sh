@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A peer made of raw verbs breaks every rule (tests/rogue_peer), while connections of others go on: what it says ends what
-# the protocol says it ends, and no more, and nothing of it stays.
+# A peer made of raw verbs violates every rule (tests/rogue_peer), beside well-behaved connections: its messages end
+# what the protocol says they end, nothing else, and no resources leak.
 #
-#     rogue_peer.sh [SECONDS]      so long at random, with another seed each time
+#     rogue_peer.sh [SECONDS]      for SECONDS at random, with a new seed each time
 #
-# A busy machine must not look like a silent peer, so there is more patience than usual.
+# A busy machine must not look like a silent peer, so the timeouts are longer than usual.
 #
 # vm: --wire --smp 2 --kernel debug --leaks --timeout 1200 --append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10"
 set -u
@@ -18,7 +18,7 @@ cd "$(dirname "$0")" || exit 1
 
 RANDOM_SECONDS=${1:-0}
 
-# --- the others ---
+# --- well-behaved connections ---
 
 start_good() {
 	setsid socktool echo 5004 "$WORK/echo" >/dev/null 2>&1 &
@@ -28,7 +28,7 @@ start_good() {
 	good 127.0.0.1 &
 }
 
-# One transfer after the other, all that is sent comes back.
+# One transfer after the other; all data sent comes back.
 good() { # HOST
 	while [ -e "$WORK/go" ]; do
 		if socktool ask "$1" 5004 100000 >>"$WORK/complaints" 2>&1; then
@@ -39,7 +39,7 @@ good() { # HOST
 	done
 }
 
-# Since the last time, some have come to their end, and no other way than well.
+# Since the last call, some transfers have completed, and none has failed.
 good_go_on() {
 	local host seen
 	for host in node-b 127.0.0.1; do
@@ -51,7 +51,7 @@ good_go_on() {
 
 more_than() { [ "$(wc -l 2>/dev/null <"$WORK/good.$2" || echo 0)" -gt "$1" ]; }
 
-# A lane that dies is replaced, so the log alone says that it did.
+# A lane that dies is replaced, so only the log shows it.
 good_lanes() { ! dmesg | grep -E 'link to ::ffff:(10\.77\.0\.[12]|127\.0\.0\.1):'; }
 
 stop_good() {
@@ -61,18 +61,18 @@ stop_good() {
 
 no_socktool() { ! pgrep -x socktool >/dev/null; }
 
-# --- what is counted, and what is left ---
+# --- counters and leaks ---
 
 counted() {
 	local name
-	# the module's own tests have counted as well
+	# KUnit has incremented counters as well
 	for name in bad_message bad_sequence bad_ack bad_window bad_state bad_hello no_socket conn_refused reset_tx reset_rx \
 		link_recover link_recover_fail; do
 		[ "$(sovia-stat --value $name)" -gt "$(sed -n "s/^$name //p" "$WORK/before")" ] || { echo "no $name"; return 1; }
 	done
 }
 
-# So that it does not listen for links yet: whoever is to answer them does.
+# The module does not listen for links then: the rogue peer can.
 begin_anew() { modprobe -r sovia && modprobe sovia; }
 
 no_sockets() { eventually is_empty /proc/net/sovia/sock; }
@@ -93,30 +93,30 @@ exec 3>&1
 cat /proc/net/sovia/stat >"$WORK/before"
 limit 300
 check 'an address for the rogue peer' rogue_address
-check 'others have connections' start_good
-check 'hellos that make no sense' rogue_peer $ROGUE $VICTIM hellos
-check 'hellos for links that are there' rogue_peer $ROGUE $VICTIM resumes
-check 'types with odd fields' rogue_peer $ROGUE $VICTIM fields 1 40
-check 'compact DATA that cannot be' rogue_peer $ROGUE $VICTIM compact
-check 'offences on connections' rogue_peer $ROGUE $VICTIM connections
-check 'verbs that nobody uses, and answers that nobody takes' rogue_peer $ROGUE $VICTIM verbs
-check 'a connection manager that is abused' rogue_peer $ROGUE $VICTIM manager
-check 'a server that answers wrongly' rogue_peer $ROGUE $VICTIM server
-check 'at random' rogue_peer $ROGUE $VICTIM random 1 500
+check 'well-behaved connections run' start_good
+check 'invalid hellos' rogue_peer $ROGUE $VICTIM hellos
+check 'hellos for existing links' rogue_peer $ROGUE $VICTIM resumes
+check 'all types with invalid fields' rogue_peer $ROGUE $VICTIM fields 1 40
+check 'invalid compact DATA' rogue_peer $ROGUE $VICTIM compact
+check 'protocol errors on connections' rogue_peer $ROGUE $VICTIM connections
+check 'unused verbs, and replies that are not read' rogue_peer $ROGUE $VICTIM verbs
+check 'misuse of the connection manager' rogue_peer $ROGUE $VICTIM manager
+check 'a server with wrong replies' rogue_peer $ROGUE $VICTIM server
+check 'random messages' rogue_peer $ROGUE $VICTIM random 1 500
 if [ "$RANDOM_SECONDS" -gt 0 ]; then
 	limit $((RANDOM_SECONDS + 300))
-	check "every type with every odd field" rogue_peer $ROGUE $VICTIM fields 1 1000000
-	check "at random for $RANDOM_SECONDS s" at_random
+	check "every type with every invalid field" rogue_peer $ROGUE $VICTIM fields 1 1000000
+	check "random messages for $RANDOM_SECONDS s" at_random
 	limit 300
 fi
-check 'the others notice nothing' good_go_on
-check 'nor do their lanes' good_lanes
-check 'every kind of offence was counted' counted
+check 'well-behaved connections are not affected' good_go_on
+check '... nor are their lanes' good_lanes
+check 'every kind of protocol error was counted' counted
 check 'the rogue peer has no links' no_rogue_links
-check 'the others end' stop_good
+check 'well-behaved connections end' stop_good
 check 'no socket is left' no_sockets
-check 'the module begins anew' begin_anew
-check 'answers that make no sense' rogue_peer $ROGUE $VICTIM answering
+check 'the module is reloaded' begin_anew
+check 'invalid replies' rogue_peer $ROGUE $VICTIM answering
 check 'no socket is left' no_sockets
-check 'the module can go' modprobe -r sovia
+check 'the module can be unloaded' modprobe -r sovia
 finish

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The shim: which socket() calls it rewrites, what programs inherit, and what
-# sovia-run says when there is no AF_SOVIA.
+# reports without AF_SOVIA.
 #
 # vm: --timeout 300
 set -u
@@ -12,8 +12,8 @@ cd "$(dirname "$0")" || exit 1
 PATH=$PWD/lib:$PATH
 WORK=$(mktemp -d)
 
-# Opens a socket by libc's socket(), so by the shim if there is one, and tells
-# what it has become: "sovia FAMILY" or "plain DOMAIN TYPE PROTOCOL" or an errno.
+# Opens a socket with libc's socket(), so through the shim if there is one, and prints
+# the result: "sovia FAMILY" or "plain DOMAIN TYPE PROTOCOL" or an errno.
 cat >"$WORK/become" <<'END'
 import ctypes, errno, fcntl, os, socket, sys
 domain, kind, protocol = (int(word, 0) for word in sys.argv[1:4])
@@ -76,7 +76,7 @@ rules() {
 	check 'an unknown family is an error'	unchanged 99 $STREAM 0
 }
 
-# Nothing but socket is exported: a program's own symbols are not to be met.
+# Only socket is exported: no clash with a program's own symbols.
 one_symbol() {
 	local library
 	library=$(dirname "$(command -v sovia-run)")/../lib/libsovia-preload.so
@@ -107,7 +107,7 @@ tells_family() {
 
 inheritance() {
 	check 'only socket is exported'			one_symbol
-	check 'LD_PRELOAD of before is kept'		keeps_preload
+	check 'an existing LD_PRELOAD is kept'		keeps_preload
 	check 'sovia-run under sovia-run'		nested
 	check 'SOVIA_FAMILY is the module'\''s'		tells_family
 	# shellcheck disable=SC2016 # for the inner shell
@@ -126,10 +126,10 @@ status_of() { # WANT COMMAND...
 
 statuses() {
 	check 'the exit status is the program'\''s'	status_of 7 sovia-run sh -c 'exit 7'
-	check 'a program that is not there: 127'	status_of 127 sovia-run /nonexistent
+	check 'a program that does not exist: 127'	status_of 127 sovia-run /nonexistent
 	check 'a program that cannot run: 126'		status_of 126 sovia-run /etc/passwd
 	check 'no program: 125'				status_of 125 sovia-run
-	check 'an option that is none: 125'		status_of 125 sovia-run --bogus
+	check 'an unknown option: 125'			status_of 125 sovia-run --bogus
 	check '--help'					status_of 0 sovia-run --help
 	check '--version'				status_of 0 sovia-run --version
 	check '-- ends the options'			status_of 3 sovia-run -- sh -c 'exit 3'
@@ -155,7 +155,7 @@ without_server() {
 	check 'and says so' said "couldn't connect"
 }
 
-# Without the module, and without a way to load it.
+# Without the module, and with modprobe disabled.
 unloadable() {
 	modprobe -r sovia
 	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
@@ -167,8 +167,8 @@ unloadable() {
 	rm /etc/modprobe.d/no-sovia.conf
 	check 'sovia-run loads the module' become_after sovia-run
 	modprobe -r sovia
-	check '... for an ordinary user, too' setpriv --reuid 65534 --clear-groups sovia-run true
-	check '... and it is there' test -e /sys/module/sovia
+	check '... for an unprivileged user, too' setpriv --reuid 65534 --clear-groups sovia-run true
+	check '... and it is loaded' test -e /sys/module/sovia
 }
 
 other_number() {

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# soak.sh [SECONDS [SEED]]: everything at once, for as long as one likes, over a wire and
-# within both hosts (lib/soak): all arrives, ends as it was ended, and leaves nothing behind.
+# soak.sh [SECONDS [SEED]]: all kinds of load at once, for any time, over a wire and within
+# both hosts (lib/soak): all data arrives, connections end as planned, and nothing leaks.
 #
 # vm: --pair --timeout 900 --append kunit.enable=0
 set -u -o pipefail
@@ -14,12 +14,12 @@ cd "$(dirname "$0")" || exit 1
 
 DURATION=${1:-120}
 SEED=${2:-$RANDOM}
-# So long until all caches are as full as they get.
+# Long enough that all caches have reached their size.
 WARM=40
-# For what lasts longer than it was told to, on a slow host.
+# Extra time for a slow host.
 PATIENCE=600
 
-# What is going on is shown while it goes on.
+# Output is shown while the load runs.
 exec {SHOWN}>&1
 show() { # NAME
 	local line
@@ -35,7 +35,7 @@ servers_start() {
 	eventually test -e /tmp/serving && there eventually test -e /tmp/serving
 }
 
-# What they have forked for connections has to end by itself.
+# Processes forked for connections have to exit by themselves.
 servers_stop() {
 	rm /tmp/serving && there rm /tmp/serving || return
 	local tries
@@ -70,12 +70,12 @@ lanes_died() {
 	[ "$(sovia-stat --value link_recover)" -gt 0 ] && [ "$(there sovia-stat --value link_recover)" -gt 0 ]
 }
 
-# (Links within a host go down when nobody uses them.)
+# (Idle links within a host go down.)
 no_complaints() {
 	awk '/^bad_|^link_recover_fail|^no_room/ && $2 { print; bad = 1 } END { exit bad }' /proc/net/sovia/stat
 }
 
-# What the comparison is worth: it has to see connections that somebody keeps.
+# Verifies the comparison: it has to report connections that are kept open.
 keep() {
 	fill_buffers 127.0.0.1 100 "$WORK/kept" >"$WORK/press" 2>&1 &
 	eventually test -e "$WORK/kept" || { cat "$WORK/press"; return 1; }
@@ -93,19 +93,19 @@ limit $((WARM + PATIENCE))
 check 'a warm-up' load "warm-$SEED" $WARM
 limit $PATIENCE
 check 'servers stop' servers_stop
-check 'what there is now' measure before
-check '100 connections that somebody keeps' keep
-deny 'are seen' too_many
-check '... as what they are' said 'GROWN ours: sockets was 0 and is 2'
-check 'go' measure before
+check 'measure resources' measure before
+check '100 connections that are kept open' keep
+deny 'leakcheck reports them' too_many
+check '... as sockets' said 'GROWN ours: sockets was 0 and is 2'
+check 'measure again' measure before
 check 'servers again' servers_start
 limit $((DURATION + PATIENCE))
-check "$DURATION s of everything" load "$SEED" "$DURATION"
+check "$DURATION s of mixed load" load "$SEED" "$DURATION"
 limit $PATIENCE
 check 'servers stop again' servers_stop
-check 'what there is afterwards' measure after
+check 'measure resources again' measure after
 check 'nothing has grown' same before after
 check 'lanes have died' lanes_died
-check 'nobody complains' no_complaints
+check 'no protocol errors' no_complaints
 check '... there' there no_complaints
 finish

@@ -60,7 +60,7 @@ xinetd_conf() {
 start_inetutils() {
 	inetutils >$WORK/inetutils.conf
 	echo 'cat: 127.0.0.2' >/etc/hosts.deny
-	# it makes a daemon of itself
+	# it daemonizes
 	start inetutils inetutils-inetd $WORK/inetutils.conf
 	listening 7003 inetutils
 }
@@ -81,17 +81,17 @@ nowait_and_wait() { # NAME PORT
 	check "$1: wait, the next one"		ask 127.0.0.1 $(($2 + 2)) 1 '1 1'
 }
 
-# xinetd's relay ends with the first end of file, so the service alone speaks.
+# xinetd's relay ends at the first end of file, so only the service sends.
 redirected() {
 	equal "$(timeout 30 sovia-run nc -d 127.0.0.1 7103 | sha256sum)" "$(seq 300000 | sha256sum)"
 }
 
 echoes() { equal "$(echo word | nc_ "$@")" word; }
 
-# Accepted and closed at once, by the address it comes from.
+# Accepted and closed at once, because of its source address.
 turned_away() { equal "$(echo word | nc_ "$@")" ''; }
 
-# The third connection of two that are allowed is closed without a word.
+# Two connections are allowed; the third is closed at once.
 limited() {
 	cat >$WORK/limited.py <<-'END'
 	import socket
@@ -108,14 +108,14 @@ limited() {
 superservers() {
 	check 'inetutils-inetd starts'			start_inetutils
 	nowait_and_wait inetutils-inetd 7000
-	check 'tcpd lets through'			echoes 127.0.0.1 7003
-	check 'tcpd turns away by address'		turned_away -s 127.0.0.2 127.0.0.1 7003
+	check 'tcpd accepts'				echoes 127.0.0.1 7003
+	check 'tcpd refuses by address'			turned_away -s 127.0.0.2 127.0.0.1 7003
 	check 'xinetd starts'				start_xinetd
 	nowait_and_wait xinetd 7100
 	check 'xinetd redirects'			redirected
-	check 'xinetd lets through'			echoes ::1 7104
-	check 'xinetd turns away by address'		turned_away 127.0.0.1 7104
-	check 'xinetd counts its instances'		limited
+	check 'xinetd accepts'				echoes ::1 7104
+	check 'xinetd refuses by address'		turned_away 127.0.0.1 7104
+	check 'xinetd limits its instances'		limited
 	check 'xinetd ends'				stop xinetd
 }
 
@@ -132,7 +132,7 @@ activation() {
 	check 'it listens for both families'		listening 7201 listener
 	check 'Accept=no, LISTEN_FDS'			ask ::1 7201 1 '1 1'
 	start mapped systemd-socket-activate -l 7202 "$HERE/lib/echo_servers" listener 3
-	check 'and again'				listening 7202 mapped
+	check 'systemd-socket-activate listens again'	listening 7202 mapped
 	check 'Accept=no, from IPv4'			ask 127.0.0.1 7202 1 '1 1'
 }
 
@@ -142,7 +142,7 @@ pattern() { # KIND PORT CONNECTIONS WANT
 	start "$1" echo_servers "$1" "$2"
 	check "a $1 server starts"			listening "$2" "$1"
 	check "$1: $3 connections at once"		ask 127.0.0.1 "$2" "$3" "$4"
-	check "$1: and as many again"			ask 127.0.0.1 "$2" "$3" "$4"
+	check "$1: $3 more at once"			ask 127.0.0.1 "$2" "$3" "$4"
 }
 
 patterns() {
@@ -153,7 +153,7 @@ patterns() {
 	start socat socat TCP-LISTEN:7304,fork,reuseaddr SYSTEM:sha256sum
 	check 'socat starts'				listening 7304 socat
 	check 'socat: fork, and a shell'		large 127.0.0.1 7304
-	check 'and once more'				large 127.0.0.1 7304
+	check 'socat: fork, again'			large 127.0.0.1 7304
 }
 
 nothing_left() { eventually nothing_established; }

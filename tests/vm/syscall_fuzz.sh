@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Calls that no program would make: random ones from many threads (tests/fuzz/calls.c), and stress-ng's, on the
-# kernel that notices what they break.  Afterwards everything works as before, and nothing is left.
+# debug kernel.  Afterwards everything works as before, and nothing leaks.
 #
 # vm: --kernel debug --leaks --mem 2048 --timeout 900
 set -u
@@ -17,13 +17,13 @@ limit 300
 ROOT=$(realpath ../..)
 SEED=$RANDOM
 
-# Mostly done already, by the host, which is quicker at that.
+# Usually built on the host already, which is faster.
 build() { make -s -C "$ROOT/tests/fuzz" calls; }
 
-# Names that nobody has are no reason to start modprobe each time.
+# Unknown families and protocols must not start modprobe each time.
 no_modprobe() { echo >/proc/sys/kernel/modprobe; }
 
-# They must have done something: opened, connected, sent and received.
+# The calls must have had effects: sockets opened, connected, bytes sent and received.
 random_calls() { # ARGUMENT...
 	local line
 	line=$("$ROOT/.build/fuzz/calls" "$@") || { echo "$line"; return 1; }
@@ -45,13 +45,13 @@ sockets() { awk '$1 == "SOVIA" { print $3 }' /proc/net/protocols; }
 no_sockets() { [ "$(sockets)" = 0 ] && [ ! -s /proc/net/sovia/sock ]; }
 nothing_left() { eventually no_sockets || { cat /proc/net/sovia/sock; sockets; return 1; }; }
 
-# Nobody holds the module, which can only be if every socket has been freed.
+# The module can be unloaded only when every socket has been freed.
 unloads() { eventually modprobe -r sovia && modprobe sovia; }
 
 stress() { sovia-run stress-ng --timeout 0 "$@"; }
 
 check 'the fuzzer builds'		build
-check 'nothing is loaded meanwhile'	no_modprobe
+check 'modprobe is turned off'		no_modprobe
 check 'random calls'			random_calls --seed 1 --operations 500
 check 'a fresh connection'		fresh_connection
 check 'nothing is left'			nothing_left
