@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Allocations that fail, on a debug kernel.
+# Allocation failures, on a debug kernel.
 
 DEBUG=/sys/kernel/debug
 
-# Failures as they are asked for: all kinds of allocations, and no word about it.
+# failslab and fail_page_alloc: all kinds of allocations, without messages.
 failures() {
 	local fault
 	for fault in failslab fail_page_alloc; do
@@ -17,7 +17,7 @@ failures() {
 	echo 0 >$DEBUG/fail_page_alloc/min-order
 }
 
-# Meanwhile, of those that may not wait, one in EVERY fails, wherever it is.
+# Runs COMMAND while one in EVERY non-blocking allocations of the system fails.
 while_scarce() { # EVERY COMMAND...
 	local fault status
 	for fault in failslab fail_page_alloc; do

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Makes the guests of a pair what two machines are that only ssh connects, for scripts on
-# node-a that have sourced tap.sh from their own folder.
+# Makes the guests of a pair two machines that are connected by ssh only, for scripts on
+# node-a that have sourced tap.sh from their own directory.
 
 ROOT=$(realpath ../..)
 WORK=$(mktemp -d)
 SSH=/root/.ssh
 HOSTKEY=/root/hostkey
 
-# As README.md has it; the module is there.
+# As in README.md; the module is installed already.
 install_tools() { make -s -C "$ROOT/userland" install O="$ROOT/.build/userland" && PATH=/usr/local/bin:/bin sovia-run true; }
 
-# It answers root, who has the key of here, at its address $1.
+# sshd on the peer, for root with this node's key, at its address $1.
 serve_ssh() {
 	install -d -m 700 $SSH && rm -f $SSH/config && ssh-keygen -q -t ed25519 -N '' -f $SSH/id_ed25519 <<<y || return
 	on-peer "install -d -m 700 $SSH && echo '$(cat $SSH/id_ed25519.pub)' >$SSH/authorized_keys &&
@@ -23,5 +23,5 @@ serve_ssh() {
 	equal "$(ssh -oBatchMode=yes node-b uname -n)" node-b
 }
 
-# From here on there is no other way.
+# From here on ssh is the only connection.
 leave_lab() { ssh -F "$SOVIA_SSH/config" -O exit node-b && rm -r "$SOVIA_SSH" && ! on-peer true; }

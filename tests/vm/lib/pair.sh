@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 #
-# For scripts on one node of a pair that have sourced tap.sh from their own folder.
+# For scripts on one node of a pair that have sourced tap.sh from their own directory.
 #
-# The other node is reached by on-peer, whatever it is; the environment says what both are:
+# The other node is reached by on-peer, in the lab or elsewhere; the environment describes both:
 #
 #     SOVIA_NODE, SOVIA_PEER    names of this node and the other one, with IPv4 and IPv6 addresses
 #     SOVIA_NETDEV              the network interface under test
@@ -16,7 +16,7 @@ PATH=$HERE/lib:$PATH
 WORK=$(mktemp -d)
 
 # Runs "$@" on the other node, a shell command if it is one argument; functions, PATH
-# and $WORK are those of here.
+# and $WORK are those of this node.
 there() {
 	local command=$1
 	[ $# = 1 ] || command=${*@Q}
@@ -28,11 +28,11 @@ address() { getent "ahostsv$1" "$2" | awk 'NR == 1 { print $1 }'; } # FAMILY NAM
 delete_device() { rdma link del "$SOVIA_RDMA"; }
 add_device() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev "$SOVIA_NETDEV"; }
 
-# Checks that make the device anew, or cut the network.
+# Checks that recreate the device, or cut the network.
 check_device() { if [ "$SOVIA_DEVICE" = hw ]; then skip "$1" 'the device is hardware'; else check "$@"; fi; }
 check_cut() { if [ "$SOVIA_CUT" = yes ]; then check "$@"; else skip "$1" "$SOVIA_CUT"; fi; }
 
-# An echo server on the peer for the whole script: it lives through everything.
+# An echo server on the peer for the whole script.
 start_server() {
 	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;
 		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
@@ -45,7 +45,7 @@ stop_server() {
 # The command line of what there() runs has such words as well.
 no_echo() { ! pgrep -f '^[^ ]*python3 .*socktool .*echo' >/dev/null; }
 
-# Nothing arrives for a time, and no device tells of it: the cable between two
+# No packets arrive for a time, and no device reports it: the cable between two
 # switches is cut.
 CUT='tc qdisc add dev "$SOVIA_NETDEV" clsact && tc filter add dev "$SOVIA_NETDEV" ingress matchall action drop'
 MEND='tc qdisc del dev "$SOVIA_NETDEV" clsact'
@@ -57,7 +57,7 @@ wire_cut() { # SECONDS
 	eval "$MEND"
 }
 
-# "$@" happens under a transfer both ways, all of which has to arrive, once and in order.
+# Runs "$@" during a transfer both ways, all of which has to arrive, once and in order.
 transferring() {
 	local flow status
 	socktool flow "$SOVIA_PEER" 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
@@ -71,7 +71,7 @@ transferring() {
 	grep -q ' bytes, the same$' "$WORK/answer" && [ $status = 0 ]
 }
 
-# What a connection with these options says of the command "$1" in its time.
+# The result of a connection with these options while the command runs.
 watched() { # WANTED COMMAND... -- OPTION...
 	local wanted=$1 command=() answer watcher
 	shift

@@ -2,15 +2,15 @@
 # shellcheck shell=bash
 #
 # Programs as Debian ships them, for scripts that have sourced tap.sh from
-# their own folder:
+# their own directory:
 #
 #     start NAME COMMAND...     in the background, under sovia-run; output in $WORK/NAME.log
 #     stop NAME                 and wait for its end
 #     listening PORT [NAME]     wait until AF_SOVIA listens there, or show NAME's output
 #     over_verbs OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
-#                               count as many bytes at least from here to there and
-#                               back, and no TCP connection is made (but siw's own)
-#     moved OUT IN              in COMMAND: it has found out itself how many
+#                               count at least as many bytes from here to there and
+#                               back, and no TCP connection is made (except siw's)
+#     moved OUT IN              in COMMAND: it has determined the byte counts itself
 
 # shellcheck source=pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
@@ -45,7 +45,7 @@ listening() {
 
 tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 } END { print opens }' /proc/net/snmp; }
 
-# Bytes sent and received over verbs, TCP connections; in one process, since each takes long in a guest.
+# Bytes sent and received over verbs, TCP connections; in one process, since each is slow in a guest.
 counts() {
 	awk '$1 == "verbs_tx_bytes" { tx = $2 } $1 == "verbs_rx_bytes" { rx = $2 } $1 == "Tcp:" { tcp = $6 + $7 }
 		END { print tx, rx, tcp }' /proc/net/sovia/stat /proc/net/snmp
@@ -53,7 +53,7 @@ counts() {
 
 moved() { least=("$1" "$2" 0 "$2" "$1"); }
 
-# What a program has left to its kernel may still be on its way when it has ended.
+# Data queued in the kernel may still be in flight when a program has exited.
 reached() {
 	local i
 	read -r -a after <<<"$(counts) $(there counts)"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# An RDMA device for a guest that has no wire: soft RoCE on a dummy interface, and
+# An RDMA device for a guest without a wire: soft RoCE on a dummy interface;
 # connections between the guest's own addresses go through it.
 #
 #     roce_device ADDRESS/LENGTH...

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# For scripts in one guest with a wire that run tests/rogue_peer against it.
+# For scripts in one guest with a wire that run tests/rogue_peer against the module.
 
 PATH=$PWD/lib:$PWD/../../.build/rogue_peer:$PATH
 # shellcheck disable=SC2034 # for the script

@@ -5,7 +5,7 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM, socket as Socket
 
 
 def family():
-    """The number that the module has on this node.  Opening one of the default's sockets loads it."""
+    """The family's number on this node.  Opening a socket of the default family loads the module."""
     try:
         with open("/sys/module/sovia/parameters/family", encoding="ascii") as file:
             return int(file.read())
@@ -18,7 +18,7 @@ def descriptor(domain=AF_INET, flags=0):
 
 
 def socket(domain=AF_INET):
-    """To Python it is one of TCP's: it does not know the addresses of other families."""
+    """To Python it is a TCP socket: it does not know addresses of other families."""
     return Socket(domain, SOCK_STREAM, IPPROTO_TCP, descriptor(domain))
 
 

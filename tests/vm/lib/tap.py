@@ -5,7 +5,7 @@ _results = []
 
 
 def check(passed, name, detail=""):
-    """Prints a result, and of @detail the last lines if it is a failure."""
+    """Prints a result; on failure also the last lines of @detail."""
     _results.append(bool(passed))
     print(f"{'ok' if passed else 'not ok'} {len(_results)} - {name}", flush=True)
     if not passed:
@@ -19,6 +19,6 @@ def note(text):
 
 
 def finish():
-    """Prints the plan, and returns the exit status: no test at all is a failure, too."""
+    """Prints the plan, and returns the exit status; no tests at all is a failure, too."""
     print(f"1..{len(_results)}", flush=True)
     return 0 if _results and all(_results) else 1
