@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs the tests of one of CPython's modules and tells what becomes of each.
+"""Runs the tests of one of CPython's modules and reports each result.
 
     one.py REPORT MODULE PATTERN... <DONE
 
@@ -20,16 +20,16 @@ import types
 import unittest
 from test import support
 
-# The longest that a test waits for what must happen.  The defaults (5 s and
-# 30 s) are meant for a machine, not for its emulation.
+# The time limit of a test for an expected event.  The defaults (5 s and
+# 30 s) are too short under emulation.
 support.LOOPBACK_TIMEOUT = 10.0
 support.SHORT_TIMEOUT = 60.0
-# Not "largefile" (gigabytes) and "urlfetch".
+# Without "largefile" (gigabytes) and "urlfetch".
 support.use_resources = {name: None for name in ("network", "cpu", "walltime", "subprocess")}
 
 
 class Teller(unittest.TestResult):
-    """Says what happens when it happens: the process may not come to its end."""
+    """Reports results at once: the process may crash."""
 
     def __init__(self, report):
         super().__init__()
@@ -44,7 +44,7 @@ class Teller(unittest.TestResult):
         self.tell(test, "start")
 
     def note(self, test, outcome, text):
-        """The first failure of a test is the one that counts."""
+        """The first failure of a test counts."""
         if not self.outcome or self.outcome[0] == "skip":
             self.outcome = outcome, text
 
@@ -101,11 +101,11 @@ def main():
     report = os.fdopen(int(number), "w")
     os.set_inheritable(report.fileno(), False)
     done = set(sys.stdin.read().split())
-    faulthandler.enable()       # run.py sends SIGABRT to what hangs
+    faulthandler.enable()       # run.py sends SIGABRT to a hung process
     if module == "test_selectors":
         del socket.socketpair   # then it makes its pairs out of TCP sockets
     suite = unittest.defaultTestLoader.loadTestsFromName("test." + module)
-    if module == "test_epoll":  # it allows epoll 10 ms, which an emulated processor may not
+    if module == "test_epoll":  # it allows epoll 10 ms, too short for an emulated CPU
         sys.modules["test.test_epoll"].time = types.SimpleNamespace(monotonic=lambda: 0, sleep=time.sleep)
     suite = unittest.TestSuite(test for test in flat(suite) if chosen(test, patterns, done))
     suite.run(Teller(report))

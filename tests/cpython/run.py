@@ -4,13 +4,13 @@
 
     tests/cpython/run.py [options] [MODULE...]
 
-For a guest.  What passes over TCP has to pass under sovia-run, unless the file
-`expected` has a reason why not; what is listed there has to be different.  What
-fails or is skipped over TCP says nothing about us and does not count.
+For a guest.  Tests that pass over TCP have to pass under sovia-run, unless the file
+`expected` gives a reason why not; tests listed there must not pass.  Tests that
+fail or are skipped over TCP do not count.
 
-Each run of a module has a network namespace of its own, whose counters show
-over what its bytes went.  Over a lane of verbs (--verbs) they share the one in
-which the RDMA device is, and run one after the other.
+Each run of a module has its own network namespace, whose counters show
+over what its bytes went.  Over a verbs lane (--verbs) they share the one with
+the RDMA device, and run one after the other.
 """
 
 import argparse
@@ -33,14 +33,14 @@ sys.path.insert(0, os.path.join(HERE, "../vm/lib"))
 import tap                      # noqa: E402
 
 PYTHON = "/usr/bin/python3"     # Debian's: the one that the tests belong to
-STALLED = 100       # seconds without a word from a test
+STALLED = 100       # seconds without output from a test
 TOO_LONG = 900      # seconds for one run of a module
 
-# Modules, the slowest first, and which of their tests run: of the patterns that
-# match, the last one decides; "!" leaves out.
+# Modules, the slowest first, and the tests to run: of the patterns that
+# match, the last one decides; "!" excludes.
 EVERYTHING = ("*",)
-# Connections, and handing them to other processes.  A process that is spawned
-# takes ten times as long as others, so the short list is for that.
+# Connections, and passing them to other processes.  Spawned processes
+# take ten times as long as others, hence the short list for them.
 CONNECTIONS = ("*.WithProcessesTestListenerClient.*", "*.WithProcessesTestPicklingConnections.*")
 ALL_CONNECTIONS = (*CONNECTIONS, "*.WithProcessesTestListener.*", "*.WithManagerTestRemoteManager.*",
                    "*.WithManagerTestManagerRestart.*", "*.TestWait.test_wait_socket*")
@@ -49,7 +49,7 @@ MODULES = {
     "test_ssl": EVERYTHING,
     "test_imaplib": EVERYTHING,
     "test_xmlrpc": EVERYTHING,
-    # handshakes by the hundred, as in test_create_server_ssl_1, and each a second
+    # hundreds of handshakes, as in test_create_server_ssl_1, one second each
     "test_asyncio.test_ssl": ("*", "!*.test_create_server_ssl_over_ssl", "!*.test_create_connection_ssl_1"),
     "test_asyncio.test_sslproto": EVERYTHING,
     "test_asyncio.test_events": EVERYTHING,
@@ -57,7 +57,7 @@ MODULES = {
     "test_asyncio.test_streams": EVERYTHING,
     "test_asyncio.test_sock_lowlevel": EVERYTHING,
     "test_asyncio.test_server": EVERYTHING,
-    # no socket: it starts interpreters
+    # no socket: starts interpreters
     "test_asyncio.test_base_events": ("*", "!*.test_env_var_debug"),
     "test_asyncio.test_buffered_proto": EVERYTHING,
     "test_selectors": EVERYTHING,
@@ -85,15 +85,15 @@ MODULES = {
     "test_select": EVERYTHING,
     "test_epoll": EVERYTHING,
 }
-# Refused on loopback by TCP before connect() has returned; over any wire it is
-# not, and then the test skips itself now and then.
+# TCP refuses on loopback before connect() has returned; over any wire it
+# does not, and then the test sometimes skips itself.
 NOT_OVER_A_WIRE = ("!*.test_sock_client_connect_racing",)
-# Their connections carry nothing: what is read and written is made up.
+# Their connections carry no data: reads and writes are mocked.
 CONNECTS_ONLY = ("test_telnetlib",)
 
 
 class Place:
-    """Where a module runs, and what its sockets did there."""
+    """Where a module runs, and counters of its sockets there."""
 
     def __enter__(self):
         self.before = self.counters()
@@ -106,7 +106,7 @@ class Place:
         return list(command)
 
     def counters(self):
-        """The module's, and TCP's."""
+        """The module's counters, and TCP's."""
         def shown(*command):
             return subprocess.run(self.inside(*command), check=True, stdout=subprocess.PIPE, text=True).stdout
         tcp = [line.split() for line in shown("cat", "/proc/net/snmp").splitlines() if line.startswith("Tcp:")]
@@ -117,7 +117,7 @@ class Place:
 
 
 class Namespace(Place):
-    """A network namespace with nothing but loopback."""
+    """A network namespace with only loopback."""
 
     numbers = itertools.count(1)
 
@@ -146,14 +146,14 @@ class Run:
         with place() as place, tempfile.TemporaryDirectory() as folder:
             self.command = place.inside(*wrapper, PYTHON, os.path.join(HERE, "one.py"))
             self.environment = os.environ | changes
-            # What crashes or hangs is not tried again: the rest of the module is.
+            # A test that crashes or hangs is not repeated: the rest of the module runs.
             while self.process(patterns, folder, begin + TOO_LONG):
                 pass
             self.counted = place.counted()
         self.took = time.monotonic() - begin
 
     def process(self, patterns, folder, end):
-        """Runs what has no result.  True if there may be something left to do."""
+        """Runs the tests without a result.  True if some may be left to run."""
         before = len(self.results)
         reader, writer = os.pipe()
         with tempfile.TemporaryFile("w+", errors="replace") as log, tempfile.TemporaryFile("w+") as done, \
@@ -165,7 +165,7 @@ class Run:
                                      start_new_session=True)
             os.close(writer)
             running, why = self.follow(child, report, end)
-            # also what a test has left behind
+            # also background processes of a test
             try:
                 os.killpg(child.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -180,7 +180,7 @@ class Run:
         return (status or running) and len(self.results) > before and time.monotonic() < end
 
     def follow(self, child, report, end):
-        """Until the child's end.  The test it did not finish, and why if we know."""
+        """Follows the child until it exits.  Returns the unfinished test, and the reason if known."""
         running, started = None, time.monotonic()
         rest = b""
         with selectors.DefaultSelector() as ready:
@@ -191,7 +191,7 @@ class Run:
                 while True:
                     events = ready.select(min(STALLED, max(end - time.monotonic(), 1)))
                     if not events:
-                        os.kill(child.pid, signal.SIGABRT)      # faulthandler shows the threads
+                        os.kill(child.pid, signal.SIGABRT)      # faulthandler dumps the threads
                         time.sleep(3)
                         return running, "hang"
                     if all(key.fileobj is not report for key, _ in events):
@@ -213,7 +213,7 @@ class Run:
                 os.close(ended)
 
     def unsaid(self):
-        """Why a test may have no result: what went wrong outside of tests."""
+        """The reason for tests without a result: errors outside of tests."""
         return "\n".join([text for test, (_, text) in self.results.items() if test.startswith(("setUp", "tearDown"))]
                          + [self.trouble])
 
@@ -222,7 +222,7 @@ class Run:
 
 
 def compare(module, tcp, sovia, expected, counter):
-    """The verdict on one module."""
+    """Reports the results of one module."""
     passed = tcp.passed()
     different = {test: sovia.results.get(test, ("nothing", sovia.unsaid())) for test in passed}
     different = {test: result for test, result in different.items() if result[0] != "pass"}
@@ -239,7 +239,7 @@ def compare(module, tcp, sovia, expected, counter):
     for test in sorted(set(expected) - set(different)):
         tap.check(False, f"{test}: is expected to be different and is not",
                   f"TCP: {tcp.results.get(test)}\nAF_SOVIA: {sovia.results.get(test)}")
-    # A TCP socket made behind the shim's back would compare TCP with itself.
+    # A TCP socket that bypasses the shim would compare TCP with itself.
     if tcp.counted["ActiveOpens"]:
         connects, bypassing, sent = (sovia.counted[name] for name in ("conn_active", "ActiveOpens", counter))
         tap.check(connects and not bypassing and (sent or module in CONNECTS_ONLY),
@@ -266,14 +266,14 @@ def main():
     parser.add_argument("--verbs", metavar="IPV4,IPV6",
                         help="use these addresses of an RDMA device for localhost; needs the parameter hairpin")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() + 1, metavar="N",
-                        help="modules at the same time; many wait a while for nothing")
-    parser.add_argument("--slow", action="store_true", help="name the tests that take long")
+                        help="modules at the same time; many tests mostly sleep")
+    parser.add_argument("--slow", action="store_true", help="print the slow tests")
     parser.add_argument("-m", dest="patterns", action="append", metavar="PATTERN",
-                        help="only tests whose id matches; nothing is said about expected ones")
+                        help="only tests whose id matches; expected failures are not checked")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="names or shell patterns (default: all)")
     options = parser.parse_args()
 
-    # Some tests use up all descriptors, or look at each; select() takes 1024.
+    # Some tests use up all descriptors, or check each; select() is limited to 1024.
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     expected = {} if options.patterns else read_expected()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
@@ -295,7 +295,7 @@ def main():
                 slow_tests(results)
     for test in expected:
         if not any(test.startswith(f"test.{module}.") for module in MODULES):
-            tap.check(False, f"{test}: is listed, its module is not")
+            tap.check(False, f"{test}: is listed as expected, its module is not in MODULES")
     return tap.finish()
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Builds the fuzzers, gives them what has been found before, and lets them look on.
+"""Builds the fuzzers, replays the corpus and earlier finds, and fuzzes.
 
     tests/fuzz/run.py [--runs N] [--seed N] [--coverage] [FUZZER...]
     tests/fuzz/run.py --minimize [FUZZER...]
 
-N runs in all are shared out among the fuzzers, each of which uses all processors.
-What they find new stays in .build/fuzz/found, and the next run goes on from there;
---minimize makes the smallest corpus/FUZZER that reaches as much.  With --coverage
-(Debian's llvm) the lines of kmod/ that all inputs together have reached are counted.
+N runs in total are divided among the fuzzers, each of which uses all processors.
+New inputs stay in .build/fuzz/found, and the next run starts from there;
+--minimize makes the smallest corpus/FUZZER with the same coverage.  With --coverage
+(Debian's llvm) the lines of kmod/ reached by all inputs together are counted.
 
-Prints TAP.  The input that broke something is kept, and named.
+Prints TAP.  An input that causes a failure is kept and its name printed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ BUILD = os.path.join(ROOT, ".build", "fuzz")
 sys.path.insert(0, ROOT + "/tests/vm/lib")
 import tap      # noqa: E402
 
-# Which part of all runs is whose, in percent, and the longest input.
+# Share of all runs, in percent, and the longest input.
 FUZZERS = {"wire": (60, 256), "state": (30, 48), "lane": (8, 512), "pair": (2, 512)}
 
 STATUS = re.compile(r"^#(\d+)\s+(?:DONE|INITED|NEW|REDUCE|pulse|RELOAD)\s+cov: (\d+) ft: (\d+)", re.M)
@@ -58,7 +58,7 @@ def start(name, arguments):
 
 
 def finish(processes):
-    """Their outputs, and whether all ended well; what went wrong is shown."""
+    """Their outputs, and whether all succeeded; output of failures is shown."""
     outputs, passed = [], True
     for process in processes:
         output = process.communicate()[0]
@@ -70,7 +70,7 @@ def finish(processes):
 
 
 def replay(name):
-    """Each input of the corpus is read and run once; none at all is an error of ours."""
+    """Each input of the corpus is run once; an empty corpus is a failure."""
     files = sorted(glob.glob(os.path.join(corpus(name), "*")))
     _, passed = finish([start(name, files)])
     return tap.check(files and passed, f"{name}: {len(files)} inputs of the corpus")
@@ -82,7 +82,7 @@ def fuzz(name, runs, seed):
     each = -(-runs // jobs)
     outputs, passed = finish([
         start(name, [f"-runs={each}", f"-seed={seed + i}", "-reload=1", found(name), corpus(name)]) for i in range(jobs)])
-    # The last line of each says how far it came.
+    # The last line of each shows the progress.
     last = [max(STATUS.findall(output), key=lambda m: int(m[0]), default=("0", "0", "0")) for output in outputs]
     done = sum(int(m[0]) for m in last)
     seconds = time.monotonic() - begin
@@ -93,13 +93,13 @@ def fuzz(name, runs, seed):
 
 
 def minimize(name):
-    """Edges count, not how often they were passed, or there would be hundreds of files."""
+    """Edges count, not how often they were taken, or there would be hundreds of files."""
     fresh = corpus(name) + ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     os.makedirs(fresh)
     _, passed = finish([start(name, ["-set_cover_merge=1", "-use_counters=0", fresh, corpus(name), found(name)])])
     if passed:
-        # Named inputs are there for what they once broke.
+        # Inputs with names once caused failures.
         for path in glob.glob(os.path.join(corpus(name), "*")):
             if not re.fullmatch(r"[0-9a-f]{40}", os.path.basename(path)):
                 shutil.copy(path, fresh)
@@ -110,7 +110,7 @@ def minimize(name):
 
 
 def coverage(names):
-    """Lines of kmod/ that some input has reached."""
+    """Prints the lines of kmod/ that some input has reached."""
     where = os.path.join(BUILD, "coverage")
     if not builds("the fuzzers build with counters", "coverage"):
         return
@@ -125,7 +125,7 @@ def coverage(names):
         subprocess.run([os.path.join(where, name), "-runs=0", listed], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, env=dict(os.environ, LLVM_PROFILE_FILE=profiles[-1]))
     merged = os.path.join(where, "all.profdata")
-    # standin.h is in all of them, compiled for different ends: let that be.
+    # standin.h is compiled into each, for different sides: ignore the mismatch.
     subprocess.run(["llvm-profdata", "merge", "-o", merged, *profiles], check=True)
     objects = [argument for name in names[1:] for argument in ("-object", os.path.join(where, name))]
     report = subprocess.run(["llvm-cov", "export", "-summary-only", "-format=lcov", "-instr-profile", merged,
@@ -139,10 +139,10 @@ def coverage(names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=2000000, metavar="N", help="in all, two million unless given")
-    parser.add_argument("--seed", type=int, default=int(time.time()), metavar="N", help="where chance begins")
+    parser.add_argument("--runs", type=int, default=2000000, metavar="N", help="total, default: two million")
+    parser.add_argument("--seed", type=int, default=int(time.time()), metavar="N", help="random seed")
     parser.add_argument("--coverage", action="store_true", help="count the lines reached")
-    parser.add_argument("--minimize", action="store_true", help="renew the corpus")
+    parser.add_argument("--minimize", action="store_true", help="rewrite the corpus")
     parser.add_argument("names", nargs="*", metavar="FUZZER", help=", ".join(FUZZERS))
     options = parser.parse_args()
     names = options.names or list(FUZZERS)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Does scripts/vm know a kernel's report when it sees one?
+"""Does scripts/vm recognise kernel reports?
 
-A run passes if nothing in the kernel's log is a report, so a report that is not
-recognised is a bug that nobody hears of.  One of each kind, as 6.1 or 6.12 write
-it, and what only looks like one.
+A run passes if there is no report in the kernel's log, so a report that is not
+recognised is a bug that goes unnoticed.  One of each kind, as 6.1 or 6.12 print
+it, and harmless lines that look similar.
 """
 
 import os
@@ -73,10 +73,10 @@ REPORTS = {
 }
 
 HARMLESS = {
-    "the module's own words": "sovia: link to fd77::2: peer timed out",
+    "the module's own messages": "sovia: link to fd77::2: peer timed out",
     "a checker's announcement": "DMA-API: preallocated 65536 debug entries",
     "lockdep's announcement": "... MAX_LOCKDEP_CHAINS:        131072",
-    "a fault on demand": "FAULT_INJECTION: forcing a failure.",
+    "an injected fault": "FAULT_INJECTION: forcing a failure.",
     "kmemleak at rest": "kmemleak: Kernel memory leak detector disabled",
     "a module from outside": "sovia: loading out-of-tree module taints kernel.",
     "the word in a name": "systemd: Starting NO-WARNING: service",
@@ -119,16 +119,16 @@ def main():
     for name, text in REPORTS.items():
         tap.check(klog.reports(log(text)) and klog.reports(log(text, CONSOLE)), f"found: {name}")
     for name, text in HARMLESS.items():
-        tap.check(not klog.reports(log(text)) and not klog.reports(log(text, CONSOLE)), f"let by: {name}")
+        tap.check(not klog.reports(log(text)) and not klog.reports(log(text, CONSOLE)), f"ignored: {name}")
 
     tap.check(klog.reports(race("sovia_send [sovia]", "sovia_tx_ready [sovia]")), "found: KCSAN, ours")
     tap.check(klog.reports(race("skb_queue_tail", "skb_dequeue", "sovia_rx [sovia]")), "found: KCSAN, called by us")
-    tap.check(not klog.reports(race("tcp_poll", "tcp_data_queue")), "let by: KCSAN, not ours")
+    tap.check(not klog.reports(race("tcp_poll", "tcp_data_queue")), "ignored: KCSAN, not ours")
     tap.check(klog.reports(race("tcp_poll", "tcp_data_queue") + race("sovia_poll [sovia]", "sovia_rx [sovia]")),
-              "found: KCSAN, ours behind another's")
+              "found: KCSAN, ours after another")
     tap.check(klog.reports("\n".join(race("tcp_poll", "tcp_ack").splitlines()[:5])), "found: KCSAN, cut off")
     tap.check(klog.reports(log(SINGLE_STEP.format(flags="00000106"))), "found: single step")
-    tap.check(not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))), "let by: single step of the emulator")
+    tap.check(not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))), "ignored: single step of the emulator")
 
     trace = log("BUG: KASAN: use-after-free in f\nRead of size 8\nCall Trace:\n dump_stack+0x1/0x2")
     tap.check(len(klog.reports(trace)) == 4, "a report comes with what follows")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Other addresses of this host take the place of 127.0.0.1 and ::1.
+"""Replaces 127.0.0.1 and ::1 by other addresses of this host.
 
-With this folder in PYTHONPATH, stream sockets of each interpreter use the two
-addresses in SOVIA_LOCALHOST, and programs do not see it: addresses are
+With this directory in PYTHONPATH, stream sockets of each interpreter use the two
+addresses in SOVIA_LOCALHOST, transparently to programs: addresses are
 translated on their way into and out of the socket class.
 """
 import os

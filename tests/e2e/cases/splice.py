@@ -256,7 +256,7 @@ def test_sendfile_beyond_end_corked(t):
 
 
 def test_sendfile_errors(t):
-    """From a socket EINVAL; after shutdown EPIPE and SIGPIPE; to an unconnected socket EPIPE; a read-only file works."""
+    """From a socket EINVAL; after shutdown EPIPE and SIGPIPE; to an unconnected one EPIPE; a read-only file works."""
     near, far = t.pair()
     with pattern_file(1000, 11) as f:
         fails("EINVAL ESPIPE", os.sendfile, f.fileno(), near.fileno(), 0, 10)
