@@ -287,7 +287,7 @@ static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
 		      const struct sovia_params *params)
 {
 	/*
-	* At most our own window: then the ACKs for it fit into our own
+	 * At most our own window: then the ACKs for it fit into our own
 	 * descriptors (see credit.h), whatever the peer takes.
 	 */
 	u32 window = min_t(u32, params->window, lane->credit.own_window);

@@ -297,7 +297,7 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	if (IS_ERR(dev->pd)) {
 		int err = PTR_ERR(dev->pd);
 
-		pr_warn("%s: cannot allocate a protection domain: %d\n", dev_name(&ibdev->dev), err);
+		pr_warn("%s: cannot allocate a PD: %d\n", dev_name(&ibdev->dev), err);
 		verbs_dev_free(dev);
 		return err;
 	}
