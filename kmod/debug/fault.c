@@ -12,6 +12,11 @@
  * are built with: it happens with @probability percent, on every @interval-th call
  * only, and at most @times times (-1: no limit).  "fired" counts how often it has
  * happened.
+ *
+ * struct fault_attr is not used where a kernel has it: should_fail() may take the last
+ * of @times on two CPUs at once and counts for fail-nth of the current task, and in 6.1
+ * its directories keep dentries when the module is unloaded.  Failing allocations are
+ * its business, see tests/vm/e2e_failslab.sh and alloc_failures.sh.
  */
 #include <linux/debugfs.h>
 #include <linux/errno.h>
