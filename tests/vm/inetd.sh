@@ -43,7 +43,7 @@ start_inetd() {
 	configuration >"$WORK/conf"
 	wait_service >"$WORK/wait"
 	on-peer "cp -a $ROOT/.build/servers/usr $ROOT/.build/servers/etc / && printf '%s' '$(base64 -w0 "$WORK/conf")' | base64 -d >/tmp/inetd.conf &&
-		printf '%s' '$(base64 -w0 "$WORK/wait")' | base64 -d >/tmp/inetd-wait && chmod 755 /tmp/inetd-wait &&
+		printf '%s' '$(base64 -w0 "$WORK/wait")' | base64 -d >/tmp/inetd-wait && chmod 755 /tmp/inetd-wait || exit
 		setsid sovia-run inetd -i /tmp/inetd.conf >/tmp/inetd.log 2>&1 &
 		for i in \$(seq 100); do [ \$(grep -c '^LISTEN .*:700[0-9] ' /proc/net/sovia/sock) = 10 ] && exit 0; sleep 0.1; done
 		cat /tmp/inetd.log /proc/net/sovia/sock; exit 1"
