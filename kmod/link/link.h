@@ -262,8 +262,6 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 				    const struct sovia_provider *prov, gfp_t gfp);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
-int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn);
-void sovia_link_detach(struct sovia_conn *conn);
 void sovia_link_event(struct sovia_link *link, unsigned int event);
 const char *sovia_link_state_name(enum sovia_link_state state);
 

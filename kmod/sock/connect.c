@@ -21,6 +21,7 @@
 #include "keepalive.h"
 #include "link/conn_table.h"
 #include "link/lane.h"
+#include "link/link_conns.h"
 #include "link/link_table.h"
 #include "port.h"
 #include "recv.h"

@@ -20,6 +20,7 @@
 #include "keepalive.h"
 #include "link/conn_table.h"
 #include "link/lane_tx.h"
+#include "link/link_conns.h"
 #include "link/link_net.h"
 #include "listen.h"
 #include "port.h"

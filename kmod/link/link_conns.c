@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The connections of a link: they join it, leave it, and are told of its state. */
+#include "lane.h"
+#include "link_conns.h"
+#include "link_state.h"
+
+/**
+ * sovia_link_attach() - put a connection on a link
+ * @link: the link; on success its reference goes to the connection
+ * @conn: not on any link
+ *
+ * The client's up or down upcall follows, unless the link is UP or RECOVERING: then
+ * this returns 1 and the up upcall is omitted.
+ *
+ * Context: process or softirq, socket lock held.
+ * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is DOWN: get
+ * another one.
+ */
+int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
+{
+	int ret = 0;
+
+	spin_lock_bh(&link->lock);
+	if (link->state == SOVIA_LINK_DOWN) {
+		ret = -ENOTCONN;
+	} else {
+		conn->key.link = link;
+		sock_hold(conn->sk);
+		list_add_tail(&conn->link_node, &link->conns);
+		link->conn_count++;
+		ret = link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING;
+	}
+	spin_unlock_bh(&link->lock);
+	if (!ret)
+		sovia_link_event(link, SOVIA_LINK_EV_START);
+	return ret;
+}
+
+/**
+ * sovia_link_detach() - a connection leaves its link
+ * @conn: on a link or not
+ *
+ * The socket keeps the link reference until it is freed, because messages in flight
+ * may still use it.
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_link_detach(struct sovia_conn *conn)
+{
+	struct sovia_link *link = conn->key.link;
+	bool attached;
+
+	if (!link)
+		return;
+	spin_lock_bh(&link->lock);
+	attached = !list_empty(&conn->link_node);
+	if (attached) {
+		list_del_init(&conn->link_node);
+		/* Loop links are cheap to set up again: end them when idle. */
+		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
+		    link->prov->local)
+			sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+	}
+	spin_unlock_bh(&link->lock);
+	if (attached)
+		sock_put(conn->sk);
+}
+
+/*
+ * Call @fn for each of @conns, which link_enter() took off the link.  They may leave
+ * the link and others may join while @fn runs, so no cursor is valid: move each back to
+ * link->conns before its call.
+ */
+static void link_for_each(struct sovia_link *link, struct list_head *conns,
+			  void (*fn)(struct sovia_conn *, u32, int), int arg)
+{
+	struct sovia_conn *conn;
+	u32 gen;
+
+	spin_lock_bh(&link->lock);
+	while ((conn = list_first_entry_or_null(conns, struct sovia_conn, link_node))) {
+		list_move_tail(&conn->link_node, &link->conns);
+		sock_hold(conn->sk);
+		/* Leaving the link takes this lock. */
+		gen = conn->gen;
+		spin_unlock_bh(&link->lock);
+		fn(conn, gen, arg);
+		sock_put(conn->sk);
+		spin_lock_bh(&link->lock);
+	}
+	spin_unlock_bh(&link->lock);
+}
+
+static void conn_up(struct sovia_conn *conn, u32 gen, int unused)
+{
+	sovia_link_client->up(conn, gen);
+}
+
+static void conn_down(struct sovia_conn *conn, u32 gen, int err)
+{
+	sovia_link_client->down(conn, gen, err);
+}
+
+/**
+ * sovia_link_notify_up() - tell connections that their link is up
+ * @link: the link
+ * @conns: the connections, off the list of @link; empty afterwards
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_notify_up(struct sovia_link *link, struct list_head *conns)
+{
+	link_for_each(link, conns, conn_up, 0);
+}
+
+/**
+ * sovia_link_notify_down() - tell connections that their link is down
+ * @link: the link
+ * @conns: the connections, off the list of @link; empty afterwards
+ * @err: why, a negative errno
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_notify_down(struct sovia_link *link, struct list_head *conns, int err)
+{
+	link_for_each(link, conns, conn_down, err);
+}
