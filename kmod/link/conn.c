@@ -1,29 +1,109 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Connections on a lane: what the socket layer calls to send. */
+#include <linux/slab.h>
 #include "conn.h"
+#include "debug/objcount.h"
 #include "lane.h"
 #include "lane_tx.h"
 
+static struct kmem_cache *conn_cache;
+
 /**
- * sovia_conn_init() - prepare a socket's part in the link layer
- * @conn: embedded in the socket
- * @sk: the socket
+ * sovia_conn_init() - create the cache of connections
  *
- * Context: socket creation.
+ * Context: module init.
+ * Return: 0 or -ENOMEM.
  */
-void sovia_conn_init(struct sovia_conn *conn, struct sock *sk)
+int __init sovia_conn_init(void)
 {
-	memset(conn, 0, sizeof(*conn));
+	conn_cache = KMEM_CACHE(sovia_conn, SLAB_ACCOUNT);
+	return conn_cache ? 0 : -ENOMEM;
+}
+
+/**
+ * sovia_conn_exit() - destroy the cache of connections
+ *
+ * Context: module exit; all connections have been freed, grace period included.
+ */
+void sovia_conn_exit(void)
+{
+	kmem_cache_destroy(conn_cache);
+}
+
+/**
+ * sovia_conn_create() - create a connection
+ * @link: its link; on success the caller's reference goes to the connection
+ * @sk: its socket
+ * @lport: own port, host order
+ * @rport: the peer's port, host order
+ * @gfp: allocation flags
+ *
+ * Context: any that @gfp allows.
+ * Return: the connection with a reference for the socket, in no table, or NULL.
+ */
+struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
+				     u16 rport, gfp_t gfp)
+{
+	struct sovia_conn *conn = kmem_cache_zalloc(conn_cache, gfp);
+
+	if (!conn)
+		return NULL;
+	sovia_object_inc(connections);
+	refcount_set(&conn->refs, 1);
+	spin_lock_init(&conn->lock);
 	conn->sk = sk;
+	conn->link = link;
+	conn->lport = lport;
+	conn->rport = rport;
 	INIT_LIST_HEAD(&conn->link_node);
 	INIT_LIST_HEAD(&conn->ready_node);
 	INIT_LIST_HEAD(&conn->ctl_node);
 	__skb_queue_head_init(&conn->txq);
+	return conn;
+}
+
+static void conn_free_rcu(struct rcu_head *rcu)
+{
+	struct sovia_conn *conn = container_of(rcu, struct sovia_conn, rcu);
+
+	sovia_link_put(conn->link);
+	kmem_cache_free(conn_cache, conn);
+	sovia_object_dec(connections);
+}
+
+/**
+ * sovia_conn_free() - the last reference is gone: use sovia_conn_put()
+ * @conn: the connection
+ *
+ * Context: any; a lane lock may be held.
+ */
+void sovia_conn_free(struct sovia_conn *conn)
+{
+	call_rcu(&conn->rcu, conn_free_rcu);
+}
+
+/**
+ * sovia_conn_sock() - get the socket of a connection
+ * @conn: the caller holds a reference, or is under RCU
+ *
+ * Context: process or softirq; not @conn's lock.
+ * Return: the socket with a reference for the caller, or NULL if it has left.
+ */
+struct sock *sovia_conn_sock(struct sovia_conn *conn)
+{
+	struct sock *sk;
+
+	spin_lock_bh(&conn->lock);
+	sk = conn->sk;
+	if (sk)
+		sock_hold(sk);
+	spin_unlock_bh(&conn->lock);
+	return sk;
 }
 
 static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
 {
-	return &conn->key.link->lane;
+	return &conn->link->lane;
 }
 
 /**
@@ -68,7 +148,14 @@ int sovia_conn_flight_max(const struct sovia_conn *conn)
 static bool conn_has_room(const struct sovia_conn *conn, bool small)
 {
 	return skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX &&
-	       !(small && atomic_read(&conn->inflight));
+	       !(small && conn->inflight);
+}
+
+/* The message's destructor puts this reference. */
+static void conn_own(struct sovia_conn *conn, struct sk_buff *skb)
+{
+	sovia_conn_get(conn);
+	SOVIA_TX_CB(skb)->conn = conn;
 }
 
 /* Drop a message for a lane that is down; its bytes count as not acknowledged. */
@@ -76,7 +163,7 @@ static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
 {
 	struct sk_buff_head list;
 
-	SOVIA_TX_CB(skb)->conn = conn;
+	conn_own(conn, skb);
 	__skb_queue_head_init(&list);
 	__skb_queue_tail(&list, skb);
 	sovia_tx_free(&list, false);
@@ -107,11 +194,11 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	/* Never without anything in flight, as no completion would wake the sender. */
 	conn->tx_wanted = !room;
 	if (room && !over) {
-		SOVIA_TX_CB(skb)->conn = conn;
+		conn_own(conn, skb);
 		__skb_queue_tail(&conn->txq, skb);
 		if (sovia_tx_is_fin(skb))
 			conn->fin = skb;
-		atomic_inc(&conn->inflight);
+		conn->inflight++;
 		if (list_empty(&conn->ready_node))
 			list_add_tail(&conn->ready_node, &lane->ready);
 		sovia_lane_pump(lane);
@@ -134,8 +221,11 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 		sovia_conn_drop_control(lane, conn);
 		return;
 	}
+	/* The peer has no connection then. */
+	if (type == SOVIA_RESET && (conn->ctl & SOVIA_CTL(SOVIA_REFUSE)))
+		return;
 	if (!conn->ctl) {
-		sock_hold(conn->sk);
+		sovia_conn_get(conn);
 		list_add_tail(&conn->ctl_node, &lane->ctl);
 		lane->ctl_count++;
 	}
@@ -149,13 +239,14 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
- * @type: SOVIA_CONN, _ACCEPT, _WAKEUP or _RESET.  RESET replaces what is
- *	pending except ACCEPT; it cancels a pending CONN and is not sent then.
- * @code: for RESET
+ * @type: SOVIA_CONN, _ACCEPT, _REFUSE, _WAKEUP or _RESET.  RESET replaces what is
+ *	pending except ACCEPT; it cancels a pending CONN and is not sent then, nor
+ *	after REFUSE.
+ * @code: for REFUSE and RESET
  *
  * Needs no memory now, so it cannot fail.
  *
- * Context: any with a socket reference; no link or lane lock.
+ * Context: any with a reference; no link or lane lock.
  */
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 {
@@ -163,7 +254,7 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 
 	spin_lock_bh(&lane->lock);
 	if (lane->open) {
-		if (type == SOVIA_RESET)
+		if (type == SOVIA_RESET || type == SOVIA_REFUSE)
 			conn->code = code;
 		conn_queue_control(conn, lane, type);
 	}
@@ -197,15 +288,12 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
  */
 void sovia_conn_purge(struct sovia_conn *conn)
 {
-	struct sovia_lane *lane;
+	struct sovia_lane *lane = conn_lane(conn);
 	struct sk_buff_head list;
 
-	if (!conn->key.link)
-		return;
-	lane = conn_lane(conn);
 	__skb_queue_head_init(&list);
 	spin_lock_bh(&lane->lock);
-	atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
+	conn->inflight -= skb_queue_len(&conn->txq);
 	skb_queue_splice_init(&conn->txq, &list);
 	conn->fin = NULL;
 	list_del_init(&conn->ready_node);
@@ -213,30 +301,36 @@ void sovia_conn_purge(struct sovia_conn *conn)
 	sovia_tx_free(&list, false);
 }
 
+/* Only answers and RESET are sent for a socket that has left. */
+static void conn_drop_idle_control(struct sovia_conn *conn)
+{
+	const unsigned long owed = SOVIA_CTL(SOVIA_ACCEPT) | SOVIA_CTL(SOVIA_REFUSE) |
+				   SOVIA_CTL(SOVIA_RESET);
+	struct sovia_lane *lane = conn_lane(conn);
+
+	spin_lock_bh(&lane->lock);
+	if (conn->ctl & owed)
+		conn->ctl &= owed;
+	else
+		sovia_conn_drop_control(lane, conn);
+	conn->tx_wanted = false;
+	spin_unlock_bh(&lane->lock);
+}
+
 /**
- * sovia_conn_leave() - the socket is about to use another link
- * @conn: ended; RESET, and ACCEPT before it, may still be pending
+ * sovia_conn_leave() - the socket leaves its connection
+ * @conn: ended, in no table
+ *
+ * No upcall for the socket runs any more when this returns.  What is owed to the peer
+ * is still sent.
  *
  * Context: socket lock held, process or softirq.
  */
 void sovia_conn_leave(struct sovia_conn *conn)
 {
-	struct sovia_lane *lane;
-	unsigned long ctl;
-
-	if (!conn->key.link)
-		return;
+	spin_lock_bh(&conn->lock);
+	conn->sk = NULL;
+	spin_unlock_bh(&conn->lock);
 	sovia_conn_purge(conn);
-	lane = conn_lane(conn);
-	spin_lock_bh(&lane->lock);
-	ctl = conn->ctl;
-	sovia_conn_drop_control(lane, conn);
-	conn->tx_wanted = false;
-	spin_unlock_bh(&lane->lock);
-	if (ctl & SOVIA_CTL(SOVIA_ACCEPT))
-		sovia_lane_reply(lane, SOVIA_ACCEPT, conn->key.lport, conn->key.rport,
-				 conn->ref, 0);
-	if (ctl & SOVIA_CTL(SOVIA_RESET))
-		sovia_lane_reply(lane, SOVIA_RESET, conn->key.lport, conn->key.rport, 0,
-				 conn->code);
+	conn_drop_idle_control(conn);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Connections: the link layer's part of a socket. */
+/* Connections, on the lane of a link. */
 #ifndef _SOVIA_CONN_H
 #define _SOVIA_CONN_H
 
 #include <linux/list.h>
+#include <linux/refcount.h>
 #include <linux/rhashtable-types.h>
 #include <linux/skbuff.h>
 #include <net/sock.h>
@@ -17,30 +18,20 @@ struct sovia_link;
 #define SOVIA_CTL(type)		BIT(type)
 
 /**
- * struct sovia_conn_key - finds a connection on its link
- * @link: the link
- * @lport: own port, host order
- * @rport: the peer's port, host order
- */
-struct sovia_conn_key {
-	struct sovia_link	*link;
-	u16			lport;
-	u16			rport;
-};
-
-/**
- * struct sovia_conn - a socket as its link sees it
- * @sk: the socket this is embedded in; its references are ours
- * @key: link and ports; the link reference is held until the socket dies
- * @gen: generation, counts the socket's connections: passed with upcalls, so that
- *	those about an earlier connection are dropped.  Written by
- *	sovia_leave_link(), together with the end of @key.
- * @hash_node: in sovia_net::conns while it receives messages
- * @hashed: @hash_node is in the table.  Protected by the socket lock.
+ * struct sovia_conn - a connection: what a lane and a socket know of each other
+ * @refs: see below
+ * @lock: protects @sk; held by the bottom half while it works for the socket, so that
+ *	the socket stays.  Taken with bottom halves off.
+ * @sk: the socket, or NULL when it has left
+ * @link: its link, with a reference; never changes
+ * @lport: own port, host order; never changes
+ * @rport: the peer's port, host order; never changes
+ * @hash_node: in the table while it receives messages
+ * @hashed: @hash_node is in the table.  Socket lock.
  * @link_node: in sovia_link::conns.  Protected by link->lock.
  * @txq: messages handed to the lane that wait for credit
  * @ready_node: in sovia_lane::ready when @txq is not empty
- * @ctl_node: in sovia_lane::ctl when @ctl is not 0; holds a socket reference
+ * @ctl_node: in sovia_lane::ctl when @ctl is not 0
  * @ctl: control messages to send, SOVIA_CTL() bits
  * @ref: sequence number of the CONN that ACCEPT answers
  * @code: reason, for RESET
@@ -48,23 +39,38 @@ struct sovia_conn_key {
  * @conn_seq: sequence number of the CONN we sent
  * @fin: the message with our FIN, until it is delivered
  * @tx_wanted: the client waits for tx_ready
- * @inflight: messages in @txq or posted and not completed; atomic because those
- *	of an earlier connection may still be in flight on another lane
+ * @inflight: messages in @txq or posted and not completed
  * @rcv_wnd_end: stream offset up to which the peer may send.  Written under the
  *	receive queue's lock, read by senders of messages.
  * @rcv_wnd_sent: the @rcv_wnd_end in the last message sent.  A hint without the lock.
  * @wnd_update_min: difference of the two that needs a header.  Locking as for @rcv_wnd_end.
  * @outq: payload bytes queued and not yet acknowledged
  * @acked: payload bytes acknowledged so far
+ * @rcu: readers find it in the table, or by its socket
  *
- * From @txq to @tx_wanted protected by lane->lock.
+ * From @txq to @inflight protected by lane->lock.
+ *
+ * Each connection has a new one, even on the same socket and the same ports: so a
+ * pointer identifies a connection, and nothing that is late can reach a later one.
+ *
+ * References:
+ *
+ * - the socket, until it connects again or is freed
+ * - the table of connections, and the link's list
+ * - the lane's list, while control messages wait: what is owed to the peer does not
+ *	need the socket
+ * - each stream message, until its last reference is gone
+ * - upcalls have none: RCU, and then @lock, keep it
  */
 struct sovia_conn {
+	refcount_t		refs;
+	spinlock_t		lock;	/* see above */
 	struct sock		*sk;
-	struct sovia_conn_key	key;
-	u32			gen;
-	struct rhash_head	hash_node;
+	struct sovia_link	*link;
+	u16			lport;
+	u16			rport;
 	bool			hashed;
+	struct rhash_head	hash_node;
 	struct list_head	link_node;
 	struct sk_buff_head	txq;
 	struct list_head	ready_node;
@@ -76,15 +82,34 @@ struct sovia_conn {
 	u32			conn_seq;
 	struct sk_buff		*fin;
 	bool			tx_wanted;
-	atomic_t		inflight;
+	int			inflight;
 	u32			rcv_wnd_end;
 	u32			rcv_wnd_sent;
 	u32			wnd_update_min;
 	atomic_t		outq;
 	atomic64_t		acked;
+	struct rcu_head		rcu;
 };
 
-void sovia_conn_init(struct sovia_conn *conn, struct sock *sk);
+static inline void sovia_conn_get(struct sovia_conn *conn)
+{
+	refcount_inc(&conn->refs);
+}
+
+void sovia_conn_free(struct sovia_conn *conn);
+
+/* Any context; readers under RCU may still use it. */
+static inline void sovia_conn_put(struct sovia_conn *conn)
+{
+	if (refcount_dec_and_test(&conn->refs))
+		sovia_conn_free(conn);
+}
+
+int sovia_conn_init(void);
+void sovia_conn_exit(void);
+struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
+				     u16 rport, gfp_t gfp);
+struct sock *sovia_conn_sock(struct sovia_conn *conn);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
 void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);

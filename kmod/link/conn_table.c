@@ -1,37 +1,109 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Looks up the connection of a message by link and both ports.
+ * The established table: finds the connection of a message by addresses and ports.
  *
- * Lookups run in softirq under RCU and take the socket reference inside;
- * sockets are freed after a grace period (SOCK_RCU_FREE).
+ * The key is the four-tuple, which exists once in a namespace, whatever links and lanes
+ * there are.  A message has to come on the connection's own link.  Readers
+ * are under RCU.
  */
+#include <linux/jhash.h>
 #include <linux/rhashtable.h>
+#include <net/ipv6.h>
 #include "conn_table.h"
-#include "debug/objcount.h"
+
+/**
+ * struct conn_key - what a connection is looked up by
+ * @link: a link between the two addresses
+ * @lport: own port, host order
+ * @rport: the peer's port, host order
+ * @any_link: any link between these addresses, not only @link
+ */
+struct conn_key {
+	const struct sovia_link	*link;
+	u16			lport;
+	u16			rport;
+	bool			any_link;
+};
+
+static u32 conn_hash(const struct sovia_link *link, u16 lport, u16 rport, u32 seed)
+{
+	return jhash_2words(link->addr_hash, (u32)lport << 16 | rport, seed);
+}
+
+static u32 hash_key(const void *data, u32 len, u32 seed)
+{
+	const struct conn_key *key = data;
+
+	return conn_hash(key->link, key->lport, key->rport, seed);
+}
+
+static u32 hash_conn(const void *data, u32 len, u32 seed)
+{
+	const struct sovia_conn *conn = data;
+
+	return conn_hash(conn->link, conn->lport, conn->rport, seed);
+}
+
+static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *b)
+{
+	return ipv6_addr_equal(&a->local, &b->local) &&
+	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope;
+}
+
+/**
+ * sovia_pair_addr_hash() - hash of the addresses in a four-tuple
+ * @pair: the addresses
+ *
+ * Context: any.
+ * Return: the hash, for sovia_link::addr_hash.
+ */
+u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
+{
+	return jhash(pair, offsetofend(struct sovia_pair, scope), 0);
+}
+
+/* Returns 0 if it is the one. */
+static int conn_differs(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	const struct conn_key *key = arg->key;
+	const struct sovia_conn *conn = obj;
+
+	if (conn->lport != key->lport || conn->rport != key->rport)
+		return 1;
+	if (conn->link == key->link)
+		return 0;
+	return !key->any_link || !same_addresses(&conn->link->pair, &key->link->pair);
+}
 
 static const struct rhashtable_params conn_params = {
 	.head_offset		= offsetof(struct sovia_conn, hash_node),
-	.key_offset		= offsetof(struct sovia_conn, key),
-	.key_len		= offsetofend(struct sovia_conn_key, rport),
+	.key_len		= sizeof(struct conn_key),
+	.hashfn			= hash_key,
+	.obj_hashfn		= hash_conn,
+	.obj_cmpfn		= conn_differs,
 	.automatic_shrinking	= true,
 };
 
 /**
  * sovia_conn_hash() - add a connection to the table
- * @conn: with its key set
+ * @conn: the connection
  *
  * Context: process or softirq, socket lock held.
- * Return: 0, -EADDRNOTAVAIL if another connection has the same key, -ENOMEM.
+ * Return: 0, -EADDRNOTAVAIL if another connection has the same addresses and ports,
+ * or -ENOMEM.
  */
 int sovia_conn_hash(struct sovia_conn *conn)
 {
-	struct sovia_net *snet = conn->key.link->snet;
+	const struct conn_key key = {
+		.link = conn->link, .lport = conn->lport, .rport = conn->rport, .any_link = true,
+	};
 	int err;
 
-	err = rhashtable_lookup_insert_fast(&snet->conns, &conn->hash_node, conn_params);
+	err = rhashtable_lookup_insert_key(&conn->link->snet->conns, &key, &conn->hash_node,
+					   conn_params);
 	if (!err) {
 		conn->hashed = true;
-		sovia_object_inc(connections);
+		sovia_conn_get(conn);
 	}
 	return err == -EEXIST ? -EADDRNOTAVAIL : err;
 }
@@ -40,7 +112,7 @@ int sovia_conn_hash(struct sovia_conn *conn)
  * sovia_conn_unhash() - remove a connection from the table
  * @conn: hashed or not
  *
- * Concurrent lookups may still hold references.
+ * Readers may still use it.
  *
  * Context: socket lock held, process or softirq.
  */
@@ -49,21 +121,8 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 	if (!conn->hashed)
 		return;
 	conn->hashed = false;
-	sovia_object_dec(connections);
-	rhashtable_remove_fast(&conn->key.link->snet->conns, &conn->hash_node, conn_params);
-}
-
-/*
- * Read the generation of the connection found.  The socket may have left it and been
- * hashed again with another key: then @gen may be the new one's, so recheck the key.
- */
-static bool read_gen(const struct sovia_conn *conn, const struct sovia_conn_key *key, u32 *gen)
-{
-	/* Pairs with the release in sovia_rx_forget(): a new @gen implies the new key. */
-	*gen = smp_load_acquire(&conn->gen);
-	return READ_ONCE(conn->key.link) == key->link &&
-	       READ_ONCE(conn->key.lport) == key->lport &&
-	       READ_ONCE(conn->key.rport) == key->rport;
+	rhashtable_remove_fast(&conn->link->snet->conns, &conn->hash_node, conn_params);
+	sovia_conn_put(conn);
 }
 
 /**
@@ -71,26 +130,33 @@ static bool read_gen(const struct sovia_conn *conn, const struct sovia_conn_key 
  * @link: link the message came on
  * @lport: own port
  * @rport: the peer's port
- * @gen: set to its generation, for upcalls
  *
- * Context: any.
- * Return: the connection with a socket reference for the caller, or NULL.
+ * Context: any, under rcu_read_lock(), which keeps the connection.
+ * Return: the connection, or NULL.
  */
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
 {
-	const struct sovia_conn_key key = { .link = link, .lport = lport, .rport = rport };
-	struct sovia_conn *conn;
+	const struct conn_key key = { .link = link, .lport = lport, .rport = rport };
 
-	rcu_read_lock();
-	conn = rhashtable_lookup(&link->snet->conns, &key, conn_params);
-	if (conn && !refcount_inc_not_zero(&conn->sk->sk_refcnt))
-		conn = NULL;
-	rcu_read_unlock();
-	if (conn && !read_gen(conn, &key, gen)) {
-		sock_put(conn->sk);
-		conn = NULL;
-	}
-	return conn;
+	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
+}
+
+/**
+ * sovia_conn_occupant() - find the connection that has a four-tuple
+ * @link: any link between the addresses
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * Context: any, under rcu_read_lock(), which keeps the connection.
+ * Return: the connection, on whatever link, or NULL.
+ */
+struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 rport)
+{
+	const struct conn_key key = {
+		.link = link, .lport = lport, .rport = rport, .any_link = true,
+	};
+
+	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
 }
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Hash table of connections, by link and ports. */
+/* The established table. */
 #ifndef _SOVIA_CONN_TABLE_H
 #define _SOVIA_CONN_TABLE_H
 
@@ -7,7 +7,9 @@
 
 int sovia_conn_hash(struct sovia_conn *conn);
 void sovia_conn_unhash(struct sovia_conn *conn);
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen);
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport);
+struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 rport);
+u32 sovia_pair_addr_hash(const struct sovia_pair *pair);
 int sovia_conn_table_init(struct sovia_net *snet);
 void sovia_conn_table_exit(struct sovia_net *snet);
 

@@ -15,6 +15,13 @@
  * unposted although its message has been acknowledged: the bottom half acknowledges
  * before it reposts.  Further unposted ones hold acknowledgments back.
  * (Documentation/models/lane.pml)
+ *
+ * Answers to messages without a connection are never dropped, and must not need memory
+ * without bound.  Up to w of them may wait; each further one holds an acknowledgment
+ * back, so that a peer without credit sends no more.  Answers are sent before
+ * all else and are not answered, so a side with answers waiting sends nothing that
+ * the other one would hold credit for: two sides cannot both wait for credit.
+ * (Documentation/models/answers.pml)
  */
 #ifndef _SOVIA_CREDIT_H
 #define _SOVIA_CREDIT_H
@@ -32,6 +39,7 @@
  * @rx_acked: the acknowledgment that we sent last
  * @rx_unposted: receive descriptors that could not be reposted; held back from
  *	acknowledgments until they are
+ * @rx_held: messages whose answers wait, beyond what may wait freely; held back as well
  * @asked: the peer requested an immediate acknowledgment
  */
 struct sovia_credit {
@@ -43,6 +51,7 @@ struct sovia_credit {
 	u32	rx_next;
 	u32	rx_acked;
 	u32	rx_unposted;
+	u32	rx_held;
 	bool	asked;
 };
 
@@ -69,7 +78,7 @@ static inline bool sovia_credit_may_send(const struct sovia_credit *c)
 /* The acknowledgment to put into the next message. */
 static inline u32 sovia_credit_ack(const struct sovia_credit *c)
 {
-	u32 ack = c->rx_next - c->rx_unposted;
+	u32 ack = c->rx_next - c->rx_unposted - c->rx_held;
 
 	return sovia_before(ack, c->rx_acked) ? c->rx_acked : ack;
 }
@@ -118,6 +127,12 @@ static inline int sovia_credit_acked(struct sovia_credit *c, u32 ack)
 	if (sovia_before(c->tx_una, ack))
 		c->tx_una = ack;
 	return 0;
+}
+
+/* @waiting answers are queued: hold credits back if they are many. */
+static inline void sovia_credit_hold(struct sovia_credit *c, u32 waiting)
+{
+	c->rx_held = waiting > c->own_window ? waiting - c->own_window : 0;
 }
 
 /* A new VI: all descriptors are posted, and the hello acknowledges what has arrived. */

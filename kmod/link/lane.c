@@ -5,12 +5,19 @@
  */
 #include <linux/jhash.h>
 #include <linux/random.h>
+#include <linux/slab.h>
 #include "lane.h"
 #include "lane_tx.h"
 #include "param.h"
 
 /* The layer above; set at module init. */
 const struct sovia_client *sovia_link_client __ro_after_init;
+
+/*
+ * Room for answers: see credit.h.  A peer without faults needs two for each credit; the
+ * rest is for recoveries, each of which renews its credit.
+ */
+#define SOVIA_REPLIES_PER_CREDIT	4
 
 static unsigned int window = 32;
 sovia_param(window, window, 1, SOVIA_WINDOW_MAX, 0644);
@@ -135,7 +142,8 @@ static void lane_set_params(struct sovia_lane *lane)
 	lane->compact = false;
 	/* Loopback posts no receive buffers, so allow the maximum payload. */
 	lane->own_payload = sovia_lane_is_local(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
-	sovia_credit_init(&lane->credit, READ_ONCE(window), READ_ONCE(ack_threshold));
+	sovia_credit_init(&lane->credit, lane->reply_max / SOVIA_REPLIES_PER_CREDIT,
+			  READ_ONCE(ack_threshold));
 }
 
 /**
@@ -168,12 +176,18 @@ void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
  * sovia_lane_init() - prepare the lane of a new link
  * @lane: the lane
  * @link: the link that it is embedded in
+ * @gfp: allocation flags
  *
- * Context: any.
+ * Context: any that @gfp allows.
+ * Return: 0 or -ENOMEM.
  */
-void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
+int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
 {
 	lane->link = link;
+	lane->reply_max = SOVIA_REPLIES_PER_CREDIT * READ_ONCE(window);
+	lane->reply_ring = kcalloc(lane->reply_max, sizeof(*lane->reply_ring), gfp);
+	if (!lane->reply_ring)
+		return -ENOMEM;
 	spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->ctl);
 	INIT_LIST_HEAD(&lane->ready);
@@ -184,6 +198,18 @@ void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link)
 		lane->id = get_random_u64();
 	} while (!lane->id);
 	sovia_lane_prepare(lane, false, 0);
+	return 0;
+}
+
+/**
+ * sovia_lane_free() - free what sovia_lane_init() allocated
+ * @lane: the lane of a link without references
+ *
+ * Context: any.
+ */
+void sovia_lane_free(struct sovia_lane *lane)
+{
+	kfree(lane->reply_ring);
 }
 
 /* Collect all queued and unacknowledged messages; none is added after. */
@@ -196,13 +222,15 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 	lane->open = false;
 	lane->peer_id = 0;
 	lane->reply_count = 0;
+	lane->probe = false;
+	sovia_credit_hold(&lane->credit, 0);
 	skb_queue_splice_init(&lane->unacked, msgs);
 	skb_queue_walk(&lane->rtx_queue, skb)
 		if (SOVIA_TX_CB(skb)->conn)
-			atomic_dec(&SOVIA_TX_CB(skb)->conn->inflight);
+			SOVIA_TX_CB(skb)->conn->inflight--;
 	skb_queue_splice_tail_init(&lane->rtx_queue, msgs);
 	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
-		atomic_sub(skb_queue_len(&conn->txq), &conn->inflight);
+		conn->inflight -= skb_queue_len(&conn->txq);
 		skb_queue_splice_tail_init(&conn->txq, msgs);
 		list_del_init(&conn->ready_node);
 	}
@@ -266,7 +294,7 @@ void sovia_tx_free(struct sk_buff_head *list, bool acked)
  * @lane: the lane
  * @conn: connection on it
  *
- * May put the last reference: sockets are freed after a grace period.
+ * May put the last reference.
  *
  * Context: lane lock held.
  */
@@ -278,7 +306,7 @@ void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn)
 	conn->ctl = 0;
 	list_del_init(&conn->ctl_node);
 	lane->ctl_count--;
-	sock_put(conn->sk);
+	sovia_conn_put(conn);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -8,7 +8,8 @@
 extern const struct sovia_client *sovia_link_client;
 
 void sovia_link_register_client(const struct sovia_client *client);
-void sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link);
+int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp);
+void sovia_lane_free(struct sovia_lane *lane);
 void sovia_lane_reset(struct sovia_lane *lane);
 void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id);
 void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr);

@@ -132,7 +132,6 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 {
 	struct sovia_conn *conn;
 	bool taken = false;
-	u32 gen;
 
 	switch (msg->type) {
 	case SOVIA_ACK:
@@ -142,16 +141,15 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 		sovia_link_client->request(lane->link, skb, msg);
 		return false;
 	}
-	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport, &gen);
-	if (!conn) {
+	rcu_read_lock();
+	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport);
+	if (!conn)
 		lane_no_socket(lane, msg);
-		return false;
-	}
-	if (msg->type == SOVIA_DATA)
-		taken = sovia_link_client->data(conn, gen, skb, msg);
+	else if (msg->type == SOVIA_DATA)
+		taken = sovia_link_client->data(conn, skb, msg);
 	else
-		sovia_link_client->control(conn, gen, msg);
-	sock_put(conn->sk);
+		sovia_link_client->control(conn, msg);
+	rcu_read_unlock();
 	return taken;
 }
 
@@ -230,19 +228,15 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
 	bool ready = false, fin = false;
-	u32 gen = 0;
 
 	spin_lock(&lane->lock);
 	if (conn) {
-		atomic_dec(&conn->inflight);
+		conn->inflight--;
 		/* The peer's acknowledgment may have preceded the send completion. */
 		done |= sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una);
 		fin = done && skb == conn->fin;
-		if (fin) {
+		if (fin)
 			conn->fin = NULL;
-			/* Leaving the link takes this lock. */
-			gen = conn->gen;
-		}
 		ready = conn->tx_wanted && skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX / 2;
 		if (ready)
 			conn->tx_wanted = false;
@@ -250,11 +244,11 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	if (sovia_lane_has_work(lane))
 		sovia_lane_pump(lane);
 	spin_unlock(&lane->lock);
-	/* The socket's memory is pinned by the charge of @skb. */
+	/* @skb has a reference to the connection. */
 	if (ready)
 		sovia_link_client->tx_ready(conn);
 	if (fin)
-		sovia_link_client->delivered(conn, gen);
+		sovia_link_client->delivered(conn);
 }
 
 static void lane_rx_unposted(struct sovia_vi *vi, int delta)

@@ -4,7 +4,7 @@
  *
  * Connections queue stream messages and request control messages (conn.c).  Only
  * sovia_lane_pump() numbers and posts messages.  Its order, while there is credit:
- * retransmissions, messages without a connection, control messages, and then one stream
+ * retransmissions, answers without a connection, control messages, and then one stream
  * message of each ready connection in turn, so that a bulk sender delays others by one.
  *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
@@ -59,8 +59,8 @@ static void lane_fill(struct sk_buff *skb, const struct sovia_conn *conn)
 {
 	struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
 
-	cb->sport = conn->key.lport;
-	cb->dport = conn->key.rport;
+	cb->sport = conn->lport;
+	cb->dport = conn->rport;
 	cb->window = READ_ONCE(conn->rcv_wnd_end);
 }
 
@@ -89,8 +89,8 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 }
 
 /*
- * A message has been posted and may be freed already.  So may @conn, but its memory
- * stays valid: bottom halves are off, so no grace period ends.
+ * A message has been posted and may be freed already, and its reference to @conn put.
+ * The memory stays valid: bottom halves are off, so no grace period ends.
  */
 static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 			const struct sovia_msg *msg, enum sovia_posted how)
@@ -108,7 +108,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 	if (!msg->compact)
 		WRITE_ONCE(conn->rcv_wnd_sent, msg->window);
 	if (how != SOVIA_POSTED)
-		atomic_dec(&conn->inflight);
+		conn->inflight--;
 	if (how == SOVIA_POSTED_TAKEN)
 		sovia_conn_account(conn, msg->len, true);
 }
@@ -169,7 +169,7 @@ void sovia_lane_arm(struct sovia_lane *lane)
 
 /* The order in which a connection's control messages are sent. */
 static const u8 ctl_order[] = {
-	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_RESET,
+	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_RESET,
 };
 
 static u8 ctl_first(const struct sovia_conn *conn)
@@ -214,8 +214,19 @@ static struct sk_buff *lane_next_reply(struct sovia_lane *lane)
 		.type = reply->type, .sport = reply->sport, .dport = reply->dport,
 		.ref = reply->ref, .code = reply->code,
 	};
-	lane->reply_first = (lane->reply_first + 1) % SOVIA_REPLIES_MAX;
-	lane->reply_count--;
+	lane->reply_first = (lane->reply_first + 1) % lane->reply_max;
+	sovia_credit_hold(&lane->credit, --lane->reply_count);
+	return skb;
+}
+
+static struct sk_buff *lane_next_probe(struct sovia_lane *lane)
+{
+	struct sk_buff *skb = lane_alloc(lane, 0);
+
+	if (skb) {
+		SOVIA_TX_CB(skb)->type = SOVIA_PROBE;
+		lane->probe = false;
+	}
 	return skb;
 }
 
@@ -242,6 +253,11 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	case SOVIA_ACCEPT:
 		cb->ref = conn->ref;
 		break;
+	case SOVIA_REFUSE:
+		cb->ref = conn->ref;
+		cb->code = conn->code;
+		sovia_stat_inc(lane->link->snet, conn_refused);
+		break;
 	case SOVIA_WAKEUP:
 		sovia_stat_inc(lane->link->snet, wakeup_tx);
 		break;
@@ -259,8 +275,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	if (!conn->ctl) {
 		list_del_init(&conn->ctl_node);
 		lane->ctl_count--;
-		/* May be the last one: freed after a grace period only. */
-		sock_put(conn->sk);
+		sovia_conn_put(conn);
 	}
 	return skb;
 }
@@ -292,7 +307,7 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
  */
 bool sovia_lane_has_work(const struct sovia_lane *lane)
 {
-	return !skb_queue_empty(&lane->rtx_queue) || lane->reply_count ||
+	return !skb_queue_empty(&lane->rtx_queue) || lane->reply_count || lane->probe ||
 	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
 }
 
@@ -302,6 +317,8 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 		return __skb_dequeue(&lane->rtx_queue);
 	if (lane->reply_count)
 		return lane_next_reply(lane);
+	if (lane->probe)
+		return lane_next_probe(lane);
 	if (!list_empty(&lane->ctl))
 		return lane_next_ctl(lane);
 	return lane_next_ready(lane);
@@ -394,8 +411,23 @@ void sovia_lane_timeout(struct timer_list *timer)
 	spin_unlock(&lane->lock);
 }
 
+static void lane_queue_reply(struct sovia_lane *lane, const struct sovia_reply *reply)
+{
+	unsigned int at;
+
+	if (lane->reply_count == lane->reply_max) {
+		/* The peer, which now waits for an answer that it will not get, learns by this. */
+		sovia_lane_die(lane, -EPROTO);
+		return;
+	}
+	at = (lane->reply_first + lane->reply_count) % lane->reply_max;
+	lane->reply_ring[at] = *reply;
+	sovia_credit_hold(&lane->credit, ++lane->reply_count);
+	sovia_lane_pump(lane);
+}
+
 /**
- * sovia_lane_reply() - queue a message that belongs to no connection
+ * sovia_lane_reply() - answer a message of the peer that belongs to no connection
  * @lane: the lane
  * @type: enum sovia_type
  * @sport: own port, or 0
@@ -403,23 +435,23 @@ void sovia_lane_timeout(struct timer_list *timer)
  * @ref: number of the message it answers, or 0
  * @code: enum sovia_code
  *
- * Dropped if SOVIA_REPLIES_MAX are pending.
+ * At most one answer to a sequenced message: its credit is returned only if there is
+ * room for others (credit.h).  So an overflow means that the peer sends without credit,
+ * or that one recovery follows another without a message getting through: then the
+ * lane ends.
  *
  * Context: process or softirq; no lane lock.
  */
 void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 		      u32 ref, u32 code)
 {
-	unsigned int at;
+	const struct sovia_reply reply = {
+		.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
+	};
 
 	spin_lock_bh(&lane->lock);
-	if (lane->open && lane->reply_count < SOVIA_REPLIES_MAX) {
-		at = (lane->reply_first + lane->reply_count++) % SOVIA_REPLIES_MAX;
-		lane->reply_ring[at] = (struct sovia_reply) {
-			.type = type, .sport = sport, .dport = dport, .ref = ref, .code = code,
-		};
-		sovia_lane_pump(lane);
-	}
+	if (lane->open)
+		lane_queue_reply(lane, &reply);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -460,5 +492,10 @@ void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg
  */
 void sovia_lane_probe(struct sovia_lane *lane)
 {
-	sovia_lane_reply(lane, SOVIA_PROBE, 0, 0, 0, 0);
+	spin_lock_bh(&lane->lock);
+	if (lane->open) {
+		lane->probe = true;
+		sovia_lane_pump(lane);
+	}
+	spin_unlock_bh(&lane->lock);
 }

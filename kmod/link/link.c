@@ -27,6 +27,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
+#include "conn_table.h"
 #include "connd.h"
 #include "debug/fault.h"
 #include "debug/objcount.h"
@@ -113,6 +114,7 @@ static void link_free(struct kref *kref)
 	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
 
 	sovia_object_dec(links);
+	sovia_lane_free(&link->lane);
 	kfree_rcu(link, rcu);
 }
 
@@ -205,16 +207,20 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 
 	if (!link)
 		return NULL;
-	sovia_object_inc(links);
 	kref_init(&link->kref);
 	link->snet = snet;
 	link->pair = *pair;
+	link->addr_hash = sovia_pair_addr_hash(pair);
 	link->prov = prov;
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->conns);
 	kthread_init_work(&link->work, link_work);
 	timer_setup(&link->timer, link_timeout, 0);
-	sovia_lane_init(&link->lane, link);
+	if (sovia_lane_init(&link->lane, link, gfp)) {
+		kfree(link);
+		return NULL;
+	}
+	sovia_object_inc(links);
 	return link;
 }
 

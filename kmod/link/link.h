@@ -44,7 +44,7 @@ enum sovia_link_state {
 
 /**
  * struct sovia_tx_cb - skb->cb of a message to send
- * @conn: connection, or NULL for the lane's own messages; pinned by skb->sk
+ * @conn: connection of a stream message, with a reference that the destructor puts, or NULL
  * @seq: its sequence number
  * @len: payload bytes
  * @type: enum sovia_type
@@ -71,9 +71,6 @@ struct sovia_tx_cb {
 };
 
 #define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
-
-/* Limit of pending messages without a connection; more are dropped. */
-#define SOVIA_REPLIES_MAX		256
 
 /**
  * struct sovia_reply - a message that belongs to no connection
@@ -114,10 +111,13 @@ struct sovia_reply {
  * @ctl: connections with control messages waiting
  * @ctl_count: how many
  * @ready: connections with stream messages waiting, served in turn
- * @reply_ring: messages without a connection (REFUSE, PROBE, control messages of
- *	connections that left), sent first: a ring, so that queueing needs no memory
+ * @reply_ring: answers to messages without a connection, sent first: a ring, so that
+ *	queueing needs no memory.  It cannot overflow while the peer keeps to its
+ *	credits: see sovia_lane_reply().
+ * @reply_max: its size
  * @reply_first: index of the next one
  * @reply_count: how many
+ * @probe: a PROBE waits
  * @rtx_queue: numbered messages to post first: the provider had no room for them, or
  *	the VI that they were posted to has failed
  * @unacked: messages sent and not acknowledged, in order of their numbers
@@ -146,9 +146,11 @@ struct sovia_lane {
 	struct list_head	ctl;
 	unsigned int		ctl_count;
 	struct list_head	ready;
-	struct sovia_reply	reply_ring[SOVIA_REPLIES_MAX];
+	struct sovia_reply	*reply_ring;
+	unsigned int		reply_max;
 	unsigned int		reply_first;
 	unsigned int		reply_count;
+	bool			probe;
 	struct sk_buff_head	rtx_queue;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;
@@ -181,6 +183,7 @@ struct sovia_recovery {
  * @rcu: readers of /proc may access it after the last reference
  * @snet: namespace; valid until the pernet exit has seen the link go
  * @pair: the key
+ * @addr_hash: hash of its addresses, for the table of connections
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
  * @lock: protects @state and @conns; taken with bottom halves off
@@ -204,6 +207,7 @@ struct sovia_link {
 	struct rcu_head			rcu;
 	struct sovia_net		*snet;
 	struct sovia_pair		pair;
+	u32				addr_hash;
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
 	spinlock_t			lock;	/* see above */
@@ -226,28 +230,28 @@ struct sovia_link {
 /**
  * struct sovia_client - the socket layer, as upcalls
  *
- * @gen of an upcall is the generation of its connection: see struct sovia_conn.
+ * @conn of an upcall is kept by RCU or a reference; its socket may have left.
  *
  * @request: a CONN arrived.  Softirq.  @skb, its payload, is borrowed.
- * @data: a DATA message arrived for @conn.  Softirq; the caller holds a reference.
+ * @data: a DATA message arrived for @conn.  Softirq, under RCU.
  *	Returns true if it took @skb, the payload.
  * @control: any other message arrived for @conn.  Softirq; as above.
  * @tx_ready: messages of @conn were sent and there is room for more.  Softirq
  *	or process.
  * @delivered: the FIN of @conn has arrived.  Softirq or process.
- * @up: the link is up.  Connection thread, which holds a reference.
+ * @up: the link is up.  Connection thread.
  * @down: the link is DOWN, @err is a negative errno.  Connection thread.
  */
 struct sovia_client {
 	void (*request)(struct sovia_link *link, struct sk_buff *skb,
 			const struct sovia_msg *msg);
-	bool (*data)(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+	bool (*data)(struct sovia_conn *conn, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
-	void (*control)(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
+	void (*control)(struct sovia_conn *conn, const struct sovia_msg *msg);
 	void (*tx_ready)(struct sovia_conn *conn);
-	void (*delivered)(struct sovia_conn *conn, u32 gen);
-	void (*up)(struct sovia_conn *conn, u32 gen);
-	void (*down)(struct sovia_conn *conn, u32 gen, int err);
+	void (*delivered)(struct sovia_conn *conn);
+	void (*up)(struct sovia_conn *conn);
+	void (*down)(struct sovia_conn *conn, int err);
 };
 
 /* Events of a link, bits of sovia_link::events. */

@@ -5,9 +5,8 @@
 #include "link_state.h"
 
 /**
- * sovia_link_attach() - put a connection on a link
- * @link: the link; on success its reference goes to the connection
- * @conn: not on any link
+ * sovia_link_attach() - put a connection on the list of its link
+ * @conn: not on the list
  *
  * The client's up or down upcall follows, unless the link is UP or RECOVERING: then
  * this returns 1 and the up upcall is omitted.
@@ -16,16 +15,16 @@
  * Return: 0 wait for the upcall, 1 the link is up, -ENOTCONN it is DOWN: get
  * another one.
  */
-int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
+int sovia_link_attach(struct sovia_conn *conn)
 {
+	struct sovia_link *link = conn->link;
 	int ret = 0;
 
 	spin_lock_bh(&link->lock);
 	if (link->state == SOVIA_LINK_DOWN) {
 		ret = -ENOTCONN;
 	} else {
-		conn->key.link = link;
-		sock_hold(conn->sk);
+		sovia_conn_get(conn);
 		list_add_tail(&conn->link_node, &link->conns);
 		link->conn_count++;
 		ret = link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING;
@@ -37,21 +36,16 @@ int sovia_link_attach(struct sovia_link *link, struct sovia_conn *conn)
 }
 
 /**
- * sovia_link_detach() - a connection leaves its link
- * @conn: on a link or not
- *
- * The socket keeps the link reference until it is freed, because messages in flight
- * may still use it.
+ * sovia_link_detach() - take a connection off the list of its link
+ * @conn: on the list or not
  *
  * Context: process or softirq, socket lock held.
  */
 void sovia_link_detach(struct sovia_conn *conn)
 {
-	struct sovia_link *link = conn->key.link;
+	struct sovia_link *link = conn->link;
 	bool attached;
 
-	if (!link)
-		return;
 	spin_lock_bh(&link->lock);
 	attached = !list_empty(&conn->link_node);
 	if (attached) {
@@ -63,7 +57,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 	}
 	spin_unlock_bh(&link->lock);
 	if (attached)
-		sock_put(conn->sk);
+		sovia_conn_put(conn);
 }
 
 /*
@@ -72,33 +66,30 @@ void sovia_link_detach(struct sovia_conn *conn)
  * link->conns before its call.
  */
 static void link_for_each(struct sovia_link *link, struct list_head *conns,
-			  void (*fn)(struct sovia_conn *, u32, int), int arg)
+			  void (*fn)(struct sovia_conn *, int), int arg)
 {
 	struct sovia_conn *conn;
-	u32 gen;
 
 	spin_lock_bh(&link->lock);
 	while ((conn = list_first_entry_or_null(conns, struct sovia_conn, link_node))) {
 		list_move_tail(&conn->link_node, &link->conns);
-		sock_hold(conn->sk);
-		/* Leaving the link takes this lock. */
-		gen = conn->gen;
+		sovia_conn_get(conn);
 		spin_unlock_bh(&link->lock);
-		fn(conn, gen, arg);
-		sock_put(conn->sk);
+		fn(conn, arg);
+		sovia_conn_put(conn);
 		spin_lock_bh(&link->lock);
 	}
 	spin_unlock_bh(&link->lock);
 }
 
-static void conn_up(struct sovia_conn *conn, u32 gen, int unused)
+static void conn_up(struct sovia_conn *conn, int unused)
 {
-	sovia_link_client->up(conn, gen);
+	sovia_link_client->up(conn);
 }
 
-static void conn_down(struct sovia_conn *conn, u32 gen, int err)
+static void conn_down(struct sovia_conn *conn, int err)
 {
-	sovia_link_client->down(conn, gen, err);
+	sovia_link_client->down(conn, err);
 }
 
 /**

@@ -141,7 +141,7 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 		if (skb_headroom(skb) < sizeof(struct sovia_hdr))
 			__skb_pull(skb, sizeof(struct sovia_hdr));
 		if (conn)
-			atomic_inc(&conn->inflight);
+			conn->inflight++;
 		__skb_queue_head(&lane->rtx_queue, skb);
 	}
 	return 0;
@@ -163,18 +163,16 @@ void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
 	skb_queue_walk(arrived, skb) {
 		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 		bool fin;
-		u32 gen;
 
 		if (!conn)
 			continue;
 		spin_lock_bh(&lane->lock);
 		fin = conn->fin == skb;
-		gen = conn->gen;
 		if (fin)
 			conn->fin = NULL;
 		spin_unlock_bh(&lane->lock);
 		if (fin)
-			sovia_link_client->delivered(conn, gen);
+			sovia_link_client->delivered(conn);
 	}
 	sovia_tx_free(arrived, true);
 }

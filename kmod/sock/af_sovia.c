@@ -282,9 +282,12 @@ static int __init sovia_init(void)
 	err = sovia_mem_init();
 	if (err)
 		goto undo_proto;
-	err = sovia_verbs_init();
+	err = sovia_conn_init();
 	if (err)
 		goto undo_mem;
+	err = sovia_verbs_init();
+	if (err)
+		goto undo_conn;
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
@@ -305,6 +308,8 @@ undo_net:
 	sovia_net_unregister();
 undo_verbs:
 	sovia_verbs_exit();
+undo_conn:
+	sovia_conn_exit();
 undo_mem:
 	sovia_mem_exit();
 undo_proto:
@@ -321,8 +326,9 @@ static void __exit sovia_exit(void)
 	sovia_connd_stop();
 	sovia_verbs_exit();
 	sovia_debugfs_exit();
-	/* Sockets are freed after a grace period. */
+	/* Sockets and connections are freed after a grace period. */
 	rcu_barrier();
+	sovia_conn_exit();
 	sovia_mem_exit();
 	proto_unregister(&sovia_prot);
 	sovia_objects_exit();

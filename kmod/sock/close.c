@@ -40,14 +40,10 @@
  */
 void sovia_destroy(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	sovia_conn_unhash(&ss->conn);
-	sovia_link_detach(&ss->conn);
 	sovia_put_port(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
-	sk_stop_timer(sk, &ss->tx.cork_timer);
-	sovia_purge_send(sk);
+	sk_stop_timer(sk, &sovia_sk(sk)->tx.cork_timer);
+	sovia_leave_link(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
 	sovia_orphan_end(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
@@ -57,10 +53,13 @@ void sovia_destroy(struct sock *sk)
 /* The state has just become CLOSE, with @err: release everything but memory. */
 static void close_finish(struct sock *sk, int err)
 {
+	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	sovia_conn_unhash(&ss->conn);
-	sovia_link_detach(&ss->conn);
+	if (conn) {
+		sovia_conn_unhash(conn);
+		sovia_link_detach(conn);
+	}
 	if (!(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
 		sovia_put_port(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
@@ -121,11 +120,11 @@ void sovia_done(struct sock *sk, int err)
  */
 void sovia_abort(struct sock *sk, int err, u32 code)
 {
-	struct sovia_conn *conn = &sovia_sk(sk)->conn;
+	struct sovia_conn *conn = sovia_conn_of(sk);
 
 	if (sk->sk_state == TCP_CLOSE)
 		return;
-	if (conn->hashed) {
+	if (conn && conn->hashed) {
 		sovia_conn_purge(conn);
 		sovia_conn_control(conn, SOVIA_RESET, code);
 	}
@@ -239,7 +238,7 @@ void sovia_arm_orphan(struct sock *sk)
 		timeout = ss->opt.linger2 ? ss->opt.linger2 * HZ :
 			  READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_fin_timeout);
 	}
-	ss->alive.acked = atomic64_read(&ss->conn.acked);
+	ss->alive.acked = atomic64_read(&sovia_conn_of(sk)->acked);
 	sk_reset_timer(sk, &sk->sk_timer, jiffies + timeout);
 }
 
@@ -255,7 +254,7 @@ void sovia_orphan_timeout(struct sock *sk)
 
 	if (!sock_flag(sk, SOCK_DEAD))
 		return;
-	if (atomic64_read(&ss->conn.acked) != ss->alive.acked)
+	if (atomic64_read(&sovia_conn_of(sk)->acked) != ss->alive.acked)
 		sovia_arm_orphan(sk);
 	else
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
@@ -300,12 +299,11 @@ static void close_begin(struct sock *sk, long timeout)
 	wait_close(sk, timeout);
 }
 
-/* Too many orphans: nothing may stay queued for the peer, not even the RESET. */
+/* Too many orphans: the socket goes at once; the connection owes the peer a RESET. */
 static void close_abandon(struct sock *sk)
 {
 	sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
 	sovia_abort(sk, 0, SOVIA_CODE_NO_MEMORY);
-	sovia_conn_leave(&sovia_sk(sk)->conn);
 }
 
 /**
@@ -333,22 +331,24 @@ void sovia_close(struct sock *sk, long timeout)
 }
 
 /**
- * sovia_leave_link() - detach from the link
+ * sovia_leave_link() - leave the connection
  * @sk: not connected (any more)
  *
  * Context: socket lock held, process or softirq.
  */
 void sovia_leave_link(struct sock *sk)
 {
-	struct sovia_conn *conn = &sovia_sk(sk)->conn;
-	struct sovia_link *link = conn->key.link;
+	struct sovia_conn *conn = sovia_conn_of(sk);
 
+	sovia_purge_send(sk);
+	if (!conn)
+		return;
 	sovia_conn_unhash(conn);
 	sovia_link_detach(conn);
+	/* First: upcalls rely on the socket's pointer. */
 	sovia_conn_leave(conn);
-	sovia_rx_forget(sk);
-	if (link)
-		sovia_link_put(link);
+	sovia_set_conn(sk, NULL);
+	sovia_conn_put(conn);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -82,37 +82,48 @@ static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
 
 static void send_conn(struct sock *sk)
 {
-	sovia_conn_control(&sovia_sk(sk)->conn, SOVIA_CONN, 0);
+	sovia_conn_control(sovia_conn_of(sk), SOVIA_CONN, 0);
 }
 
-/* Put the connection on the link for @pair and start it. */
+/* Start the connection on its link.  -ENOTCONN: the link is DOWN. */
+static int join_link(struct sock *sk, struct sovia_conn *conn)
+{
+	int err, ret = sovia_link_attach(conn);
+
+	if (ret < 0)
+		return ret;
+	err = sovia_conn_hash(conn);
+	if (!err && ret == 1)
+		send_conn(sk);
+	return err;
+}
+
+/* Give the socket a connection on the link for @pair. */
 static int use_link(struct sock *sk, const struct sovia_pair *pair,
 		    const struct sovia_provider *prov, gfp_t gfp)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_net *snet = sovia_net(sock_net(sk));
+	struct sovia_conn *conn;
 	struct sovia_link *link;
-	int ret, err;
+	int err;
 
 	do {
 		link = sovia_link_get(snet, pair, prov, gfp);
 		if (!link)
 			return -ENOBUFS;
-		ret = sovia_link_attach(link, &ss->conn);
-		if (ret < 0)
+		conn = sovia_conn_create(link, sk, inet_sk(sk)->inet_num,
+					 ntohs(inet_sk(sk)->inet_dport), gfp);
+		if (!conn) {
 			sovia_link_put(link);
-	} while (ret == -ENOTCONN);
-
-	ss->conn.key.lport = inet_sk(sk)->inet_num;
-	ss->conn.key.rport = ntohs(inet_sk(sk)->inet_dport);
-	err = sovia_conn_hash(&ss->conn);
-	if (err) {
-		sovia_link_detach(&ss->conn);
-		return err == -EADDRNOTAVAIL ? err : -ENOBUFS;
-	}
-	if (ret == 1)
-		send_conn(sk);
-	return 0;
+			return -ENOBUFS;
+		}
+		sovia_set_conn(sk, conn);
+		sovia_rx_prepare(sk);
+		err = join_link(sk, conn);
+		if (err)
+			sovia_leave_link(sk);
+	} while (err == -ENOTCONN);
+	return !err || err == -EADDRNOTAVAIL ? err : -ENOBUFS;
 }
 
 /* Timeout of TCP's SYN retries, in jiffies. */
@@ -152,18 +163,15 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	ss->connect.link_retries = SOVIA_LINK_RETRIES;
 	ss->connect.retry_delay = SOVIA_RETRY_MIN;
 	ss->connect.deadline = jiffies + connect_timeout(sk);
-	sovia_rx_prepare(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	/* No listener has port 0: refuse locally, when the socket is released. */
 	if (!port) {
-		sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_REFUSE,
-			    SOVIA_CODE_NO_LISTENER);
+		sovia_defer_sock(sk, SOVIA_DEFER_REFUSE, SOVIA_CODE_NO_LISTENER);
 		return 0;
 	}
 	err = use_link(sk, &pair, prov, sk->sk_allocation);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
-		sovia_leave_link(sk);
 		if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
 			inet_reset_saddr(sk);
 		inet_sk(sk)->inet_dport = 0;
@@ -213,15 +221,14 @@ void sovia_link_came_up(struct sock *sk)
 /* Try once more over a fresh link. */
 static bool replace_link(struct sock *sk)
 {
+	const struct sovia_link *link = sovia_conn_of(sk)->link;
+	const struct sovia_provider *prov = link->prov;
+	const struct sovia_pair pair = link->pair;
 	struct sovia_sock *ss = sovia_sk(sk);
-	const struct sovia_provider *prov;
-	struct sovia_pair pair;
 
 	if (!ss->connect.link_retries)
 		return false;
 	ss->connect.link_retries--;
-	pair = ss->conn.key.link->pair;
-	prov = ss->conn.key.link->prov;
 	sovia_leave_link(sk);
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 	return !use_link(sk, &pair, prov, GFP_ATOMIC | __GFP_NOWARN);
@@ -256,10 +263,10 @@ static int tcp_errno(const struct sock *sk, int err)
  */
 void sovia_link_went_down(struct sock *sk, int err)
 {
-	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
+	struct sovia_conn *conn = sovia_conn_of(sk);
 
 	/* The socket may have moved to another link. */
-	if (!link || READ_ONCE(link->state) != SOVIA_LINK_DOWN)
+	if (!conn || READ_ONCE(conn->link->state) != SOVIA_LINK_DOWN)
 		return;
 	/* A link that had been up may just have been stale. */
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
@@ -271,10 +278,10 @@ void sovia_link_went_down(struct sock *sk, int err)
 /* Is it connected to itself, but shut down for writing?  Its own FIN closes it then. */
 static bool shut_by_itself(const struct sock *sk)
 {
-	const struct sovia_conn *conn = &sovia_sk(sk)->conn;
-	const struct sovia_pair *pair = &conn->key.link->pair;
+	const struct sovia_conn *conn = sovia_conn_of(sk);
+	const struct sovia_pair *pair = &conn->link->pair;
 
-	return (sk->sk_shutdown & SEND_SHUTDOWN) && conn->key.lport == conn->key.rport &&
+	return (sk->sk_shutdown & SEND_SHUTDOWN) && conn->lport == conn->rport &&
 	       ipv6_addr_equal(&pair->local, &pair->remote);
 }
 

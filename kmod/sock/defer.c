@@ -11,35 +11,60 @@
 #include "listen.h"
 #include "upcall.h"
 
-/**
- * sovia_defer() - call a handler now, or when the owner releases the socket
- * @conn: of the socket; the caller holds a reference, or a message that pins it
- * @gen: generation of the connection that it concerns; later ones are not affected
- * @what: which handler
- * @arg: its argument
- *
- * An owner that ends the connection concurrently drops deferred work, after it
- * has incremented the generation: see sovia_disconnect().
- *
- * Context: process or softirq; no socket, link or lane lock.
- */
-void sovia_defer(struct sovia_conn *conn, u32 gen, enum sovia_deferred what, u32 arg)
+static void defer_locked(struct sock *sk, enum sovia_deferred what, u32 arg)
 {
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
+	struct sovia_sock *ss = sovia_sk(sk);
 
-	local_bh_disable();
-	bh_lock_sock(sk);
-	if (READ_ONCE(conn->gen) != gen) {
-		/* It concerns an earlier connection. */
-	} else if (sock_owned_by_user(sk)) {
+	if (sock_owned_by_user(sk)) {
 		ss->deferred_arg[what] = arg;
 		__set_bit(what, &ss->deferred);
 	} else {
 		sovia_deferred_handlers[what](sk, arg);
 	}
+}
+
+/**
+ * sovia_defer_sock() - call a handler now, or when the owner releases the socket
+ * @sk: the socket; the caller holds a reference
+ * @what: which handler
+ * @arg: its argument
+ *
+ * Context: process or softirq; no socket, link or lane lock.
+ */
+void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg)
+{
+	local_bh_disable();
+	bh_lock_sock(sk);
+	defer_locked(sk, what, arg);
 	bh_unlock_sock(sk);
 	local_bh_enable();
+}
+
+/**
+ * sovia_defer() - the same for the socket of a connection, if it has not left
+ * @conn: the caller holds a reference, or is under RCU
+ * @what: which handler
+ * @arg: its argument
+ *
+ * An owner that ends the connection concurrently drops deferred work, after the
+ * socket has left: see sovia_disconnect().
+ *
+ * Context: process or softirq; no socket, connection, link or lane lock.
+ */
+void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
+{
+	struct sock *sk = sovia_conn_sock(conn);
+
+	if (!sk)
+		return;
+	local_bh_disable();
+	bh_lock_sock(sk);
+	/* It may have left since, even for another connection. */
+	if (sovia_conn_of(sk) == conn)
+		defer_locked(sk, what, arg);
+	bh_unlock_sock(sk);
+	local_bh_enable();
+	sock_put(sk);
 }
 
 /**

@@ -79,7 +79,7 @@ void sovia_alive_start(struct sock *sk)
 	    !keepalive_wanted(sk))
 		return;
 	ss->alive.probes = 0;
-	ss->alive.acked = atomic64_read(&ss->conn.acked);
+	ss->alive.acked = atomic64_read(&sovia_conn_of(sk)->acked);
 	ss->alive.acked_time = jiffies;
 	sk_reset_timer(sk, &sk->sk_timer, jiffies + 1);
 }
@@ -102,7 +102,7 @@ void sovia_keepalive(struct sock *sk, int on)
 static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	s64 acked = atomic64_read(&ss->conn.acked);
+	s64 acked = atomic64_read(&sovia_conn_of(sk)->acked);
 	unsigned long gone;
 
 	if (!sovia_outq(sk) || acked != ss->alive.acked) {
@@ -116,9 +116,10 @@ static unsigned long user_time_left(struct sock *sk, unsigned long timeout)
 /* Probe a silent peer; time until the next check, or 0 if it is dead. */
 static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 {
+	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sovia_sock *ss = sovia_sk(sk);
 	/* Read before jiffies, as it may change concurrently. */
-	unsigned long heard = READ_ONCE(ss->conn.key.link->lane.rx_time);
+	unsigned long heard = READ_ONCE(conn->link->lane.rx_time);
 	unsigned long now = jiffies, idle = now - heard;
 
 	/* The peer has closed; with TCP it would answer a probe with RST. */
@@ -141,7 +142,7 @@ static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 		return 0;
 	ss->alive.probes++;
 	ss->alive.probe_time = now;
-	sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
+	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
 	return sovia_keepintvl(sk);
 }
 

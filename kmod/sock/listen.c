@@ -87,20 +87,20 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 static u32 child_start(struct sock *child, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
-	struct sovia_sock *ss = sovia_sk(child);
+	struct sovia_conn *conn;
 
 	sovia_link_ref(link);
-	/* The lane is up, even if the connection thread has not set the link UP yet. */
-	if (sovia_link_attach(link, &ss->conn) < 0) {
+	conn = sovia_conn_create(link, child, msg->dport, msg->sport, GFP_ATOMIC | __GFP_NOWARN);
+	if (!conn) {
 		sovia_link_put(link);
 		return SOVIA_CODE_NO_MEMORY;
 	}
-	ss->conn.key.lport = msg->dport;
-	ss->conn.key.rport = msg->sport;
-	ss->conn.ref = msg->seq;
-	ss->tx.wnd_end = msg->window;
+	conn->ref = msg->seq;
+	sovia_sk(child)->tx.wnd_end = msg->window;
+	sovia_set_conn(child, conn);
 	sovia_rx_open(child);
-	if (sovia_conn_hash(&ss->conn))
+	/* The lane is up, even if the connection thread has not set the link UP yet. */
+	if (sovia_link_attach(conn) < 0 || sovia_conn_hash(conn))
 		return SOVIA_CODE_NO_MEMORY;
 	sovia_state_event(child, SOVIA_EV_PASSIVE);
 	return SOVIA_CODE_NONE;
@@ -110,15 +110,19 @@ static u32 child_start(struct sock *child, struct sovia_link *link,
 static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *msg)
 {
 	struct sovia_conn *old;
-	u32 gen;
+	bool open = false;
 
-	old = sovia_conn_lookup(link, msg->dport, msg->sport, &gen);
-	if (!old)
-		return;
-	/* Not one that is being set up by connect(). */
-	if (READ_ONCE(conn_sovia(old)->rx.open))
-		sovia_defer(old, gen, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
-	sock_put(old->sk);
+	rcu_read_lock();
+	old = sovia_conn_occupant(link, msg->dport, msg->sport);
+	if (old) {
+		spin_lock(&old->lock);
+		/* Not one that is being set up by connect(). */
+		open = old->sk && READ_ONCE(sovia_sk(old->sk)->rx.open);
+		spin_unlock(&old->lock);
+	}
+	if (open)
+		sovia_defer(old, SOVIA_DEFER_RESET, SOVIA_CODE_NONE);
+	rcu_read_unlock();
 }
 
 /*
@@ -130,21 +134,29 @@ static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
 {
 	struct sovia_msg answer = { .type = SOVIA_ACCEPT, .ref = msg->seq, .window = msg->window };
 	struct sovia_conn *conn;
-	bool own;
-	u32 gen;
+	bool own = false;
 
 	if (msg->sport != msg->dport ||
 	    !ipv6_addr_equal(&link->pair.local, &link->pair.remote))
 		return false;
-	conn = sovia_conn_lookup(link, msg->dport, msg->sport, &gen);
-	if (!conn)
-		return false;
-	own = READ_ONCE(conn->conn_seq) == msg->seq &&
-	      READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT;
+	rcu_read_lock();
+	conn = sovia_conn_lookup(link, msg->dport, msg->sport);
+	if (conn) {
+		spin_lock(&conn->lock);
+		own = conn->sk && READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT &&
+		      READ_ONCE(conn->conn_seq) == msg->seq;
+		spin_unlock(&conn->lock);
+	}
 	if (own)
-		sovia_sock_client.control(conn, gen, &answer);
-	sock_put(conn->sk);
+		sovia_sock_client.control(conn, &answer);
+	rcu_read_unlock();
 	return own;
+}
+
+/* A child keeps its connection while its listener has it. */
+static struct sovia_conn *child_conn(const struct sock *child)
+{
+	return rcu_dereference_protected(sovia_sk(child)->conn, 1);
 }
 
 /* Queue the child for accept(), then answer.  The listener's lock is held. */
@@ -160,10 +172,17 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 	sk_acceptq_added(listener);
 	if (ls->opt.defer_accept)
 		sovia_await_start(listener, child);
-	sovia_conn_control(&ss->conn, SOVIA_ACCEPT, 0);
+	sovia_conn_control(child_conn(child), SOVIA_ACCEPT, 0);
 	sovia_stat_inc(sovia_net(sock_net(child)), conn_passive);
 	listener->sk_data_ready(listener);
 	return SOVIA_CODE_NONE;
+}
+
+/* The connection owes the peer a REFUSE. */
+static void refuse_child(struct sock *child, u32 code)
+{
+	sovia_conn_control(child_conn(child), SOVIA_REFUSE, code);
+	sovia_discard_child(child);
 }
 
 /**
@@ -179,17 +198,12 @@ void sovia_children_pending(struct sock *listener)
 
 	ls->accept.pending_count = 0;
 	list_for_each_entry_safe(ss, next, &ls->accept.pending, accept.node) {
-		const struct sovia_conn *conn = &ss->conn;
-		const struct sovia_msg msg = {
-			.seq = conn->ref, .sport = conn->key.rport, .dport = conn->key.lport,
-		};
+		struct sock *child = (struct sock *)ss;
 
 		list_del_init(&ss->accept.node);
-		code = child_queue(listener, (struct sock *)ss);
-		if (!code)
-			continue;
-		sovia_link_refuse(conn->key.link, &msg, code);
-		sovia_discard_child((struct sock *)ss);
+		code = child_queue(listener, child);
+		if (code)
+			refuse_child(child, code);
 	}
 }
 
@@ -205,7 +219,7 @@ static u32 child_wait(struct sock *listener, struct sock *child)
 	return SOVIA_CODE_NONE;
 }
 
-/* Returns an enum sovia_code; SOVIA_CODE_NONE if the connection is established. */
+/* Returns an enum sovia_code to refuse with, if there is no connection that does that. */
 static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
@@ -221,17 +235,19 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	bh_lock_sock_nested(child);
 	code = child_start(child, link, msg);
 	bh_unlock_sock(child);
-	if (!code) {
-		bh_lock_sock(listener);
-		if (sock_owned_by_user(listener))
-			code = child_wait(listener, child);
-		else
-			code = child_queue(listener, child);
-		bh_unlock_sock(listener);
-	}
-	if (code)
+	if (code) {
 		sovia_discard_child(child);
-	return code;
+		return code;
+	}
+	bh_lock_sock(listener);
+	if (sock_owned_by_user(listener))
+		code = child_wait(listener, child);
+	else
+		code = child_queue(listener, child);
+	bh_unlock_sock(listener);
+	if (code)
+		refuse_child(child, code);
+	return SOVIA_CODE_NONE;
 }
 
 static bool body_matches(const struct sovia_link *link, const struct sk_buff *skb)

@@ -137,9 +137,12 @@ void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
 
 static void tx_free(struct sk_buff *skb)
 {
+	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sock *sk = skb->sk;
 
 	mem_add(-(s64)skb->truesize);
+	if (conn)
+		sovia_conn_put(conn);
 	/* One byte stays charged to pin the socket until its writer is woken. */
 	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
 	sovia_check_space(sk);

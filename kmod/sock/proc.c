@@ -89,15 +89,15 @@ static void show_address(struct seq_file *seq, const struct sock *sk, bool peer)
 static void show_sock(struct seq_file *seq, struct sovia_sock *ss)
 {
 	struct sock *sk = (struct sock *)ss;
-	struct sovia_link *link;
+	const struct sovia_conn *conn;
 
 	seq_printf(seq, "%s", sovia_state_name(sk->sk_state));
 	show_address(seq, sk, false);
 	show_address(seq, sk, true);
 	rcu_read_lock();
-	link = READ_ONCE(ss->conn.key.link);
+	conn = rcu_dereference(ss->conn);
 	seq_printf(seq, " %s inq=%d outq=%d rmem=%d wmem=%d uid=%u\n",
-		   link ? link->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
+		   conn ? conn->link->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
 		   sk_rmem_alloc_get(sk), sk_wmem_alloc_get(sk),
 		   from_kuid_munged(seq_user_ns(seq), sk_uid(sk)));
 	rcu_read_unlock();

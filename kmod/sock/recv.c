@@ -49,13 +49,13 @@ static u32 window_size(const struct sock *sk)
 /* Open the window as far as the buffer has room; it never shrinks. */
 static void advance_window(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-	u32 size = window_size(sk), adv = ss->rx.copied + size;
+	u32 size = window_size(sk), adv = sovia_sk(sk)->rx.copied + size;
+	struct sovia_conn *conn = sovia_conn_of(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	WRITE_ONCE(ss->conn.wnd_update_min, size / 4);
-	if (sovia_before(ss->conn.rcv_wnd_end, adv))
-		WRITE_ONCE(ss->conn.rcv_wnd_end, adv);
+	WRITE_ONCE(conn->wnd_update_min, size / 4);
+	if (sovia_before(conn->rcv_wnd_end, adv))
+		WRITE_ONCE(conn->rcv_wnd_end, adv);
 }
 
 /**
@@ -72,39 +72,23 @@ void sovia_rx_prepare(struct sock *sk)
 }
 
 /**
- * sovia_rx_forget() - invalidate messages that the bottom half is processing
- * @sk: has left its link; it may get another connection
- *
- * Context: socket lock held, process or softirq.
- */
-void sovia_rx_forget(struct sock *sk)
-{
-	struct sovia_conn *conn = &sovia_sk(sk)->conn;
-
-	spin_lock_bh(&sk->sk_receive_queue.lock);
-	WRITE_ONCE(conn->key.link, NULL);
-	/* Pairs with sovia_conn_lookup(): clear the key first. */
-	smp_store_release(&conn->gen, conn->gen + 1);
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
-}
-
-/**
  * sovia_rx_accepted() - ACCEPT arrived: allow data in both directions
- * @conn: of a socket that may be waiting for it
- * @gen: generation that the message is for
+ * @sk: the socket, which may be waiting for it
+ * @conn: its connection
  * @msg: the message
  *
- * Context: the lane's bottom half, one at a time; no socket lock.
+ * Context: the lane's bottom half, @conn's lock held.
  * Return: false if it answers an earlier CONN.
  */
-bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
+		       const struct sovia_msg *msg)
 {
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
+	struct sovia_sock *ss = sovia_sk(sk);
 	bool ours;
 
+	lockdep_assert_held(&conn->lock);
 	spin_lock(&sk->sk_receive_queue.lock);
-	ours = conn->gen == gen && READ_ONCE(conn->conn_seq) == msg->ref &&
+	ours = READ_ONCE(conn->conn_seq) == msg->ref &&
 	       READ_ONCE(sk->sk_state) == TCP_SYN_SENT;
 	if (ours) {
 		WRITE_ONCE(ss->tx.wnd_end, msg->window);
@@ -188,7 +172,7 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
  */
 static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 {
-	return !sovia_sk(sk)->conn.key.link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
+	return !sovia_conn_of(sk)->link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
 	       skb_queue_empty(&sk->sk_receive_queue);
 }
 
@@ -197,9 +181,10 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
 		return false;
+	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
+	sovia_own_rx(skb, sk);
 	SOVIA_RX_CB(skb)->off = 0;
 	recv_stamp(sk, skb);
-	sovia_own_rx(skb, sk);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
 }
@@ -211,13 +196,25 @@ static bool no_room(const struct sock *sk)
 	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
+/* Has the peer used up its window? */
+static bool window_used(const struct sovia_sock *ss)
+{
+	const struct sovia_conn *conn;
+	bool used;
+
+	rcu_read_lock();
+	conn = rcu_dereference(ss->conn);
+	used = conn && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(conn->rcv_wnd_sent));
+	rcu_read_unlock();
+	return used;
+}
+
 /* Has SO_RCVLOWAT been reached, or the end of the window? */
 static bool recv_enough(const struct sovia_sock *ss, u32 start, int target)
 {
 	int have = READ_ONCE(ss->rx.nxt) - start;
 
-	return have >= target ||
-	       (have > 0 && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(ss->conn.rcv_wnd_sent)));
+	return have >= target || (have > 0 && window_used(ss));
 }
 
 /* Wake readers; not below SO_RCVLOWAT, unless @urgent, as with TCP. */
@@ -231,74 +228,113 @@ static void data_ready(struct sock *sk, bool urgent)
 }
 
 /**
- * sovia_sock_rx_data() - struct sovia_client::data
- * @conn: the connection
- * @gen: its generation when it was found
- * @skb: the message
- * @msg: its header
- *
- * Context: softirq, one at a time for each connection; no locks.
- * Return: true if @skb was taken.
+ * struct rx_result - what became of a DATA message
+ * @taken: the sk_buff was taken
+ * @urgent: it has the urgent byte
+ * @push: the peer's window has opened for queued data
+ * @breach: enum sovia_code to reset the connection with, or 0
  */
-bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
-			const struct sovia_msg *msg)
+struct rx_result {
+	bool	taken;
+	bool	urgent;
+	bool	push;
+	u32	breach;
+};
+
+/* May this payload be queued?  Returns an enum sovia_code. */
+static u32 data_check(const struct sock *sk, const struct sovia_conn *conn,
+		      const struct sovia_msg *msg)
 {
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
-	bool taken = false, bad = false, full = false, push = false, urgent = false;
-	bool closed, passes;
+	const struct sovia_sock *ss = sovia_sk(sk);
 
-	passes = sovia_filter_data(sk, msg, skb);
-	spin_lock(&sk->sk_receive_queue.lock);
-	closed = ss->rx.closed || !passes;
-	if (conn->gen != gen || !ss->rx.open) {
-		/* Meant for an earlier connection on these ports. */
-		spin_unlock(&sk->sk_receive_queue.lock);
-		return false;
-	}
-	if (!closed) {
-		bad = ss->rx.fin || sovia_before(conn->rcv_wnd_end, ss->rx.nxt + msg->len);
-		full = no_room(sk);
-		if (!bad && !full) {
-			sk_mark_napi_id(sk, skb);
-			urgent = sovia_urgent_data(sk, skb, msg->len);
-			taken = recv_enqueue(sk, skb, msg->len);
-			WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
-			ss->rx.bytes += msg->len;
-			ss->rx.fin = msg->flags & SOVIA_F_FIN;
-			push = !msg->compact && sovia_window_moved(sk, msg->window);
-		}
-	} else {
-		/* As TCP, which handles urgent data before it refuses the data. */
-		sovia_urgent_data(sk, skb, msg->len);
-	}
-	spin_unlock(&sk->sk_receive_queue.lock);
-
-	if (bad) {
+	/* It will never be read: reset, as TCP does. */
+	if (ss->rx.closed)
+		return SOVIA_CODE_ABORT;
+	if (ss->rx.fin || sovia_before(conn->rcv_wnd_end, ss->rx.nxt + msg->len)) {
 		pr_warn_ratelimited("%u bytes beyond the window or the end of a stream, connection reset\n",
 				    msg->len);
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
-		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
-		return false;
+		return SOVIA_CODE_PROTOCOL;
 	}
-	if (full) {
+	if (no_room(sk)) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
-		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_NO_MEMORY);
-		return false;
+		return SOVIA_CODE_NO_MEMORY;
 	}
-	if (closed) {
-		/* It will never be read: reset, as TCP does. */
-		sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_ABORT);
-		return false;
-	}
-	if (push)
-		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
-	/* First, so that a reader woken for the data finds the FIN as well. */
-	if (msg->flags & SOVIA_F_FIN)
-		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
-	sk_incoming_cpu_update(sk);
+	return SOVIA_CODE_NONE;
+}
+
+static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk_buff *skb,
+		       const struct sovia_msg *msg, struct rx_result *res)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (!res->breach)
+		res->breach = data_check(sk, conn, msg);
+	/* As TCP, which handles urgent data before it refuses the data. */
+	if (!res->breach || res->breach == SOVIA_CODE_ABORT)
+		res->urgent = sovia_urgent_data(sk, skb, msg->len);
+	if (res->breach)
+		return;
+	sk_mark_napi_id(sk, skb);
+	res->taken = recv_enqueue(sk, skb, msg->len);
+	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
+	ss->rx.bytes += msg->len;
+	ss->rx.fin = msg->flags & SOVIA_F_FIN;
+	res->push = !msg->compact && sovia_window_moved(sk, msg->window);
+}
+
+/* FIN came with the data: handle it first, so that a reader woken for the data finds it. */
+static void data_fin(struct sovia_conn *conn, const struct sovia_msg *msg, bool urgent)
+{
+	struct sock *sk = sovia_conn_sock(conn);
+
+	sovia_defer(conn, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+	if (!sk)
+		return;
 	data_ready(sk, urgent);
-	return taken;
+	sock_put(sk);
+}
+
+/**
+ * sovia_sock_rx_data() - struct sovia_client::data
+ * @conn: the connection
+ * @skb: the message
+ * @msg: its header
+ *
+ * Context: softirq, one at a time for each connection, under RCU; no locks.
+ * Return: true if @skb was taken.
+ */
+bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
+			const struct sovia_msg *msg)
+{
+	struct rx_result res = {};
+	struct sock *sk;
+
+	spin_lock(&conn->lock);
+	sk = conn->sk;
+	/* Before ACCEPT, it is meant for an earlier connection on these ports. */
+	if (!sk || !READ_ONCE(sovia_sk(sk)->rx.open)) {
+		spin_unlock(&conn->lock);
+		return false;
+	}
+	if (!sovia_filter_data(sk, msg, skb))
+		res.breach = SOVIA_CODE_ABORT;
+	spin_lock(&sk->sk_receive_queue.lock);
+	data_queue(sk, conn, skb, msg, &res);
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (!res.breach) {
+		sk_incoming_cpu_update(sk);
+		if (!(msg->flags & SOVIA_F_FIN))
+			data_ready(sk, res.urgent);
+	}
+	spin_unlock(&conn->lock);
+	if (res.push)
+		sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
+	if (res.breach)
+		sovia_defer(conn, SOVIA_DEFER_BREACH, res.breach);
+	else if (msg->flags & SOVIA_F_FIN)
+		data_fin(conn, msg, res.urgent);
+	return res.taken;
 }
 
 /* ---- the program ----------------------------------------------------- */
@@ -354,14 +390,16 @@ static void grow_window(struct sock *sk)
  */
 static void tell_window(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-	u32 news = READ_ONCE(ss->conn.rcv_wnd_end) - READ_ONCE(ss->conn.rcv_wnd_sent);
+	struct sovia_conn *conn = sovia_conn_of(sk);
+	u32 news;
 
-	if ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2) &&
-	    news >= max_t(u32, READ_ONCE(ss->conn.wnd_update_min) * 2, 1) &&
-	    !READ_ONCE(ss->rx.fin)) {
+	if (!((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)) ||
+	    READ_ONCE(sovia_sk(sk)->rx.fin))
+		return;
+	news = READ_ONCE(conn->rcv_wnd_end) - READ_ONCE(conn->rcv_wnd_sent);
+	if (news >= max_t(u32, READ_ONCE(conn->wnd_update_min) * 2, 1)) {
 		grow_window(sk);
-		sovia_conn_control(&ss->conn, SOVIA_WAKEUP, 0);
+		sovia_conn_control(conn, SOVIA_WAKEUP, 0);
 	}
 }
 
@@ -640,8 +678,7 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 	WRITE_ONCE(sk->sk_rcvlowat, val ? : 1);
 	if (val > sk->sk_rcvbuf / 2) {
 		set_rcvbuf(sk, val * 2);
-		if (sovia_sk(sk)->conn.key.link)
-			tell_window(sk);
+		tell_window(sk);
 	}
 	data_ready(sk, false);
 	return 0;

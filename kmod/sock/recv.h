@@ -30,10 +30,10 @@ struct sovia_sink {
 int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
 int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
-bool sovia_sock_rx_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 			const struct sovia_msg *msg);
-void sovia_rx_forget(struct sock *sk);
-bool sovia_rx_accepted(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg);
+bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
+		       const struct sovia_msg *msg);
 void sovia_rx_prepare(struct sock *sk);
 void sovia_rx_open(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);

@@ -42,7 +42,14 @@ MODULE_PARM_DESC(combine, "combine small sends into a message (Y)");
  */
 int sovia_outq(const struct sock *sk)
 {
-	return max(atomic_read(&sovia_sk(sk)->conn.outq), 0);
+	const struct sovia_conn *conn;
+	int outq;
+
+	rcu_read_lock();
+	conn = rcu_dereference(sovia_sk(sk)->conn);
+	outq = conn ? max(atomic_read(&conn->outq), 0) : 0;
+	rcu_read_unlock();
+	return outq;
 }
 
 /* Is the peer's window used up? */
@@ -152,15 +159,16 @@ void sovia_write_space(struct sock *sk)
  */
 void sovia_purge_send(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sk_buff *skb;
 
 	while ((skb = __skb_dequeue(&sk->sk_write_queue))) {
-		atomic_sub(skb->len, &ss->conn.outq);
+		atomic_sub(skb->len, &conn->outq);
 		kfree_skb(skb);
 	}
-	WRITE_ONCE(ss->tx.queued, 0);
-	sovia_conn_purge(&ss->conn);
+	WRITE_ONCE(sovia_sk(sk)->tx.queued, 0);
+	if (conn)
+		sovia_conn_purge(conn);
 }
 
 /* ---- handing over ---------------------------------------------------- */
@@ -203,7 +211,7 @@ static bool held_back(const struct sovia_sock *ss)
 static bool grow_buffer(struct sock *sk)
 {
 	int most = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]),
-		       2 * sovia_conn_flight_max(&sovia_sk(sk)->conn));
+		       2 * sovia_conn_flight_max(sovia_conn_of(sk)));
 
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
 	    sk->sk_sndbuf >= most || !sovia_mem_ample())
@@ -229,7 +237,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	cb->prompt = prompt;
 	if (ask)
 		cb->flags |= SOVIA_F_ACKREQ;
-	if (!sovia_conn_send(&ss->conn, skb, small && !prompt)) {
+	if (!sovia_conn_send(sovia_conn_of(sk), skb, small && !prompt)) {
 		__skb_queue_head(&sk->sk_write_queue, skb);
 		return false;
 	}
@@ -298,7 +306,7 @@ void sovia_push(struct sock *sk)
 
 	if ((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT))
 		return;
-	full = sovia_conn_payload(&ss->conn);
+	full = sovia_conn_payload(sovia_conn_of(sk));
 	while ((skb = skb_peek(&sk->sk_write_queue)) && push_one(sk, skb, full))
 		moved = true;
 	if (!skb)
@@ -323,7 +331,7 @@ void sovia_cork_timeout(struct timer_list *timer)
 	struct sock *sk = (struct sock *)ss;
 
 	WRITE_ONCE(ss->tx.flush, true);
-	sovia_defer(&ss->conn, READ_ONCE(ss->conn.gen), SOVIA_DEFER_PUSH, 0);
+	sovia_defer_sock(sk, SOVIA_DEFER_PUSH, 0);
 	sock_put(sk);
 }
 
@@ -435,6 +443,7 @@ static int append_spliced(struct sock *sk, struct sk_buff *skb, struct iov_iter 
 static int send_append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, int full)
 {
 	bool lent = (msg->msg_flags & MSG_SPLICE_PAGES) && iov_iter_is_bvec(&msg->msg_iter);
+	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct iov_iter *from = &msg->msg_iter;
 	struct sovia_sock *ss = sovia_sk(sk);
 	int len = min_t(size_t, full - (int)skb->len, iov_iter_count(from));
@@ -443,14 +452,14 @@ static int send_append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg,
 	if (len <= 0)
 		return 0;
 	if (lent)
-		len = append_spliced(sk, skb, from, len, sovia_conn_max_frags(&ss->conn));
+		len = append_spliced(sk, skb, from, len, sovia_conn_max_frags(conn));
 	else if (room)
 		len = append_linear(skb, from, min(len, room));
 	else
-		len = append_page(sk, skb, from, len, sovia_conn_max_frags(&ss->conn));
+		len = append_page(sk, skb, from, len, sovia_conn_max_frags(conn));
 	if (len > 0) {
 		SOVIA_TX_CB(skb)->len = skb->len;
-		atomic_add(len, &ss->conn.outq);
+		atomic_add(len, &conn->outq);
 		WRITE_ONCE(ss->tx.queued, ss->tx.queued + len);
 	}
 	return len;
@@ -567,7 +576,7 @@ static void push_full(struct sock *sk, u32 full)
 /* The payload of a full message: less if memory is short. */
 static u32 full_message(const struct sock *sk)
 {
-	u32 full = sovia_conn_payload(&sovia_sk(sk)->conn);
+	u32 full = sovia_conn_payload(sovia_conn_of(sk));
 
 	if (sovia_mem_short())
 		full = min_t(u32, full, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));

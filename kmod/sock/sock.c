@@ -12,16 +12,27 @@
 /* Runs when the lane has freed the last message and a grace period has passed. */
 static void sock_destruct(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	if (ss->conn.key.link)
-		sovia_link_put(ss->conn.key.link);
+	WARN_ON_ONCE(rcu_access_pointer(sovia_sk(sk)->conn));
 	if (sk->sk_family == AF_INET6)
 		inet6_sock_destruct(sk);
 	else
 		inet_sock_destruct(sk);
 	sovia_object_dec(sockets);
 	sovia_link_sock_put(sovia_net(sock_net(sk)));
+}
+
+/**
+ * sovia_set_conn() - give a socket its connection
+ * @sk: the socket; a connection that it has had has been left
+ * @conn: the connection, whose reference goes to the socket, or NULL
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_set_conn(struct sock *sk, struct sovia_conn *conn)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	rcu_assign_pointer(sovia_sk(sk)->conn, conn);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 /**
@@ -43,8 +54,6 @@ void sovia_reset_stream(struct sock *sk)
 	ss->rx.closed = false;
 	ss->urg.state = SOVIA_URG_NONE;
 	ss->urg.skip = 0;
-	ss->conn.rcv_wnd_end = 0;
-	ss->conn.rcv_wnd_sent = 0;
 	ss->tx.wnd_end = 0;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	ss->tx.nxt = 0;
@@ -87,7 +96,6 @@ void sovia_sock_init(struct sock *sk)
 	/* A clone has copies of its listener's fields; keep only IPv6's and the kernel's part. */
 	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
 	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
-	sovia_conn_init(&ss->conn, sk);
 	INIT_HLIST_NODE(&ss->port_node);
 	INIT_LIST_HEAD(&ss->accept.ready);
 	INIT_LIST_HEAD(&ss->accept.node);

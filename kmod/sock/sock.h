@@ -141,8 +141,8 @@ struct sovia_urg {
 
 /**
  * struct sovia_alive - is the peer still there: keepalive.c, close.c
- * @acked: conn.acked when the timer last fired
- * @acked_time: when the timer last saw conn.acked change, jiffies
+ * @acked: conn->acked when the timer last fired
+ * @acked_time: when the timer last saw conn->acked change, jiffies
  * @probes: unanswered keepalive probes
  * @probe_time: when the last one was sent, or when the peer closed, jiffies
  *
@@ -214,7 +214,8 @@ struct sovia_busy {
 /**
  * struct sovia_sock - an AF_SOVIA socket
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
- * @conn: the link layer's part
+ * @conn: its connection, the current or the last one, with a reference, or NULL.  Written
+ *	under the socket lock and sk_receive_queue.lock; other readers use RCU.
  * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
  * @port_bound: @port_node is in a bucket.  Socket lock.
  * @accept: a listener's children, or a child's place among them
@@ -232,14 +233,13 @@ struct sovia_busy {
  * @inet6: IPv6's part
  *
  * References: the file, until close(); the socket itself, until it is CLOSE and
- * orphaned (sovia_destroy()); each armed timer; conn.ctl_node while control messages
- * wait; the demultiplexer and link_for_each() during an upcall.  Messages hold
- * sk_wmem_alloc, so the memory stays until the lane has freed the last one and a grace
- * period has passed.
+ * orphaned (sovia_destroy()); each armed timer; deferred work while it is called.
+ * Upcalls keep it by the connection's lock.  Messages hold sk_wmem_alloc, so the
+ * memory stays until the lane has freed the last one and a grace period has passed.
  */
 struct sovia_sock {
 	struct inet_sock	inet;	/* must be first */
-	struct sovia_conn	conn;
+	struct sovia_conn __rcu	*conn;
 	struct hlist_node	port_node;
 	bool			port_bound;
 	struct sovia_accept	accept;
@@ -264,12 +264,15 @@ static inline struct sovia_sock *sovia_sk(const struct sock *sk)
 	return (struct sovia_sock *)sk;
 }
 
-static inline struct sovia_sock *conn_sovia(const struct sovia_conn *conn)
+/* The connection; with the socket lock or sk_receive_queue.lock held. */
+static inline struct sovia_conn *sovia_conn_of(const struct sock *sk)
 {
-	return sovia_sk(conn->sk);
+	return rcu_dereference_protected(sovia_sk(sk)->conn, lockdep_sock_is_held(sk) ||
+					 lockdep_is_held(&sk->sk_receive_queue.lock));
 }
 
 /* sock.c */
+void sovia_set_conn(struct sock *sk, struct sovia_conn *conn);
 void sovia_sock_init(struct sock *sk);
 void sovia_sock_init_v6(struct sock *sk);
 void sovia_lock_class(struct sock *sk);

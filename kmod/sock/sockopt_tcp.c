@@ -255,21 +255,32 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 /* ---- getsockopt ------------------------------------------------------ */
 
 /* Data in flight is unacknowledged; the peer's window starts behind it. */
-static void fill_sent(const struct sovia_sock *ss, struct tcp_info *info)
+static void fill_sent(const struct sock *sk, struct tcp_info *info)
 {
-	u32 flight = max_t(s32, atomic_read(&ss->conn.outq) - (s32)ss->tx.queued, 0);
+	const struct sovia_sock *ss = sovia_sk(sk);
+	u32 flight = max_t(s32, sovia_outq(sk) - (s32)ss->tx.queued, 0);
 
-	/* After connect() to AF_UNSPEC, some of it may belong to an earlier connection. */
-	flight = min_t(u64, flight, ss->tx.bytes);
 	info->tcpi_bytes_sent = ss->tx.bytes;
 	info->tcpi_bytes_acked = ss->tx.bytes - flight;
 	info->tcpi_snd_wnd = READ_ONCE(ss->tx.wnd_end) - (ss->tx.nxt - flight);
 }
 
+static void fill_conn(const struct sovia_sock *ss, const struct sovia_conn *conn,
+		      struct tcp_info *info)
+{
+	info->tcpi_snd_mss = sovia_conn_payload(conn);
+	info->tcpi_rcv_mss = conn->link->lane.own_payload;
+	info->tcpi_unacked = READ_ONCE(conn->inflight);
+	info->tcpi_rcv_space = conn->rcv_wnd_end - ss->rx.copied;
+#ifdef SOVIA_TCPI_RCV_WND
+	info->tcpi_rcv_wnd = READ_ONCE(conn->rcv_wnd_sent) - ss->rx.nxt;
+#endif
+}
+
 static void fill_info(struct sock *sk, struct tcp_info *info)
 {
+	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sovia_sock *ss = sovia_sk(sk);
-	bool linked = ss->conn.key.link;
 
 	memset(info, 0, sizeof(*info));
 	info->tcpi_state = sk->sk_state;
@@ -278,20 +289,13 @@ static void fill_info(struct sock *sk, struct tcp_info *info)
 		info->tcpi_sacked = READ_ONCE(sk->sk_max_ack_backlog);
 		return;
 	}
-	if (linked) {
-		info->tcpi_snd_mss = sovia_conn_payload(&ss->conn);
-		info->tcpi_rcv_mss = ss->conn.key.link->lane.own_payload;
-	}
 	info->tcpi_probes = min_t(unsigned int, ss->alive.probes, U8_MAX);
-	info->tcpi_unacked = atomic_read(&ss->conn.inflight);
 	info->tcpi_notsent_bytes = ss->tx.queued;
-	fill_sent(ss, info);
+	fill_sent(sk, info);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	info->tcpi_rcv_space = ss->conn.rcv_wnd_end - ss->rx.copied;
 	info->tcpi_bytes_received = ss->rx.bytes;
-#ifdef SOVIA_TCPI_RCV_WND
-	info->tcpi_rcv_wnd = READ_ONCE(ss->conn.rcv_wnd_sent) - ss->rx.nxt;
-#endif
+	if (conn)
+		fill_conn(ss, conn, info);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
@@ -333,11 +337,13 @@ static int get_maxseg(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	int val = TCP_MSS_DEFAULT;
+	struct sovia_conn *conn;
 
 	lock_sock(sk);
-	if (ss->conn.key.link)
-		val = sovia_conn_payload(&ss->conn);
-	if (ss->opt.maxseg && (!ss->conn.key.link || ss->opt.maxseg < val))
+	conn = sovia_conn_of(sk);
+	if (conn)
+		val = sovia_conn_payload(conn);
+	if (ss->opt.maxseg && (!conn || ss->opt.maxseg < val))
 		val = ss->opt.maxseg;
 	release_sock(sk);
 	return val;

@@ -56,9 +56,6 @@ static void on_fin(struct sock *sk, u32 gone)
 
 static void on_delivered(struct sock *sk, u32 unused)
 {
-	/* The message pins the memory, but the socket may have been destroyed. */
-	if (!refcount_inc_not_zero(&sk->sk_refcnt))
-		return;
 	/* If a RESET will follow, it ends the connection, with an error. */
 	if (!sovia_sk(sk)->end.reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
 		/* A task lingering in close() waits for the state. */
@@ -67,7 +64,6 @@ static void on_delivered(struct sock *sk, u32 unused)
 		else if (sk->sk_state == TCP_FIN_WAIT2)
 			sovia_arm_orphan(sk);
 	}
-	sock_put(sk);
 }
 
 /* The peer sent an invalid or unacceptable message: reset the connection. */
@@ -109,89 +105,117 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_PUSH]	= on_push,
 };
 
-static void update_window(struct sovia_conn *conn, u32 gen, u32 window)
+static bool update_window(struct sock *sk, u32 window)
 {
-	struct sock *sk = conn->sk;
 	bool push;
 
 	spin_lock(&sk->sk_receive_queue.lock);
-	push = conn->gen == gen && sovia_window_moved(sk, window);
+	push = sovia_window_moved(sk, window);
 	spin_unlock(&sk->sk_receive_queue.lock);
-	if (push)
-		sovia_defer(conn, gen, SOVIA_DEFER_PUSH, 0);
+	return push;
 }
 
-static void fin_message(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+/* Returns true if it ends the stream. */
+static bool fin_message(struct sock *sk)
 {
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
+	struct sovia_sock *ss = sovia_sk(sk);
 	bool open, again;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* Before ACCEPT, FIN belongs to an earlier connection on these ports. */
-	open = conn->gen == gen && ss->rx.open;
+	open = ss->rx.open;
 	again = open && ss->rx.fin;
 	ss->rx.fin |= open;
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (again)
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
-	else if (open)
-		sovia_defer(conn, gen, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+	return open && !again;
 }
 
-/* struct sovia_client::control; softirq. */
-static void conn_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+/*
+ * Handle a message under the connection's lock.  @push: queued data may go on.  Returns
+ * true if the socket's owner has to handle it, too.
+ */
+static bool control_locked(struct sock *sk, struct sovia_conn *conn,
+			   const struct sovia_msg *msg, bool *push)
 {
 	switch (msg->type) {
 	case SOVIA_WAKEUP:
-		update_window(conn, gen, msg->window);
-		break;
-	case SOVIA_ACCEPT:
-		if (sovia_rx_accepted(conn, gen, msg))
-			sovia_defer(conn, gen, SOVIA_DEFER_ACCEPT, 0);
-		break;
-	case SOVIA_REFUSE:
-		if (READ_ONCE(conn->conn_seq) == msg->ref)
-			sovia_defer(conn, gen, SOVIA_DEFER_REFUSE, msg->code);
-		break;
+		*push = update_window(sk, msg->window);
+		return false;
 	case SOVIA_URGENT:
-		update_window(conn, gen, msg->window);
-		sovia_urgent_message(conn, gen, msg->ref);
-		break;
+		*push = update_window(sk, msg->window);
+		sovia_urgent_message(sk, msg->ref);
+		return false;
 	case SOVIA_FIN:
-		update_window(conn, gen, msg->window);
-		fin_message(conn, gen, msg);
-		break;
+		*push = update_window(sk, msg->window);
+		return fin_message(sk);
+	case SOVIA_ACCEPT:
+		return sovia_rx_accepted(sk, conn, msg);
+	case SOVIA_REFUSE:
+		return READ_ONCE(conn->conn_seq) == msg->ref;
 	case SOVIA_RESET:
 		/*
 		 * Before ACCEPT, RESET belongs to an earlier connection: this one would get
 		 * REFUSE.  Decide this now, as both may be deferred.
 		 */
-		if (READ_ONCE(conn_sovia(conn)->rx.open))
-			sovia_defer(conn, gen, SOVIA_DEFER_RESET, msg->code);
+		return READ_ONCE(sovia_sk(sk)->rx.open);
+	default:
+		return false;
+	}
+}
+
+static void defer_message(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	switch (msg->type) {
+	case SOVIA_FIN:
+		sovia_defer(conn, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+		break;
+	case SOVIA_ACCEPT:
+		sovia_defer(conn, SOVIA_DEFER_ACCEPT, 0);
+		break;
+	case SOVIA_REFUSE:
+		sovia_defer(conn, SOVIA_DEFER_REFUSE, msg->code);
+		break;
+	case SOVIA_RESET:
+		sovia_defer(conn, SOVIA_DEFER_RESET, msg->code);
 		break;
 	}
 }
 
+/* struct sovia_client::control; softirq. */
+static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
+{
+	bool push = false, more = false;
+
+	spin_lock(&conn->lock);
+	if (conn->sk)
+		more = control_locked(conn->sk, conn, msg, &push);
+	spin_unlock(&conn->lock);
+	if (push)
+		sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
+	if (more)
+		defer_message(conn, msg);
+}
+
 static void conn_tx_ready(struct sovia_conn *conn)
 {
-	/* If it reaches a later connection, its queue is checked needlessly: harmless. */
-	sovia_defer(conn, READ_ONCE(conn->gen), SOVIA_DEFER_PUSH, 0);
+	sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
 }
 
-static void conn_delivered(struct sovia_conn *conn, u32 gen)
+static void conn_delivered(struct sovia_conn *conn)
 {
-	sovia_defer(conn, gen, SOVIA_DEFER_DELIVERED, 0);
+	sovia_defer(conn, SOVIA_DEFER_DELIVERED, 0);
 }
 
-static void conn_up(struct sovia_conn *conn, u32 gen)
+static void conn_up(struct sovia_conn *conn)
 {
-	sovia_defer(conn, gen, SOVIA_DEFER_UP, 0);
+	sovia_defer(conn, SOVIA_DEFER_UP, 0);
 }
 
-static void conn_down(struct sovia_conn *conn, u32 gen, int err)
+static void conn_down(struct sovia_conn *conn, int err)
 {
-	sovia_defer(conn, gen, SOVIA_DEFER_DOWN, -err);
+	sovia_defer(conn, SOVIA_DEFER_DOWN, -err);
 }
 
 const struct sovia_client sovia_sock_client = {

@@ -18,23 +18,21 @@
 
 /**
  * sovia_urgent_message() - handle URGENT
- * @conn: the connection
- * @gen: its generation when it was found
+ * @sk: the socket
  * @pos: stream offset of the urgent byte
  *
- * Context: the lane's bottom half, one at a time; no socket lock.
+ * Context: the lane's bottom half, the connection's lock held.
  */
-void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos)
+void sovia_urgent_message(struct sock *sk, u32 pos)
 {
-	struct sovia_sock *ss = conn_sovia(conn);
-	struct sock *sk = conn->sk;
+	struct sovia_sock *ss = sovia_sk(sk);
 	bool news = false;
 	u32 start;
 
 	spin_lock(&sk->sk_receive_queue.lock);
 	start = ss->rx.copied + ss->urg.skip;
 	/* Ignore marks on bytes that have arrived, and marks before the current one. */
-	if (conn->gen == gen && ss->rx.open && !sovia_before(pos, ss->rx.nxt) &&
+	if (ss->rx.open && !sovia_before(pos, ss->rx.nxt) &&
 	    (!ss->urg.state || sovia_before(ss->urg.pos, pos))) {
 		if (ss->urg.state && ss->urg.pos == start && start != ss->rx.nxt &&
 		    !sock_flag(sk, SOCK_URGINLINE))
@@ -211,7 +209,7 @@ void sovia_send_urgent(struct sock *sk)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	ss->urg.snd_end = ss->tx.nxt + ss->tx.queued;
-	sovia_conn_urgent(&ss->conn, ss->urg.snd_end - 1);
+	sovia_conn_urgent(sovia_conn_of(sk), ss->urg.snd_end - 1);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

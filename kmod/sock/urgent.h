@@ -13,7 +13,7 @@ enum sovia_urgent {
 	SOVIA_URG_TAKEN,
 };
 
-void sovia_urgent_message(struct sovia_conn *conn, u32 gen, u32 pos);
+void sovia_urgent_message(struct sock *sk, u32 pos);
 bool sovia_urgent_data(struct sock *sk, const struct sk_buff *skb, u32 len);
 u32 sovia_urgent_cut(const struct sock *sk, u32 pos, u32 avail, bool *skip);
 void sovia_urgent_passed(struct sock *sk, u32 len, bool more);

@@ -58,7 +58,7 @@ static void orphan_goes_on(struct kunit *test)
 	struct socket *peer;
 	struct sock *sk = orphan_make(test, &peer);
 
-	atomic64_inc(&sovia_sk(sk)->conn.acked);
+	atomic64_inc(&rcu_dereference_protected(sovia_sk(sk)->conn, 1)->acked);
 	orphan_time_is_up(sk);
 	KUNIT_EXPECT_EQ(test, sk->sk_state, TCP_FIN_WAIT1);
 	KUNIT_EXPECT_TRUE(test, timer_pending(&sk->sk_timer));

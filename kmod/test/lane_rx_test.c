@@ -123,7 +123,7 @@ KUNIT_ARRAY_PARAM(hostile, hostile_cases, hostile_case_name);
 static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_case *c,
 				       struct sovia_conn *conn, u32 *imm)
 {
-	struct sovia_lane *lane = &conn->key.link->lane;
+	struct sovia_lane *lane = &conn->link->lane;
 	struct sovia_credit *credit = &lane->credit;
 	struct sovia_msg msg = c->msg;
 	struct sk_buff *skb;
@@ -131,12 +131,12 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	if (c->compact && !msg.len)
 		msg.len = c->payload;
 	if (!msg.sport && !c->no_ports) {
-		msg.sport = conn->key.rport;
-		msg.dport = conn->key.lport;
+		msg.sport = conn->rport;
+		msg.dport = conn->lport;
 		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
-		conn->rcv_wnd_end = conn_sovia(conn)->rx.nxt;
+		conn->rcv_wnd_end = sovia_sk(conn->sk)->rx.nxt;
 	if (c->no_credit)
 		credit->rx_acked = credit->rx_next - credit->own_window;
 	msg.seq = credit->rx_next + c->seq_off;
@@ -185,8 +185,8 @@ static void hostile_peer(struct kunit *test)
 	u32 imm;
 
 	test_connected(test, &a, &b);
-	conn = &sovia_sk(b->sk)->conn;
-	lane = &conn->key.link->lane;
+	conn = test_conn(b);
+	lane = &conn->link->lane;
 	hostile_settle(lane);
 	/* A previous pair of ports may have the same slot as the unknown one. */
 	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
@@ -231,16 +231,16 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 		SOVIA_DATA, SOVIA_DATA, SOVIA_DATA, SOVIA_WAKEUP, SOVIA_FIN, SOVIA_CONN,
 		SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_RESET, SOVIA_URGENT, SOVIA_URGENT,
 	};
-	struct sovia_lane *lane = &conn->key.link->lane;
-	struct sovia_sock *ss = conn_sovia(conn);
+	struct sovia_lane *lane = &conn->link->lane;
+	struct sovia_sock *ss = sovia_sk(conn->sk);
 	struct sovia_msg msg = {
 		.type = types[prandom_u32_state(rnd) % ARRAY_SIZE(types)],
 		.flags = prandom_u32_state(rnd) & prandom_u32_state(rnd) &
 			 prandom_u32_state(rnd),
 		.seq = lane->credit.rx_next,
 		.ack = lane->credit.tx_next,
-		.sport = conn->key.rport,
-		.dport = conn->key.lport,
+		.sport = conn->rport,
+		.dport = conn->lport,
 		.window = hostile_near(rnd, ss->tx.wnd_end),
 		.code = prandom_u32_state(rnd) % (SOVIA_CODE_COUNT + 1),
 	};
@@ -301,7 +301,7 @@ static void hostile_check(struct kunit *test, struct sock *sk)
 	skb_queue_walk(&sk->sk_receive_queue, skb)
 		bytes += skb->len - SOVIA_RX_CB(skb)->off;
 	KUNIT_EXPECT_EQ(test, bytes, ss->rx.nxt - ss->rx.copied);
-	KUNIT_EXPECT_FALSE(test, sovia_before(ss->conn.rcv_wnd_end, ss->rx.nxt));
+	KUNIT_EXPECT_FALSE(test, sovia_before(sovia_conn_of(sk)->rcv_wnd_end, ss->rx.nxt));
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	KUNIT_EXPECT_STRNEQ(test, sovia_state_name(sk->sk_state), "?");
 }
@@ -320,10 +320,10 @@ static void hostile_random(struct kunit *test)
 	prandom_seed_state(&rnd, seed);
 	for (i = 0; i < HOSTILE_ROUNDS; i++) {
 		test_connected(test, &a, &b);
-		lane = &sovia_sk(b->sk)->conn.key.link->lane;
+		lane = &test_conn(b)->link->lane;
 		for (n = 0; n < HOSTILE_MESSAGES && b->sk->sk_state != TCP_CLOSE; n++) {
 			hostile_settle(lane);
-			skb = hostile_any(test, &rnd, &sovia_sk(b->sk)->conn, &imm, &compact);
+			skb = hostile_any(test, &rnd, test_conn(b), &imm, &compact);
 			hostile_deliver(lane, skb, compact ? &imm : NULL);
 			KUNIT_ASSERT_FALSE(test, lane->dead);
 			hostile_check(test, b->sk);
@@ -374,7 +374,7 @@ static void hostile_greeting(struct kunit *test)
 	unsigned long before;
 
 	test_connected(test, &a, &b);
-	lane = &sovia_sk(b->sk)->conn.key.link->lane;
+	lane = &test_conn(b)->link->lane;
 	hostile_settle(lane);
 	params.id = 1;
 	params.peer_id = lane->id;

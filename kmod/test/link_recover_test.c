@@ -42,6 +42,7 @@ static struct sk_buff *rewind_message(struct kunit *test, struct sovia_conn *con
 	struct sk_buff *skb = sovia_msg_alloc(sizeof(seq), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
+	/* Without a destructor that puts a reference. */
 	SOVIA_TX_CB(skb)->conn = conn;
 	SOVIA_TX_CB(skb)->seq = seq;
 	SOVIA_TX_CB(skb)->len = sizeof(seq);
@@ -72,8 +73,8 @@ static void rewind_lane(struct kunit *test)
 	const struct rewind_case *c = test->param_value;
 	struct sovia_link *link = kunit_kzalloc(test, sizeof(*link), GFP_KERNEL);
 	struct socket *sock = test_socket(test);
-	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
 	u32 sent = c->next - c->una, seq;
+	struct sovia_conn *conn;
 	struct sk_buff_head arrived;
 	struct sovia_lane *lane;
 	int err;
@@ -82,14 +83,17 @@ static void rewind_lane(struct kunit *test)
 	link->snet = sovia_net(&init_net);
 	link->prov = &sovia_verbs_provider;
 	lane = &link->lane;
-	sovia_lane_init(lane, link);
+	kref_init(&link->kref);
+	KUNIT_ASSERT_EQ(test, sovia_lane_init(lane, link, GFP_KERNEL), 0);
+	conn = sovia_conn_create(link, sock->sk, 1, 2, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
 	lane->credit.tx_una = c->una;
 	lane->credit.tx_next = c->next;
 	for (seq = c->una; seq != c->next; seq++)
 		__skb_queue_tail(&lane->unacked, rewind_message(test, conn, seq, seq & 1));
 	/* It has a number, but the provider had no room for it. */
 	__skb_queue_tail(&lane->rtx_queue, rewind_message(test, conn, c->next, false));
-	atomic_set(&conn->inflight, 1);
+	conn->inflight = 1;
 	conn->fin = skb_peek(&lane->unacked);
 
 	__skb_queue_head_init(&arrived);
@@ -112,13 +116,15 @@ static void rewind_lane(struct kunit *test)
 		/* The first was a FIN, and has been delivered if it has arrived. */
 		KUNIT_EXPECT_EQ(test, !conn->fin, c->rx_next != c->una || !sent);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&conn->acked), 4 * (c->rx_next - c->una));
-		KUNIT_EXPECT_EQ(test, atomic_read(&conn->inflight), 1 + c->next - c->rx_next);
+		KUNIT_EXPECT_EQ(test, conn->inflight, 1 + c->next - c->rx_next);
 		rewind_expect_again(test, lane, c->rx_next, c->next + 1);
 	}
 	timer_delete_sync(&lane->ack_timer);
-	conn->fin = NULL;
-	atomic_set(&conn->inflight, 0);
-	atomic_set(&conn->outq, 0);
+	sovia_lane_free(lane);
+	/* The link is the test's. */
+	sovia_link_ref(link);
+	sovia_conn_put(conn);
+	rcu_barrier();
 	sock_release(sock);
 }
 

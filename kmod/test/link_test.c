@@ -313,14 +313,24 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 	sovia_connd_flush();
 }
 
+static int link_test_join(struct kunit *test, struct sovia_link *link, struct sock *sk)
+{
+	struct sovia_conn *conn;
+
+	sovia_link_ref(link);
+	conn = sovia_conn_create(link, sk, 1, 2, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, conn);
+	sovia_set_conn(sk, conn);
+	return sovia_link_attach(conn);
+}
+
 /* Put a socket on the link, in SYN_SENT, as connect() does. */
 static void link_test_attach(struct kunit *test, struct sovia_link *link, struct sock *sk)
 {
-	sovia_link_ref(link);
 	lock_sock(sk);
 	sovia_sk(sk)->connect.link_retries = 0;
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
-	KUNIT_EXPECT_EQ(test, sovia_link_attach(link, &sovia_sk(sk)->conn), 0);
+	KUNIT_EXPECT_EQ(test, link_test_join(test, link, sk), 0);
 	release_sock(sk);
 	sovia_connd_flush();
 }
@@ -446,13 +456,12 @@ static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 	link_test_attach(test, link, first->sk);
 	tv = container_of(link->lane.vi, struct test_vi, vi);
 
-	sovia_link_ref(link);
 	lock_sock(late->sk);
 	sovia_state_event(late->sk, SOVIA_EV_CONNECT);
 	link_test_established(link);
 	while (READ_ONCE(link->state) != SOVIA_LINK_UP)
 		cond_resched();
-	ret = sovia_link_attach(link, &sovia_sk(late->sk)->conn);
+	ret = link_test_join(test, link, late->sk);
 	release_sock(late->sk);
 	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, ret, 1);
@@ -741,7 +750,7 @@ static void link_ctl_count(struct kunit *test)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
 	struct socket *sock = test_socket(test);
-	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	struct sovia_conn *conn;
 	int refs, tries = 500;
 
 	test_connect_err = 0;
@@ -750,9 +759,9 @@ static void link_ctl_count(struct kunit *test)
 	link_test_reach(test, link, sock->sk, STAGE_UP);
 	while (sovia_credit_may_send(&link->lane.credit) && tries--)
 		sovia_lane_probe(&link->lane);
-	refs = refcount_read(&sock->sk->sk_refcnt);
+	conn = test_conn(sock);
+	refs = refcount_read(&conn->refs);
 	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
-	sovia_conn_control(conn, SOVIA_RESET, 0);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
 	/* Recovery keeps the count. */
 	link_test_happen(test, link, HAS_CLOSED);
@@ -763,13 +772,16 @@ static void link_ctl_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
 	sovia_conn_leave(conn);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 0U);
-	KUNIT_EXPECT_EQ(test, (int)refcount_read(&sock->sk->sk_refcnt), refs);
-	sovia_conn_control(conn, SOVIA_WAKEUP, 0);
+	KUNIT_EXPECT_EQ(test, (int)refcount_read(&conn->refs), refs);
+	/* What is owed to the peer outlives the socket. */
+	sovia_conn_control(conn, SOVIA_RESET, 0);
+	sovia_conn_get(conn);
+	sock_release(sock);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
 	link_test_happen(test, link, HAS_KILL);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 0U);
-	KUNIT_EXPECT_TRUE(test, list_empty(&conn->ctl_node));
-	sock_release(sock);
+	KUNIT_EXPECT_EQ(test, (int)refcount_read(&conn->refs), 1);
+	sovia_conn_put(conn);
 	rcu_barrier();
 	/* The socket and its reference are gone. */
 	KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);

@@ -60,14 +60,12 @@ static void limits_short(struct kunit *test)
 {
 	const struct netns_ipv4 *ipv4 = &init_net.ipv4;
 	struct socket *a, *b;
-	struct sovia_sock *bs;
 
 	mem[0] = 0;
 	limits_use(SZ_1M);
 	test_connected(test, &a, &b);
-	bs = sovia_sk(b->sk);
-	KUNIT_EXPECT_EQ(test, bs->conn.rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
-	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->conn.rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
+	KUNIT_EXPECT_EQ(test, test_conn(a)->rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
 	KUNIT_EXPECT_TRUE(test, sovia_stream_memory_free(a->sk, 0));
 	/* Fills the window, and then the smallest buffer. */
 	while (limits_send(a, 1000) > 0)

@@ -39,7 +39,7 @@ static int window_recv(struct socket *sock, int len)
 /* Pass the bottom half a message as if received from the peer. */
 static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 {
-	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	struct sovia_conn *conn = test_conn(sock);
 	struct sovia_msg msg = { .type = SOVIA_DATA, .len = len };
 	struct sk_buff *skb;
 	bool taken;
@@ -48,7 +48,7 @@ static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_put_zero(skb, len);
 	local_bh_disable();
-	taken = sovia_sock_rx_data(conn, conn->gen, skb, &msg);
+	taken = sovia_sock_rx_data(conn, skb, &msg);
 	local_bh_enable();
 	if (!taken)
 		kfree_skb(skb);
@@ -58,19 +58,17 @@ static bool window_inject(struct kunit *test, struct socket *sock, u32 len)
 static void window_advertised(struct kunit *test)
 {
 	struct socket *a, *b;
-	struct sovia_sock *ss;
 
 	test_connected(test, &a, &b);
-	ss = sovia_sk(b->sk);
-	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk));
-	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, ss->conn.rcv_wnd_end);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, test_conn(b)->rcv_wnd_end);
 	KUNIT_EXPECT_EQ(test, window_send(a, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, window_read(b, 1000, MSG_PEEK), 1000);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 1000);
 	/* Only data that is read moves the window. */
-	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk));
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, window_size(b->sk));
 	KUNIT_EXPECT_EQ(test, window_recv(b, 400), 400);
-	KUNIT_EXPECT_EQ(test, ss->conn.rcv_wnd_end, window_size(b->sk) + 400);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, window_size(b->sk) + 400);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 600);
 	sock_release(a);
 	sock_release(b);
@@ -83,11 +81,11 @@ static void window_never_shrinks(struct kunit *test)
 	u32 adv;
 
 	test_connected(test, &a, &b);
-	adv = sovia_sk(b->sk)->conn.rcv_wnd_end;
+	adv = test_conn(b)->rcv_wnd_end;
 	b->sk->sk_rcvbuf = SOCK_MIN_RCVBUF;
 	KUNIT_EXPECT_EQ(test, window_send(a, 100), 100);
 	KUNIT_EXPECT_EQ(test, window_recv(b, 100), 100);
-	KUNIT_EXPECT_EQ(test, sovia_sk(b->sk)->conn.rcv_wnd_end, adv);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, adv);
 	sock_release(a);
 	sock_release(b);
 }
@@ -100,7 +98,7 @@ static void window_overrun(struct kunit *test)
 	u32 left;
 
 	test_connected(test, &a, &b);
-	left = sovia_sk(b->sk)->conn.rcv_wnd_end - sovia_sk(b->sk)->rx.nxt;
+	left = test_conn(b)->rcv_wnd_end - sovia_sk(b->sk)->rx.nxt;
 	window_inject(test, b, left);
 	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), left);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
@@ -140,7 +138,7 @@ static void window_truesize(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	ss = sovia_sk(b->sk);
-	while (ss->conn.rcv_wnd_end - ss->rx.nxt >= SOVIA_COPYBREAK) {
+	while (test_conn(b)->rcv_wnd_end - ss->rx.nxt >= SOVIA_COPYBREAK) {
 		window_inject(test, b, SOVIA_COPYBREAK);
 		n++;
 	}

@@ -6,8 +6,15 @@
 #include <kunit/test.h>
 #include <linux/net.h>
 #include <net/inet_sock.h>
+#include "sock/sock.h"
 
 int sovia_family_number(void);
+
+/* For tests, which know that nothing changes it now. */
+static inline struct sovia_conn *test_conn(const struct socket *sock)
+{
+	return rcu_dereference_protected(sovia_sk(sock->sk)->conn, 1);
+}
 
 static inline struct socket *test_socket(struct kunit *test)
 {

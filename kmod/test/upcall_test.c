@@ -120,7 +120,7 @@ static void events_fill(struct socket *sock)
 	struct kvec vec;
 
 	while (!READ_ONCE(ss->tx.queued) ||
-	       sovia_credit_flight(&ss->conn.key.link->lane.credit)) {
+	       sovia_credit_flight(&test_conn(sock)->link->lane.credit)) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 
 		vec = (struct kvec){ bytes, sizeof(bytes) };
@@ -190,29 +190,34 @@ static void events_end(struct events_set *set)
 	}
 }
 
+static struct sovia_conn *events_conn(const struct sock *sk)
+{
+	return rcu_dereference_protected(sovia_sk(sk)->conn, 1);
+}
+
 /* Like the bottom half of the lane, if it finds the connection. */
 static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_conn *conn = events_conn(sk);
 	struct sovia_msg msg = {
-		.type = type, .flags = flags, .code = code, .ref = ss->conn.conn_seq,
-		.window = ss->tx.wnd_end,
+		.type = type, .flags = flags, .code = code, .window = sovia_sk(sk)->tx.wnd_end,
 	};
 
-	if (!ss->conn.hashed)
+	if (!conn || !conn->hashed)
 		return;
+	msg.ref = conn->conn_seq;
 	local_bh_disable();
-	sovia_sock_client.control(&ss->conn, ss->conn.gen, &msg);
+	sovia_sock_client.control(conn, &msg);
 	local_bh_enable();
 }
 
 static void events_link_dies(struct sock *sk, int err)
 {
-	struct sovia_link *link = sovia_sk(sk)->conn.key.link;
+	struct sovia_conn *conn = events_conn(sk);
 
-	if (!link)
+	if (!conn)
 		return;
-	sovia_lane_fail(&link->lane, err);
+	sovia_lane_fail(&conn->link->lane, err);
 	sovia_connd_flush();
 }
 
@@ -249,10 +254,12 @@ static void events_happen(struct events_set *set, enum happening what)
 		events_message(sk, SOVIA_RESET, 0, SOVIA_CODE_ABORT);
 		break;
 	case DELIVERED:
-		sovia_sock_client.delivered(&sovia_sk(sk)->conn, sovia_sk(sk)->conn.gen);
+		if (events_conn(sk))
+			sovia_sock_client.delivered(events_conn(sk));
 		break;
 	case LINK_UP:
-		sovia_sock_client.up(&sovia_sk(sk)->conn, sovia_sk(sk)->conn.gen);
+		if (events_conn(sk))
+			sovia_sock_client.up(events_conn(sk));
 		break;
 	case LINK_LOST:
 		events_link_dies(sk, -EHOSTUNREACH);
@@ -343,7 +350,7 @@ static void events_fins(struct kunit *test)
 }
 
 /* Upcalls for a connection whose socket gets another one concurrently. */
-static void events_late_messages(struct sovia_conn *conn, u32 gen)
+static void events_late_messages(struct sovia_conn *conn)
 {
 	static const u8 types[] = {
 		SOVIA_WAKEUP, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_URGENT, SOVIA_FIN, SOVIA_RESET,
@@ -356,16 +363,16 @@ static void events_late_messages(struct sovia_conn *conn, u32 gen)
 	local_bh_disable();
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		msg.type = types[i];
-		sovia_sock_client.control(conn, gen, &msg);
+		sovia_sock_client.control(conn, &msg);
 	}
 	msg.type = SOVIA_DATA;
-	if (!sovia_sock_client.data(conn, gen, skb, &msg))
+	if (!sovia_sock_client.data(conn, skb, &msg))
 		kfree_skb(skb);
 	local_bh_enable();
-	sovia_defer(conn, gen, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
-	sovia_sock_client.delivered(conn, gen);
-	sovia_sock_client.up(conn, gen);
-	sovia_sock_client.down(conn, gen, -ECONNRESET);
+	sovia_defer(conn, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
+	sovia_sock_client.delivered(conn);
+	sovia_sock_client.up(conn);
+	sovia_sock_client.down(conn, -ECONNRESET);
 }
 
 static void events_disconnect(struct socket *sock)
@@ -381,18 +388,17 @@ static void events_late(struct kunit *test)
 	struct socket *near, *far, *listener;
 	struct sovia_conn *conn;
 	struct sovia_sock *ss;
-	u32 gen, now, limit;
+	u32 limit;
 
 	test_connected(test, &near, &far);
 	ss = sovia_sk(near->sk);
-	conn = &ss->conn;
-	gen = conn->gen;
-	KUNIT_EXPECT_PTR_EQ(test, conn, sovia_conn_lookup(conn->key.link, conn->key.lport,
-							  conn->key.rport, &now));
-	sock_put(near->sk);
-	KUNIT_EXPECT_EQ(test, now, gen);
+	conn = test_conn(near);
+	sovia_conn_get(conn);
+	rcu_read_lock();
+	KUNIT_EXPECT_PTR_EQ(test, conn, sovia_conn_lookup(conn->link, conn->lport, conn->rport));
+	rcu_read_unlock();
 	events_disconnect(near);
-	events_late_messages(conn, gen);
+	events_late_messages(conn);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_CLOSE);
 	KUNIT_EXPECT_FALSE(test, ss->rx.open);
 	sock_release(far);
@@ -401,9 +407,9 @@ static void events_late(struct kunit *test)
 	near->sk->sk_err = 0;
 	near->state = SS_UNCONNECTED;
 	KUNIT_ASSERT_EQ(test, test_connect(near, listener, 0), 0);
-	KUNIT_EXPECT_NE(test, conn->gen, gen);
+	KUNIT_EXPECT_PTR_NE(test, conn, test_conn(near));
 	limit = ss->tx.wnd_end;
-	events_late_messages(conn, gen);
+	events_late_messages(conn);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_state, TCP_ESTABLISHED);
 	KUNIT_EXPECT_EQ(test, near->sk->sk_err, 0);
 	KUNIT_EXPECT_EQ(test, ss->tx.wnd_end, limit);
@@ -411,6 +417,7 @@ static void events_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ss->urg.state, SOVIA_URG_NONE);
 	sock_release(near);
 	sock_release(listener);
+	sovia_conn_put(conn);
 }
 
 static struct kunit_case events_test_cases[] = {

@@ -8,24 +8,24 @@
 
 static void urgent_inject(struct socket *sock, u32 pos)
 {
-	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	struct sovia_conn *conn = test_conn(sock);
 	struct sovia_msg msg = { .type = SOVIA_URGENT, .ref = pos };
 
 	local_bh_disable();
-	sovia_sock_client.control(conn, conn->gen, &msg);
+	sovia_sock_client.control(conn, &msg);
 	local_bh_enable();
 }
 
 static void urgent_data(struct kunit *test, struct socket *sock, const char *text)
 {
-	struct sovia_conn *conn = &sovia_sk(sock->sk)->conn;
+	struct sovia_conn *conn = test_conn(sock);
 	struct sovia_msg msg = { .type = SOVIA_DATA, .len = strlen(text) };
 	struct sk_buff *skb = alloc_skb(msg.len, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb_put_data(skb, text, msg.len);
 	local_bh_disable();
-	if (!sovia_sock_client.data(conn, conn->gen, skb, &msg))
+	if (!sovia_sock_client.data(conn, skb, &msg))
 		kfree_skb(skb);
 	local_bh_enable();
 }
