@@ -10,33 +10,26 @@
 #include <linux/rhashtable-types.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include "stat.h"
 
-#define SOVIA_PORT_BITS		10
 #define SOVIA_LINK_BITS		8
-
-/**
- * struct sovia_port_bucket - sockets bound to ports of one hash value
- * @lock: protects @socks; taken with bottom halves disabled, inside a socket lock
- * @socks: struct sovia_sock::port_node
- */
-struct sovia_port_bucket {
-	spinlock_t		lock;	/* see above */
-	struct hlist_head	socks;
-};
 
 /**
  * struct sovia_net - per network namespace
  * @net: the namespace
  * @mib: counters
- * @ports: bound sockets by port
+ * @sock_ids: all sockets, by a number of their own; for /proc
+ * @sock_next: where the search for a number starts.  Protected by @sock_ids' lock.
  * @conns: connections by link and ports; lookups under RCU take the reference
  * @link_lock: protects @links and @link_count; innermost but for the connection
  *	thread's queue, bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
  * @link_count: number of links to other nodes
+ * @link_ids: all links in @links, by a number of their own; for /proc
+ * @link_next: where the search for a number starts.  Protected by @link_lock.
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
  * @served: they did at least once, so the connection thread runs
@@ -52,11 +45,14 @@ struct sovia_port_bucket {
 struct sovia_net {
 	struct net			*net;
 	DEFINE_SNMP_STAT(struct sovia_mib, mib);
-	struct sovia_port_bucket	ports[1 << SOVIA_PORT_BITS];
+	struct xarray			sock_ids;
+	u32				sock_next;
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	unsigned int			link_count;
+	struct xarray			link_ids;
+	u32				link_next;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
 	bool				served;

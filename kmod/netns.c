@@ -7,13 +7,9 @@
 static int __net_init net_begin(struct net *net)
 {
 	struct sovia_net *snet = sovia_net(net);
-	int i, err;
+	int err;
 
 	snet->net = net;
-	for (i = 0; i < ARRAY_SIZE(snet->ports); i++) {
-		spin_lock_init(&snet->ports[i].lock);
-		INIT_HLIST_HEAD(&snet->ports[i].socks);
-	}
 	spin_lock_init(&snet->link_lock);
 	hash_init(snet->links);
 	mutex_init(&snet->listen_mutex);

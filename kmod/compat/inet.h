@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* 6.6 and 6.7 moved the switches of a socket of IP into its inet_flags. */
+/* IP's part of a socket: kernels have moved its switches, and added options. */
 #ifndef _SOVIA_COMPAT_INET_H
 #define _SOVIA_COMPAT_INET_H
 
 #include <linux/ipv6.h>
 #include <net/inet_sock.h>
+#include <net/ip.h>
 
+/* 6.6 and 6.7 moved the switches into inet_flags. */
 /* A stream has no multicast, but the options say what they say of TCP's sockets. */
 static inline void sovia_multicast_defaults(struct sock *sk)
 {
@@ -24,6 +26,24 @@ static inline void sovia_multicast_defaults(struct sock *sk)
 #else
 	inet6_sk(sk)->mc_loop = 1;
 	inet6_sk(sk)->mc_all = 1;
+#endif
+}
+
+/*
+ * The ephemeral ports of a socket.  6.3 brought IP_LOCAL_PORT_RANGE, which stable kernels
+ * have as well; since 6.8 the call says whether it is set, and connect() tries all its
+ * ports in order then.
+ */
+static inline bool sovia_local_port_range(const struct sock *sk, int *low, int *high)
+{
+#if defined(SOVIA_PORT_RANGE_BOOL)
+	return inet_sk_get_local_port_range(sk, low, high);
+#elif defined(SOVIA_PORT_RANGE)
+	inet_sk_get_local_port_range(sk, low, high);
+	return false;
+#else
+	inet_get_local_port_range(sock_net(sk), low, high);
+	return false;
 #endif
 }
 

@@ -13,35 +13,37 @@
 
 /**
  * struct conn_key - what a connection is looked up by
- * @link: a link between the two addresses
+ * @link: its link, or NULL for any between the addresses
+ * @pair: the addresses
+ * @addr_hash: their hash
  * @lport: own port, host order
  * @rport: the peer's port, host order
- * @any_link: any link between these addresses, not only @link
  */
 struct conn_key {
 	const struct sovia_link	*link;
+	const struct sovia_pair	*pair;
+	u32			addr_hash;
 	u16			lport;
 	u16			rport;
-	bool			any_link;
 };
 
-static u32 conn_hash(const struct sovia_link *link, u16 lport, u16 rport, u32 seed)
+static u32 conn_hash(u32 addr_hash, u16 lport, u16 rport, u32 seed)
 {
-	return jhash_2words(link->addr_hash, (u32)lport << 16 | rport, seed);
+	return jhash_2words(addr_hash, (u32)lport << 16 | rport, seed);
 }
 
 static u32 hash_key(const void *data, u32 len, u32 seed)
 {
 	const struct conn_key *key = data;
 
-	return conn_hash(key->link, key->lport, key->rport, seed);
+	return conn_hash(key->addr_hash, key->lport, key->rport, seed);
 }
 
 static u32 hash_conn(const void *data, u32 len, u32 seed)
 {
 	const struct sovia_conn *conn = data;
 
-	return conn_hash(conn->link, conn->lport, conn->rport, seed);
+	return conn_hash(conn->link->addr_hash, conn->lport, conn->rport, seed);
 }
 
 static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *b)
@@ -70,9 +72,9 @@ static int conn_differs(struct rhashtable_compare_arg *arg, const void *obj)
 
 	if (conn->lport != key->lport || conn->rport != key->rport)
 		return 1;
-	if (conn->link == key->link)
-		return 0;
-	return !key->any_link || !same_addresses(&conn->link->pair, &key->link->pair);
+	if (key->link)
+		return conn->link != key->link;
+	return !same_addresses(&conn->link->pair, key->pair);
 }
 
 static const struct rhashtable_params conn_params = {
@@ -95,7 +97,8 @@ static const struct rhashtable_params conn_params = {
 int sovia_conn_hash(struct sovia_conn *conn)
 {
 	const struct conn_key key = {
-		.link = conn->link, .lport = conn->lport, .rport = conn->rport, .any_link = true,
+		.pair = &conn->link->pair, .addr_hash = conn->link->addr_hash,
+		.lport = conn->lport, .rport = conn->rport,
 	};
 	int err;
 
@@ -136,7 +139,9 @@ void sovia_conn_unhash(struct sovia_conn *conn)
  */
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
 {
-	const struct conn_key key = { .link = link, .lport = lport, .rport = rport };
+	const struct conn_key key = {
+		.link = link, .addr_hash = link->addr_hash, .lport = lport, .rport = rport,
+	};
 
 	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
 }
@@ -153,10 +158,36 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 rport)
 {
 	const struct conn_key key = {
-		.link = link, .lport = lport, .rport = rport, .any_link = true,
+		.pair = &link->pair, .addr_hash = link->addr_hash,
+		.lport = lport, .rport = rport,
 	};
 
 	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
+}
+
+/**
+ * sovia_conn_taken() - is there a connection with this four-tuple
+ * @snet: namespace
+ * @pair: the addresses
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * Context: any; a hint.
+ * Return: true if so.
+ */
+bool sovia_conn_taken(struct sovia_net *snet, const struct sovia_pair *pair, u16 lport,
+		      u16 rport)
+{
+	const struct conn_key key = {
+		.pair = pair, .addr_hash = sovia_pair_addr_hash(pair),
+		.lport = lport, .rport = rport,
+	};
+	bool taken;
+
+	rcu_read_lock();
+	taken = rhashtable_lookup(&snet->conns, &key, conn_params);
+	rcu_read_unlock();
+	return taken;
 }
 
 /**

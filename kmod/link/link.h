@@ -186,6 +186,7 @@ struct sovia_recovery {
  * @addr_hash: hash of its addresses, for the table of connections
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
+ * @id: its number in sovia_net::link_ids.  Likewise.
  * @lock: protects @state and @conns; taken with bottom halves off
  * @state: written by the connection thread only, through link_enter()
  * @conns: struct sovia_conn::link_node
@@ -210,6 +211,7 @@ struct sovia_link {
 	u32				addr_hash;
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
+	u32				id;
 	spinlock_t			lock;	/* see above */
 	enum sovia_link_state		state;
 	struct list_head		conns;

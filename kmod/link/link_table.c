@@ -62,6 +62,7 @@ static void link_unhash(struct sovia_link *link)
 {
 	lockdep_assert_held(&link->snet->link_lock);
 	hash_del(&link->net_node);
+	xa_erase(&link->snet->link_ids, link->id);
 	link->snet->link_count -= !link->prov->local;
 }
 
@@ -90,7 +91,9 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 
 static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 {
-	if (!link_may_add(snet, fresh)) {
+	if (!link_may_add(snet, fresh) ||
+	    xa_alloc_cyclic(&snet->link_ids, &fresh->id, fresh, xa_limit_32b, &snet->link_next,
+			    GFP_ATOMIC | __GFP_NOWARN) < 0) {
 		sovia_stat_inc(snet, no_link);
 		return false;
 	}

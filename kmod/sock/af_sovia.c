@@ -36,9 +36,11 @@
 #include "link/lane.h"
 #include "link/link_net.h"
 #include "listen.h"
+#include "listener.h"
 #include "mem.h"
 #include "poll.h"
 #include "port.h"
+#include "proc.h"
 #include "recv.h"
 #include "send.h"
 #include "sockopt.h"
@@ -60,15 +62,16 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 static int prot_init(struct sock *sk)
 {
 	sovia_sock_init(sk);
-	return 0;
+	return sovia_sock_list(sk, GFP_KERNEL);
 }
 
 /*
- * sk_common_release() calls this for a socket refused by a control group: undo
- * what sock_destruct() does not.
+ * sk_common_release() calls this for a socket that was not opened in the end, for want of
+ * memory or by a control group's will: undo what sock_destruct() does not.
  */
 static void prot_unhash(struct sock *sk)
 {
+	sovia_sock_unlist(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 }
 
@@ -198,8 +201,9 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 		sovia_sock_init_v6(sk);
 	sovia_default_options(sk);
 	sovia_sock_init(sk);
+	err = sovia_sock_list(sk, GFP_KERNEL);
 	/* A control group may refuse it, as in inet_create(). */
-	if (!kern)
+	if (!err && !kern)
 		err = BPF_CGROUP_RUN_PROG_INET_SOCK(sk);
 	if (err) {
 		sk_common_release(sk);
@@ -279,9 +283,15 @@ static int __init sovia_init(void)
 	sovia_objects_init();
 	sovia_fault_init();
 	sovia_link_register_client(&sovia_sock_client);
-	err = sovia_mem_init();
+	err = sovia_ports_init();
 	if (err)
 		goto undo_proto;
+	err = sovia_listeners_init();
+	if (err)
+		goto undo_ports;
+	err = sovia_mem_init();
+	if (err)
+		goto undo_listeners;
 	err = sovia_conn_init();
 	if (err)
 		goto undo_mem;
@@ -312,6 +322,10 @@ undo_conn:
 	sovia_conn_exit();
 undo_mem:
 	sovia_mem_exit();
+undo_listeners:
+	sovia_listeners_exit();
+undo_ports:
+	sovia_ports_exit();
 undo_proto:
 	sovia_debugfs_exit();
 	proto_unregister(&sovia_prot);
@@ -330,6 +344,8 @@ static void __exit sovia_exit(void)
 	rcu_barrier();
 	sovia_conn_exit();
 	sovia_mem_exit();
+	sovia_listeners_exit();
+	sovia_ports_exit();
 	proto_unregister(&sovia_prot);
 	sovia_objects_exit();
 }

@@ -26,6 +26,7 @@
 #include "listen.h"
 #include "mem.h"
 #include "port.h"
+#include "proc.h"
 #include "recv.h"
 #include "send.h"
 
@@ -41,6 +42,7 @@
 void sovia_destroy(struct sock *sk)
 {
 	sovia_put_port(sk);
+	sovia_sock_unlist(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
 	sk_stop_timer(sk, &sovia_sk(sk)->tx.cork_timer);
 	sovia_leave_link(sk);
@@ -172,8 +174,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 	}
 	sovia_rx_close(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
-	if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
-		inet_reset_saddr(sk);
+	sovia_port_reset_local(sk);
 	inet_sk(sk)->inet_dport = 0;
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	sock_reset_flag(sk, SOCK_DONE);

@@ -24,6 +24,7 @@
 #include "link/link_conns.h"
 #include "link/link_table.h"
 #include "port.h"
+#include "port_search.h"
 #include "recv.h"
 #include "route.h"
 
@@ -136,48 +137,72 @@ static unsigned long connect_timeout(const struct sock *sk)
 	return opt->user_timeout ? min(timeout, msecs_to_jiffies(opt->user_timeout)) : timeout;
 }
 
-static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
+/**
+ * struct attempt - a connection that looks for its port
+ * @pair: addresses of the link; the lane depends on the port
+ * @prov: provider of it
+ */
+struct attempt {
+	struct sovia_pair		pair;
+	const struct sovia_provider	*prov;
+};
+
+/* Connect from the port that @sk has now. */
+static int connect_from_port(struct sock *sk, void *context)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-	const struct sovia_provider *prov;
-	struct sovia_pair pair;
+	struct inet_sock *inet = inet_sk(sk);
+	u16 rport = ntohs(inet->inet_dport);
+	struct attempt *attempt = context;
 	int err;
 
-	err = sovia_route(sk, daddr, &pair, &prov);
+	err = sovia_check_ipsec(sk, &attempt->pair, inet->inet_num, rport);
 	if (err)
 		return err;
-	if (!inet_sk(sk)->inet_num) {
-		err = sovia_get_port(sk, 0);
-		if (err)
-			return -EADDRNOTAVAIL;
+	inet->inet_sport = htons(inet->inet_num);
+	/* No listener has port 0: refuse locally, when the socket is released. */
+	if (!rport) {
+		sovia_defer_sock(sk, SOVIA_DEFER_REFUSE, SOVIA_CODE_NO_LISTENER);
+		return 0;
 	}
-	err = sovia_check_ipsec(sk, &pair, inet_sk(sk)->inet_num, port);
-	if (err)
-		return err;
-	inet_sk(sk)->inet_sport = htons(inet_sk(sk)->inet_num);
-	sovia_set_local(sk, &pair.local);
-	sovia_set_peer(sk, &pair.remote, port);
+	/* A hint, before anything is allocated. */
+	if (sovia_conn_taken(sovia_net(sock_net(sk)), &attempt->pair, inet->inet_num, rport))
+		return -EADDRNOTAVAIL;
+	attempt->pair.lane = sovia_lane_choose(inet->inet_num, rport);
+	return use_link(sk, &attempt->pair, attempt->prov, sk->sk_allocation);
+}
+
+static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 port)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	sovia_port_set_local(sk, &pair->local);
+	sovia_set_peer(sk, &pair->remote, port);
 	sk->sk_err = 0;
 	sock_reset_flag(sk, SOCK_DONE);
-	pair.lane = sovia_lane_choose(inet_sk(sk)->inet_num, port);
 	ss->connect.link_retries = SOVIA_LINK_RETRIES;
 	ss->connect.retry_delay = SOVIA_RETRY_MIN;
 	ss->connect.deadline = jiffies + connect_timeout(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
-	/* No listener has port 0: refuse locally, when the socket is released. */
-	if (!port) {
-		sovia_defer_sock(sk, SOVIA_DEFER_REFUSE, SOVIA_CODE_NO_LISTENER);
-		return 0;
-	}
-	err = use_link(sk, &pair, prov, sk->sk_allocation);
+}
+
+static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
+{
+	struct attempt attempt;
+	int err;
+
+	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
+	if (err)
+		return err;
+	begin_connect(sk, &attempt.pair, port);
+	err = sovia_connect_port(sk, connect_from_port, &attempt);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
-		if (!(sk->sk_userlocks & SOCK_BINDADDR_LOCK))
-			inet_reset_saddr(sk);
+		sovia_port_reset_local(sk);
 		inet_sk(sk)->inet_dport = 0;
 		return err;
 	}
-	sk_reset_timer(sk, &sk->sk_timer, ss->connect.deadline);
+	if (port)
+		sk_reset_timer(sk, &sk->sk_timer, sovia_sk(sk)->connect.deadline);
 	return 0;
 }
 

@@ -23,7 +23,9 @@
 #include "link/link_conns.h"
 #include "link/link_net.h"
 #include "listen.h"
+#include "listener.h"
 #include "port.h"
+#include "proc.h"
 #include "program.h"
 #include "recv.h"
 #include "route.h"
@@ -79,8 +81,12 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	sovia_set_peer(child, &link->pair.remote, msg->sport);
 	if (link->pair.scope)
 		child->sk_bound_dev_if = link->pair.scope;
-	sovia_inherit_port(child);
-	return child;
+	if (!sovia_sock_list(child, GFP_ATOMIC | __GFP_NOWARN) &&
+	    sovia_inherit_port(listener, child))
+		return child;
+	/* Without memory, or the listener has just been closed. */
+	sovia_discard_child(child);
+	return NULL;
 }
 
 /* Attach the child to the link.  Returns an enum sovia_code. */
@@ -285,9 +291,8 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 	if (accept_itself(link, msg))
 		return;
 	drop_predecessor(link, msg);
-	listener = sovia_find_listener(link->snet, &link->pair, msg->dport);
+	listener = sovia_find_listener(link->snet->net, &link->pair, msg);
 	if (listener) {
-		listener = sovia_choose_listener(listener, &link->pair, msg);
 		if (!sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
 			code = answer_conn(listener, link, msg);
 		sock_put(listener);
@@ -370,7 +375,7 @@ static int listen_start(struct sock *sk)
 	sk->sk_ack_backlog = 0;
 	sovia_state_event(sk, SOVIA_EV_LISTEN);
 	/* As a listener it may conflict with other sockets on its port. */
-	err = sovia_get_port(sk, port) ?: sovia_join_group(sk);
+	err = sovia_get_port(sk, port) ?: sovia_listener_add(sk);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		return err;
@@ -418,7 +423,7 @@ void sovia_listen_stop(struct sock *sk)
 {
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
-	sovia_leave_group(sk);
+	sovia_listener_remove(sk);
 	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
 		accept_unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);

@@ -1,23 +1,86 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The port space: bound sockets and listeners.
+ * The port space: which sockets are bound to a port.
+ *
+ * A bucket for each port in use, with a list of its owners: sockets bound to it, the
+ * children of listeners, and sockets whose connect() chose the port.  Those of the last
+ * kind borrow the port: they share it with each other, as long as the four-tuples differ, and
+ * with nobody else.  CONN does not look at any of this: listener.c has the listeners.
  *
  * The rules of conflict are TCP's: two sockets may share a port when their
  * addresses or devices differ, when both allow SO_REUSEADDR and none of them
  * listens, or when both allow SO_REUSEPORT and belong to one user.
+ *
+ * A port may have any number of owners, and each of them may matter, as options and addresses
+ * change.  So the check of a socket drops the lock from time to time.  The list is in the
+ * order of the checks: a socket is appended first, then checked against all before it, so of
+ * two at the same time one sees the other.
  */
+#include <linux/bpf.h>
+#include <linux/jhash.h>
+#include <linux/mm.h>
 #include <linux/random.h>
-#include <net/addrconf.h>
+#include <linux/slab.h>
 #include <net/ip.h>
-#include <net/ipv6.h>
-#include <net/sock_reuseport.h>
+#include <net/netns/hash.h>
 #include "compat/addr.h"
 #include "port.h"
-#include "route.h"
 
-static struct sovia_port_bucket *port_bucket(struct sovia_net *snet, u16 port)
+/* One slot for so many pages of RAM, in these limits. */
+#define SLOT_PAGES	64
+#define SLOTS_MIN	256UL
+#define SLOTS_MAX	16384UL
+
+/* Owners checked without dropping the lock. */
+#define SCAN_BATCH	64
+
+/**
+ * struct sovia_bucket - a port in use
+ * @node: in its slot
+ * @net: namespace; its sockets pin it
+ * @l3: L3 domain that the sockets are bound to: the ifindex of its device, or 0.  Always 0
+ *	with net.ipv4.tcp_l3mdev_accept.
+ * @port: the port
+ * @bound: owners that do not borrow it
+ * @owners: struct sovia_bind::node, and the markers of checks under way
+ *
+ * Lives while it has owners.  All but @net, @l3 and @port under the slot's lock.
+ */
+struct sovia_bucket {
+	struct hlist_node	node;
+	struct net		*net;
+	int			l3;
+	u16			port;
+	unsigned int		bound;
+	struct list_head	owners;
+};
+
+/**
+ * struct port_slot - buckets of one hash value
+ * @lock: protects the buckets; bottom halves off, inside a socket lock
+ * @buckets: struct sovia_bucket::node
+ */
+struct port_slot {
+	spinlock_t		lock;	/* see above */
+	struct hlist_head	buckets;
+};
+
+static struct port_slot *port_slots;
+static unsigned int port_slots_mask;
+static u32 port_seed;
+
+static struct port_slot *port_slot(const struct net *net, u16 port)
 {
-	return &snet->ports[port & ((1 << SOVIA_PORT_BITS) - 1)];
+	return &port_slots[jhash_1word(port ^ net_hash_mix(net), port_seed) & port_slots_mask];
+}
+
+/* The slot of a bound socket, locked. */
+static struct port_slot *lock_slot_of(const struct sock *sk)
+{
+	struct port_slot *slot = port_slot(sock_net(sk), inet_sk(sk)->inet_num);
+
+	spin_lock_bh(&slot->lock);
+	return slot;
 }
 
 /* Also for sockets without a descriptor: the user who opened it, or its listener. */
@@ -26,275 +89,293 @@ static bool same_user(const struct sock *sk, const struct sock *sk2)
 	return uid_eq(READ_ONCE(sk->sk_uid), READ_ONCE(sk2->sk_uid));
 }
 
-static bool port_share(struct sock *sk, struct sock *sk2)
+/* Do both allow SO_REUSEPORT?  Once in a group, a socket joins no other one. */
+static bool share_group(const struct sock *sk, const struct sock *sk2)
 {
-	if (sk->sk_bound_dev_if && sk2->sk_bound_dev_if &&
-	    sk->sk_bound_dev_if != sk2->sk_bound_dev_if)
-		return true;
+	return sk->sk_reuseport && sk2->sk_reuseport &&
+	       !rcu_access_pointer(sk->sk_reuseport_cb) && same_user(sk, sk2);
+}
+
+static bool port_conflict(const struct sock *sk, const struct sock *sk2,
+			  const struct sovia_sharing *sharing)
+{
+	int dev2 = READ_ONCE(sk2->sk_bound_dev_if);
+	bool free;
+
+	if (sk == sk2)
+		return false;
+	if (sk->sk_bound_dev_if && dev2 && sk->sk_bound_dev_if != dev2)
+		return false;
 	/* Allows a listener to bind again while its children exist. */
-	if (sk->sk_reuse && sk2->sk_reuse && sk2->sk_state != TCP_LISTEN)
-		return true;
-	if (sk->sk_reuseport && sk2->sk_reuseport && same_user(sk, sk2))
-		return true;
-	return !sovia_rcv_saddr_equal(sk, sk2);
+	if (sk->sk_reuse && sk2->sk_reuse && READ_ONCE(sk2->sk_state) != TCP_LISTEN)
+		free = sharing->reuse && (sharing->reuseport || !share_group(sk, sk2));
+	else
+		free = sharing->reuseport && share_group(sk, sk2);
+	return !free && sovia_rcv_saddr_equal(sk, sk2);
 }
 
-static bool port_conflict(struct sovia_port_bucket *bucket, struct sock *sk, u16 port)
+static struct sovia_bucket *bucket_find(struct port_slot *slot, const struct net *net, u16 port,
+					int l3)
 {
-	struct sovia_sock *ss;
+	struct sovia_bucket *bucket;
 
-	lockdep_assert_held(&bucket->lock);
-	hlist_for_each_entry(ss, &bucket->socks, port_node) {
-		struct sock *sk2 = (struct sock *)ss;
-
-		if (sk2 != sk && ss->inet.inet_num == port && !port_share(sk, sk2))
-			return true;
-	}
-	return false;
+	lockdep_assert_held(&slot->lock);
+	hlist_for_each_entry(bucket, &slot->buckets, node)
+		if (bucket->port == port && bucket->net == net && bucket->l3 == l3)
+			return bucket;
+	return NULL;
 }
 
-static bool port_used(struct sovia_port_bucket *bucket, u16 port)
-{
-	struct sovia_sock *ss;
-
-	lockdep_assert_held(&bucket->lock);
-	hlist_for_each_entry(ss, &bucket->socks, port_node)
-		if (ss->inet.inet_num == port)
-			return true;
-	return false;
-}
-
-static void port_bind(struct sovia_port_bucket *bucket, struct sock *sk, u16 port)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	lockdep_assert_held(&bucket->lock);
-	ss->inet.inet_num = port;
-	if (!ss->port_bound) {
-		ss->port_bound = true;
-		hlist_add_head(&ss->port_node, &bucket->socks);
-	}
-}
-
-/* Take @port if no bound socket conflicts. */
-static bool port_try(struct sock *sk, u16 port, bool exclusive)
-{
-	struct sovia_port_bucket *bucket = port_bucket(sovia_net(sock_net(sk)), port);
-	bool ok;
-
-	spin_lock_bh(&bucket->lock);
-	ok = exclusive ? !port_used(bucket, port) : !port_conflict(bucket, sk, port);
-	if (ok)
-		port_bind(bucket, sk, port);
-	spin_unlock_bh(&bucket->lock);
-	return ok;
-}
-
-/* Any free port of the ephemeral range. */
-static int port_any(struct sock *sk)
+/* The bucket of @port, a new one if there is none; NULL without memory. */
+static struct sovia_bucket *bucket_get(struct port_slot *slot, const struct sock *sk, u16 port)
 {
 	struct net *net = sock_net(sk);
-	int low, high, i, n, start, port;
+	int l3 = inet_sk_bound_l3mdev(sk);
+	struct sovia_bucket *bucket = bucket_find(slot, net, port, l3);
 
-	inet_get_local_port_range(net, &low, &high);
-	n = high - low + 1;
-	if (n <= 0)
-		return -EADDRINUSE;
-	start = get_random_u32() % n;
-	for (i = 0; i < n; i++) {
-		port = low + (start + i) % n;
-		if (inet_is_local_reserved_port(net, port))
-			continue;
-		if (port_try(sk, port, true))
-			return 0;
-		if (!(i % 1024))
-			cond_resched();
+	if (bucket)
+		return bucket;
+	bucket = kzalloc(sizeof(*bucket), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+	if (!bucket)
+		return NULL;
+	bucket->net = net;
+	bucket->l3 = l3;
+	bucket->port = port;
+	INIT_LIST_HEAD(&bucket->owners);
+	hlist_add_head(&bucket->node, &slot->buckets);
+	return bucket;
+}
+
+static void bucket_add(struct port_slot *slot, struct sovia_bucket *bucket, struct sock *sk,
+		       bool borrowed)
+{
+	struct sovia_bind *bind = &sovia_sk(sk)->bind;
+
+	lockdep_assert_held(&slot->lock);
+	bind->sk = sk;
+	bind->bucket = bucket;
+	bind->borrowed = borrowed;
+	bucket->bound += !borrowed;
+	list_add_tail(&bind->node, &bucket->owners);
+	inet_sk(sk)->inet_num = bucket->port;
+}
+
+static void bucket_remove(struct port_slot *slot, struct sock *sk)
+{
+	struct sovia_bind *bind = &sovia_sk(sk)->bind;
+	struct sovia_bucket *bucket = bind->bucket;
+
+	lockdep_assert_held(&slot->lock);
+	list_del(&bind->node);
+	bucket->bound -= !bind->borrowed;
+	bind->bucket = NULL;
+	inet_sk(sk)->inet_num = 0;
+	if (list_empty(&bucket->owners)) {
+		hlist_del(&bucket->node);
+		kfree(bucket);
 	}
-	return -EADDRINUSE;
+}
+
+/* Let others have the lock. */
+static void scan_pause(struct port_slot *slot)
+{
+	spin_unlock_bh(&slot->lock);
+	/* A BPF program that binds must not sleep. */
+	if (!has_current_bpf_ctx())
+		cond_resched();
+	spin_lock_bh(&slot->lock);
+}
+
+/* Does @sk conflict with one of the owners before it? */
+static bool bucket_conflict(struct port_slot *slot, struct sock *sk,
+			    const struct sovia_sharing *sharing)
+{
+	struct sovia_bind *self = &sovia_sk(sk)->bind, *bind, marker = {};
+	struct list_head *owners = &self->bucket->owners;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&slot->lock);
+	for (bind = list_first_entry(owners, struct sovia_bind, node); bind != self;
+	     bind = list_next_entry(bind, node)) {
+		if (bind->sk && port_conflict(sk, bind->sk, sharing))
+			return true;
+		if (++n % SCAN_BATCH)
+			continue;
+		list_add(&marker.node, &bind->node);
+		scan_pause(slot);
+		bind = list_prev_entry(&marker, node);
+		list_del(&marker.node);
+	}
+	return false;
 }
 
 /**
- * sovia_get_port() - bind to a port (struct proto::get_port)
- * @sk: not bound, or a listener that checks its port again
- * @snum: the port, or 0 for any
+ * sovia_port_bind() - bind to a port, or check again that a listener may have its port
+ * @sk: not bound, or bound to @port
+ * @port: the port
+ * @sharing: with whom it may be shared
  *
  * Context: process, socket lock held.
- * Return: 0 or -EADDRINUSE.
+ * Return: 0; with -EADDRINUSE or -ENOMEM @sk is as before.
  */
-int sovia_get_port(struct sock *sk, unsigned short snum)
+int sovia_port_bind(struct sock *sk, u16 port, const struct sovia_sharing *sharing)
 {
-	if (!snum)
-		return port_any(sk);
-	return port_try(sk, snum, false) ? 0 : -EADDRINUSE;
+	struct port_slot *slot = port_slot(sock_net(sk), port);
+	struct sovia_bind *self = &sovia_sk(sk)->bind;
+	bool again = self->bucket;
+	struct sovia_bucket *bucket;
+	int err = 0;
+
+	spin_lock_bh(&slot->lock);
+	bucket = self->bucket ?: bucket_get(slot, sk, port);
+	if (!bucket) {
+		err = -ENOMEM;
+		goto unlock;
+	}
+	if (again)
+		list_move_tail(&self->node, &bucket->owners);
+	else
+		bucket_add(slot, bucket, sk, false);
+	if (bucket_conflict(slot, sk, sharing)) {
+		err = -EADDRINUSE;
+		if (!again)
+			bucket_remove(slot, sk);
+	}
+unlock:
+	spin_unlock_bh(&slot->lock);
+	return err;
+}
+
+/**
+ * sovia_port_borrow() - take a port for a connection
+ * @sk: in connect(), not bound
+ * @port: the port
+ *
+ * Succeeds if all other owners are of that kind, too: the caller must make sure that the
+ * four-tuples differ.
+ *
+ * Context: process, socket lock held.
+ * Return: 0, -EADDRINUSE or -ENOMEM.
+ */
+int sovia_port_borrow(struct sock *sk, u16 port)
+{
+	struct port_slot *slot = port_slot(sock_net(sk), port);
+	struct sovia_bucket *bucket;
+	int err = 0;
+
+	spin_lock_bh(&slot->lock);
+	bucket = bucket_get(slot, sk, port);
+	if (!bucket)
+		err = -ENOMEM;
+	else if (bucket->bound)
+		err = -EADDRINUSE;
+	else
+		bucket_add(slot, bucket, sk, true);
+	spin_unlock_bh(&slot->lock);
+	return err;
+}
+
+/**
+ * sovia_inherit_port() - bind a child to its listener's port
+ * @listener: perhaps it has just been closed
+ * @child: with inet_num already set
+ *
+ * Context: softirq; @child has no other user yet.
+ * Return: false if @listener has no port any more.
+ */
+bool sovia_inherit_port(struct sock *listener, struct sock *child)
+{
+	struct port_slot *slot = lock_slot_of(child);
+	/* Then this is its slot, and the bucket stays. */
+	bool bound = inet_sk(listener)->inet_num == inet_sk(child)->inet_num;
+
+	if (bound)
+		bucket_add(slot, sovia_sk(listener)->bind.bucket, child, false);
+	spin_unlock_bh(&slot->lock);
+	return bound;
 }
 
 /**
  * sovia_put_port() - release the port
  * @sk: bound or not
  *
+ * The address stays: getsockname() works as for a dead TCP connection.
+ *
  * Context: socket lock held, process or softirq.
  */
 void sovia_put_port(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
-	struct sovia_port_bucket *bucket;
+	struct port_slot *slot;
 
-	if (!ss->port_bound)
+	if (!sovia_sk(sk)->bind.bucket)
 		return;
-	bucket = port_bucket(sovia_net(sock_net(sk)), ss->inet.inet_num);
-	spin_lock_bh(&bucket->lock);
-	hlist_del_init(&ss->port_node);
-	ss->port_bound = false;
-	spin_unlock_bh(&bucket->lock);
-	/* The address stays: getsockname() works as for a dead TCP connection. */
-	ss->inet.inet_num = 0;
+	slot = lock_slot_of(sk);
+	bucket_remove(slot, sk);
+	spin_unlock_bh(&slot->lock);
 }
 
 /**
- * sovia_inherit_port() - bind a child to its listener's port
- * @child: with inet_num already set
+ * sovia_port_set_local() - set the local address of a socket that may be bound
+ * @sk: the socket
+ * @addr: IPv4 as v4-mapped
  *
- * Context: softirq; @child has no other user yet.
+ * Those who check a port read the addresses of its owners.
+ *
+ * Context: socket lock held.
  */
-void sovia_inherit_port(struct sock *child)
+void sovia_port_set_local(struct sock *sk, const struct in6_addr *addr)
 {
-	struct sovia_port_bucket *bucket;
-	u16 port = inet_sk(child)->inet_num;
+	struct port_slot *slot = lock_slot_of(sk);
 
-	bucket = port_bucket(sovia_net(sock_net(child)), port);
-	spin_lock_bh(&bucket->lock);
-	port_bind(bucket, child, port);
-	spin_unlock_bh(&bucket->lock);
-}
-
-/* Do two listeners on one port belong to the same SO_REUSEPORT group? */
-static bool same_group(const struct sock *sk, const struct sock *sk2)
-{
-	return sk2 != sk && sk2->sk_state == TCP_LISTEN && sk2->sk_reuseport &&
-	       rcu_access_pointer(sk2->sk_reuseport_cb) &&
-	       inet_sk(sk2)->inet_num == inet_sk(sk)->inet_num &&
-	       sk2->sk_family == sk->sk_family && ipv6_only_sock(sk2) == ipv6_only_sock(sk) &&
-	       sk2->sk_bound_dev_if == sk->sk_bound_dev_if && same_user(sk, sk2) &&
-	       sovia_rcv_saddr_same(sk, sk2);
+	sovia_set_local(sk, addr);
+	spin_unlock_bh(&slot->lock);
 }
 
 /**
- * sovia_join_group() - join the SO_REUSEPORT group of other listeners
- * @sk: becomes a listener
+ * sovia_port_reset_local() - forget the local address unless bind() has set it
+ * @sk: the socket, bound to a port or not
  *
- * Context: process, socket lock held.
+ * Context: socket lock held.
+ */
+void sovia_port_reset_local(struct sock *sk)
+{
+	struct port_slot *slot;
+
+	if (sk->sk_userlocks & SOCK_BINDADDR_LOCK)
+		return;
+	slot = lock_slot_of(sk);
+	inet_reset_saddr(sk);
+	spin_unlock_bh(&slot->lock);
+}
+
+/**
+ * sovia_ports_init() - allocate the table, before the first socket
+ *
  * Return: 0 or -ENOMEM.
  */
-int sovia_join_group(struct sock *sk)
+int __init sovia_ports_init(void)
 {
-	struct sovia_port_bucket *bucket;
-	struct sovia_sock *ss;
-	int err = -ENOENT;
+	unsigned long i, slots = roundup_pow_of_two(clamp(totalram_pages() / SLOT_PAGES, SLOTS_MIN,
+							  SLOTS_MAX));
 
-	if (!sk->sk_reuseport)
-		return 0;
-	bucket = port_bucket(sovia_net(sock_net(sk)), inet_sk(sk)->inet_num);
-	spin_lock_bh(&bucket->lock);
-	hlist_for_each_entry(ss, &bucket->socks, port_node)
-		if (same_group(sk, (struct sock *)ss)) {
-			err = reuseport_add_sock(sk, (struct sock *)ss, false);
-			break;
-		}
-	if (err == -ENOENT)
-		err = reuseport_alloc(sk, false);
-	spin_unlock_bh(&bucket->lock);
-	return err;
+	port_slots = kvmalloc_array(slots, sizeof(*port_slots), GFP_KERNEL);
+	if (!port_slots)
+		return -ENOMEM;
+	for (i = 0; i < slots; i++) {
+		spin_lock_init(&port_slots[i].lock);
+		INIT_HLIST_HEAD(&port_slots[i].buckets);
+	}
+	port_slots_mask = slots - 1;
+	port_seed = get_random_u32();
+	return 0;
 }
 
 /**
- * sovia_leave_group() - leave the SO_REUSEPORT group
- * @sk: was a listener, and is still bound
- *
- * Context: process, socket lock held.
+ * sovia_ports_exit() - free the table, after the last socket
  */
-void sovia_leave_group(struct sock *sk)
+void sovia_ports_exit(void)
 {
-	struct sovia_port_bucket *bucket;
-
-	bucket = port_bucket(sovia_net(sock_net(sk)), inet_sk(sk)->inet_num);
-	spin_lock_bh(&bucket->lock);
-	if (rcu_access_pointer(sk->sk_reuseport_cb))
-		reuseport_detach_sock(sk);
-	spin_unlock_bh(&bucket->lock);
-}
-
-/* Does a listener's address match a connection?  -1: no, 0: any address, 1: exactly. */
-static int address_fits(const struct sock *sk, const struct in6_addr *addr)
-{
-	bool v4 = ipv6_addr_v4mapped(addr);
-
-	if (sk->sk_family == AF_INET) {
-		if (!v4)
-			return -1;
-		if (!sk->sk_rcv_saddr)
-			return 0;
-		return sk->sk_rcv_saddr == addr->s6_addr32[3] ? 1 : -1;
-	}
-	if (v4 && ipv6_only_sock(sk))
-		return -1;
-	if (ipv6_addr_any(&sk->sk_v6_rcv_saddr))
-		return 0;
-	return ipv6_addr_equal(&sk->sk_v6_rcv_saddr, addr) ? 1 : -1;
-}
-
-/*
- * Score of a listener for a connection over the link @pair; 0: no match.  As with TCP,
- * the address counts more than the device, the family, and the processor.
- */
-static int listener_score(const struct sock *sk, const struct sovia_pair *pair)
-{
-	int fits, score;
-
-	if (sk->sk_state != TCP_LISTEN)
-		return 0;
-	if (sk->sk_bound_dev_if && sk->sk_bound_dev_if != sovia_pair_device(sock_net(sk), pair))
-		return 0;
-	fits = address_fits(sk, &pair->local);
-	if (fits < 0)
-		return 0;
-	score = fits ? 5 : 1;
-	score += !!sk->sk_bound_dev_if + (sk->sk_family == AF_INET);
-	return score + (READ_ONCE(sk->sk_incoming_cpu) == raw_smp_processor_id());
-}
-
-/**
- * sovia_find_listener() - find the listener for a connection
- * @snet: namespace
- * @pair: addresses of the link that CONN arrived on
- * @port: destination port
- *
- * Returns any member of a SO_REUSEPORT group: sovia_choose_listener() chooses.
- *
- * Context: process or softirq.
- * Return: the listener that fits best, with a reference for the caller, or NULL.
- */
-struct sock *sovia_find_listener(struct sovia_net *snet, const struct sovia_pair *pair,
-				 u16 port)
-{
-	struct sovia_port_bucket *bucket = port_bucket(snet, port);
-	struct sock *best = NULL;
-	struct sovia_sock *ss;
-	int score, high = 0;
-
-	spin_lock_bh(&bucket->lock);
-	hlist_for_each_entry(ss, &bucket->socks, port_node) {
-		if (ss->inet.inet_num != port)
-			continue;
-		score = listener_score((struct sock *)ss, pair);
-		if (score > high) {
-			high = score;
-			best = (struct sock *)ss;
-		}
-	}
-	if (best)
-		sock_hold(best);
-	spin_unlock_bh(&bucket->lock);
-	return best;
+	kvfree(port_slots);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

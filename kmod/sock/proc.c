@@ -4,6 +4,7 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 #include <net/ip.h>
+#include "proc.h"
 #include "recv.h"
 #include "send.h"
 
@@ -86,9 +87,9 @@ static void show_address(struct seq_file *seq, const struct sock *sk, bool peer)
 			   port);
 }
 
-static void show_sock(struct seq_file *seq, struct sovia_sock *ss)
+static void show_sock(struct seq_file *seq, struct sock *sk)
 {
-	struct sock *sk = (struct sock *)ss;
+	struct sovia_sock *ss = sovia_sk(sk);
 	const struct sovia_conn *conn;
 
 	seq_printf(seq, "%s", sovia_state_name(sk->sk_state));
@@ -103,34 +104,58 @@ static void show_sock(struct seq_file *seq, struct sovia_sock *ss)
 	rcu_read_unlock();
 }
 
-static void *bucket_at(struct sovia_net *snet, loff_t pos)
+/*
+ * Sockets and links have numbers, which serve as cursors: an entry that exists throughout is
+ * shown once, whatever comes and goes meanwhile.  Each entry is shown without locks, with a
+ * reference.
+ */
+
+/* Only bound and connected ones are shown. */
+static struct sock *get_listed(struct sock *sk)
 {
-	return pos < ARRAY_SIZE(snet->ports) ? &snet->ports[pos] : NULL;
+	if (!sk || !READ_ONCE(inet_sk(sk)->inet_num) || !refcount_inc_not_zero(&sk->sk_refcnt))
+		return NULL;
+	return sk;
+}
+
+/* The first socket from number *@pos on, with a reference; @pos is set to its number. */
+static struct sock *sock_from(struct sovia_net *snet, loff_t *pos)
+{
+	unsigned long id = *pos;
+	struct sock *sk, *found = NULL;
+
+	do {
+		rcu_read_lock();
+		sk = xa_find(&snet->sock_ids, &id, ULONG_MAX, XA_PRESENT);
+		found = get_listed(sk);
+		rcu_read_unlock();
+		*pos = id++;
+		cond_resched();
+	} while (sk && !found);
+	return found;
 }
 
 static void *sock_start(struct seq_file *seq, loff_t *pos)
 {
-	return bucket_at(sovia_net(seq_file_net(seq)), *pos);
+	return sock_from(sovia_net(seq_file_net(seq)), pos);
 }
 
 static void *sock_next(struct seq_file *seq, void *v, loff_t *pos)
 {
-	return bucket_at(sovia_net(seq_file_net(seq)), ++*pos);
+	sock_put(v);
+	++*pos;
+	return sock_from(sovia_net(seq_file_net(seq)), pos);
 }
 
 static void sock_stop(struct seq_file *seq, void *v)
 {
+	if (v)
+		sock_put(v);
 }
 
 static int sock_show(struct seq_file *seq, void *v)
 {
-	struct sovia_port_bucket *bucket = v;
-	struct sovia_sock *ss;
-
-	spin_lock_bh(&bucket->lock);
-	hlist_for_each_entry(ss, &bucket->socks, port_node)
-		show_sock(seq, ss);
-	spin_unlock_bh(&bucket->lock);
+	show_sock(seq, v);
 	return 0;
 }
 
@@ -146,8 +171,8 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 	struct sovia_lane *lane = &link->lane;
 
 	seq_printf(seq, "%s %pI6c %pI6c %s lane=%d conns=%u",
-		   sovia_link_state_name(link->state), &link->pair.local, &link->pair.remote,
-		   link->prov->name, link->pair.lane, READ_ONCE(link->conn_count));
+		   sovia_link_state_name(READ_ONCE(link->state)), &link->pair.local,
+		   &link->pair.remote, link->prov->name, link->pair.lane, READ_ONCE(link->conn_count));
 	spin_lock_bh(&lane->lock);
 	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u\n",
 		   lane->credit.window, sovia_credit_flight(&lane->credit),
@@ -156,17 +181,86 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 	spin_unlock_bh(&lane->lock);
 }
 
+/* As sock_from(). */
+static struct sovia_link *link_from(struct sovia_net *snet, loff_t *pos)
+{
+	unsigned long id = *pos;
+	struct sovia_link *link;
+	bool found;
+
+	do {
+		rcu_read_lock();
+		link = xa_find(&snet->link_ids, &id, ULONG_MAX, XA_PRESENT);
+		found = link && kref_get_unless_zero(&link->kref);
+		rcu_read_unlock();
+		*pos = id++;
+		cond_resched();
+	} while (link && !found);
+	return link;
+}
+
+static void *link_start(struct seq_file *seq, loff_t *pos)
+{
+	return link_from(sovia_net(seq_file_net(seq)), pos);
+}
+
+static void *link_next(struct seq_file *seq, void *v, loff_t *pos)
+{
+	sovia_link_put(v);
+	++*pos;
+	return link_from(sovia_net(seq_file_net(seq)), pos);
+}
+
+static void link_stop(struct seq_file *seq, void *v)
+{
+	if (v)
+		sovia_link_put(v);
+}
+
 static int link_show(struct seq_file *seq, void *v)
 {
-	struct sovia_net *snet = sovia_net(seq_file_single_net(seq));
-	struct sovia_link *link;
-	int bkt;
-
-	spin_lock_bh(&snet->link_lock);
-	hash_for_each(snet->links, bkt, link, net_node)
-		show_link(seq, link);
-	spin_unlock_bh(&snet->link_lock);
+	show_link(seq, v);
 	return 0;
+}
+
+static const struct seq_operations link_seq_ops = {
+	.start	= link_start,
+	.next	= link_next,
+	.stop	= link_stop,
+	.show	= link_show,
+};
+
+/**
+ * sovia_sock_list() - make a socket visible in /proc
+ * @sk: a new socket
+ * @gfp: how to allocate memory
+ *
+ * Context: any that @gfp allows.
+ * Return: 0, -ENOMEM, or -EBUSY without numbers.
+ */
+int sovia_sock_list(struct sock *sk, gfp_t gfp)
+{
+	struct sovia_net *snet = sovia_net(sock_net(sk));
+	int err = xa_alloc_cyclic_bh(&snet->sock_ids, &sovia_sk(sk)->id, sk, xa_limit_32b,
+				     &snet->sock_next, gfp);
+
+	/* 1: the numbers have started again. */
+	return min(err, 0);
+}
+
+/**
+ * sovia_sock_unlist() - the reverse of sovia_sock_list()
+ * @sk: listed or not; its memory must stay for a grace period
+ *
+ * Context: any but hard interrupt.
+ */
+void sovia_sock_unlist(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (ss->id)
+		xa_erase_bh(&sovia_net(sock_net(sk))->sock_ids, ss->id);
+	ss->id = 0;
 }
 
 /**
@@ -177,10 +271,15 @@ static int link_show(struct seq_file *seq, void *v)
  */
 int sovia_proc_net_init(struct net *net)
 {
-	struct proc_dir_entry *dir = proc_net_mkdir(net, "sovia", net->proc_net);
+	struct sovia_net *snet = sovia_net(net);
+	struct proc_dir_entry *dir;
+
+	xa_init_flags(&snet->sock_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+	xa_init_flags(&snet->link_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+	dir = proc_net_mkdir(net, "sovia", net->proc_net);
 
 	if (dir && proc_create_net_single("stat", 0444, dir, stat_show, NULL) &&
-	    proc_create_net_single("link", 0444, dir, link_show, NULL) &&
+	    proc_create_net("link", 0444, dir, &link_seq_ops, sizeof(struct seq_net_private)) &&
 	    proc_create_net("sock", 0444, dir, &sock_seq_ops, sizeof(struct seq_net_private)))
 		return 0;
 	sovia_proc_net_exit(net);

@@ -8,7 +8,8 @@
  * the connection's addresses and ports, a SYN for a request, and the payload of a message.
  *
  * The kernel manages the groups (net/core/sock_reuseport.c).  A listener is in one from
- * listen() until it stops listening; the port bucket's lock serialises joining and leaving.
+ * listen() until it stops listening; the lock of its slot (listener.c) serialises joining
+ * and leaving.
  */
 #include <linux/filter.h>
 #include <linux/tcp.h>
@@ -176,14 +177,15 @@ static bool has_program(const struct sock *listener)
 
 /**
  * sovia_choose_listener() - choose the listener of a group for a connection
- * @listener: a member of it; the caller's reference moves to the one returned
+ * @listener: a listener that fits
  * @pair: addresses of the link that the request arrived on
  * @msg: CONN
  *
  * The program chooses; without one, a random choice that prefers SO_INCOMING_CPU.
  *
- * Context: softirq; no locks.
- * Return: a listener.
+ * Context: softirq; under RCU.
+ * Return: a member of its group, perhaps one that is being closed, without a reference; NULL
+ * if it is in none.
  */
 struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
 				   const struct sovia_msg *msg)
@@ -192,18 +194,10 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 	struct sock *chosen;
 
 	if (!rcu_access_pointer(listener->sk_reuseport_cb))
-		return listener;
-	rcu_read_lock();
+		return NULL;
 	if (has_program(listener))
 		skb = program_segment(listener, pair, msg, NULL);
 	chosen = reuseport_select_sock(listener, get_random_u32(), skb, sizeof(struct tcphdr));
-	/* A listener being closed may still be in the group. */
-	if (chosen && chosen != listener && chosen->sk_state == TCP_LISTEN &&
-	    refcount_inc_not_zero(&chosen->sk_refcnt)) {
-		sock_put(listener);
-		listener = chosen;
-	}
-	rcu_read_unlock();
 	kfree_skb(skb);
-	return listener;
+	return chosen;
 }

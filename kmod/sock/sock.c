@@ -96,7 +96,6 @@ void sovia_sock_init(struct sock *sk)
 	/* A clone has copies of its listener's fields; keep only IPv6's and the kernel's part. */
 	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
 	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
-	INIT_HLIST_NODE(&ss->port_node);
 	INIT_LIST_HEAD(&ss->accept.ready);
 	INIT_LIST_HEAD(&ss->accept.node);
 	INIT_LIST_HEAD(&ss->accept.pending);

@@ -73,6 +73,34 @@ struct sovia_opts {
 	char	congestion[SOVIA_CA_NAME_MAX];
 };
 
+struct sovia_bucket;
+struct sovia_listen_slot;
+
+/**
+ * struct sovia_bind - a socket's place in the port space: port.c
+ * @node: in sovia_bucket::owners.  Protected by the slot's lock.
+ * @sk: the socket, or NULL for a marker among the owners.  Likewise.
+ * @bucket: of its port, or NULL if it is not bound.  Changed under the slot's lock and the
+ *	socket lock.
+ * @borrowed: connect() chose the port.  Likewise.
+ */
+struct sovia_bind {
+	struct list_head	node;
+	struct sock		*sk;
+	struct sovia_bucket	*bucket;
+	bool			borrowed;
+};
+
+/**
+ * struct sovia_listening - a listener's place among the listeners: listener.c
+ * @node: in sovia_listen_slot::socks.  Changed under the slot's lock, read under RCU.
+ * @slot: the slot, or NULL if it is in none.  Socket lock.
+ */
+struct sovia_listening {
+	struct hlist_node		node;
+	struct sovia_listen_slot	*slot;
+};
+
 /**
  * struct sovia_tx - from the program to the lane
  * @wnd_end: stream offset of the end of the peer's window.  Written under
@@ -216,8 +244,9 @@ struct sovia_busy {
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
  * @conn: its connection, the current or the last one, with a reference, or NULL.  Written
  *	under the socket lock and sk_receive_queue.lock; other readers use RCU.
- * @port_node: in a port bucket while bound.  Protected by the bucket's lock.
- * @port_bound: @port_node is in a bucket.  Socket lock.
+ * @id: its number in sovia_net::sock_ids, or 0
+ * @bind: its place in the port space
+ * @listening: its place among the listeners
  * @accept: a listener's children, or a child's place among them
  * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, handled when the owner releases the socket
@@ -240,8 +269,9 @@ struct sovia_busy {
 struct sovia_sock {
 	struct inet_sock	inet;	/* must be first */
 	struct sovia_conn __rcu	*conn;
-	struct hlist_node	port_node;
-	bool			port_bound;
+	u32			id;
+	struct sovia_bind	bind;
+	struct sovia_listening	listening;
 	struct sovia_accept	accept;
 	bool			await_data;
 	unsigned long		deferred;

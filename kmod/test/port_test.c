@@ -95,47 +95,80 @@ static void port_ephemeral(struct kunit *test)
 	sock_release(b);
 }
 
-static void port_listener_choice(struct kunit *test)
+/* More owners than are checked at once: only the last one conflicts. */
+static void port_many_owners(struct kunit *test)
 {
-	struct sovia_net *snet = sovia_net(&init_net);
-	struct socket *any = test_socket(test), *one = test_socket(test);
-	struct sovia_pair pair = {};
-	struct sock *found;
+	struct socket *owners[2 * SCAN_BATCH + 3], *last, *sock;
+	unsigned int i;
 
-	any->sk->sk_reuseport = 1;
-	one->sk->sk_reuseport = 1;
-	ipv6_addr_set_v4mapped(cpu_to_be32(0x7f000003), &pair.local);
-	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT));
-	KUNIT_EXPECT_EQ(test, test_bind(any, 0, PORT_TEST_PORT), 0);
-	KUNIT_EXPECT_EQ(test, test_bind(one, cpu_to_be32(0x7f000003), PORT_TEST_PORT), 0);
-	/* A bound socket is not a listener. */
-	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT));
-	KUNIT_EXPECT_EQ(test, kernel_listen(any, 1), 0);
-	KUNIT_EXPECT_EQ(test, kernel_listen(one, 1), 0);
-	/* The specific one wins, and the caller gets a reference. */
-	found = sovia_find_listener(snet, &pair, PORT_TEST_PORT);
-	KUNIT_EXPECT_PTR_EQ(test, found, one->sk);
-	KUNIT_EXPECT_EQ(test, refcount_read(&one->sk->sk_refcnt), 2);
-	if (found)
-		sock_put(found);
-	ipv6_addr_set_v4mapped(cpu_to_be32(0x7f000004), &pair.local);
-	found = sovia_find_listener(snet, &pair, PORT_TEST_PORT);
-	KUNIT_EXPECT_PTR_EQ(test, found, any->sk);
-	if (found)
-		sock_put(found);
-	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT + 1));
-	/* An IPv4 listener does not take IPv6 connections. */
-	pair.local = in6addr_loopback;
-	KUNIT_EXPECT_NULL(test, sovia_find_listener(snet, &pair, PORT_TEST_PORT));
-	sock_release(any);
-	sock_release(one);
+	for (i = 0; i < ARRAY_SIZE(owners); i++) {
+		owners[i] = port_open(test, REUSE);
+		KUNIT_EXPECT_EQ(test, test_bind(owners[i], cpu_to_be32(0x7f000002),
+						PORT_TEST_PORT), 0);
+	}
+	sock = port_open(test, PLAIN);
+	KUNIT_EXPECT_EQ(test, test_bind(sock, cpu_to_be32(0x7f000003), PORT_TEST_PORT), 0);
+	sock_release(sock);
+	last = port_open(test, PLAIN);
+	KUNIT_EXPECT_EQ(test, test_bind(last, cpu_to_be32(0x7f000001), PORT_TEST_PORT), 0);
+	sock = port_open(test, REUSE);
+	KUNIT_EXPECT_EQ(test, test_bind(sock, 0, PORT_TEST_PORT), -EADDRINUSE);
+	sock_release(last);
+	KUNIT_EXPECT_EQ(test, test_bind(sock, 0, PORT_TEST_PORT), 0);
+	/* A listener is checked against all of them again. */
+	KUNIT_EXPECT_EQ(test, kernel_listen(owners[0], 1), 0);
+	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 1), -EADDRINUSE);
+	for (i = 0; i < ARRAY_SIZE(owners); i++)
+		sock_release(owners[i]);
+	KUNIT_EXPECT_EQ(test, kernel_listen(sock, 1), 0);
+	sock_release(sock);
+}
+
+/* connect() shares a port with other connections, and with nobody else. */
+static void port_borrowed(struct kunit *test)
+{
+	struct socket *a = test_socket(test), *b = test_socket(test), *c = test_socket(test);
+
+	KUNIT_EXPECT_EQ(test, sovia_port_borrow(a->sk, PORT_TEST_PORT), 0);
+	KUNIT_EXPECT_EQ(test, sovia_port_borrow(b->sk, PORT_TEST_PORT), 0);
+	KUNIT_EXPECT_EQ(test, inet_sk(b->sk)->inet_num, PORT_TEST_PORT);
+	KUNIT_EXPECT_EQ(test, test_bind(c, 0, PORT_TEST_PORT), -EADDRINUSE);
+	sock_release(a);
+	sock_release(b);
+	KUNIT_EXPECT_EQ(test, test_bind(c, 0, PORT_TEST_PORT), 0);
+	a = test_socket(test);
+	KUNIT_EXPECT_EQ(test, sovia_port_borrow(a->sk, PORT_TEST_PORT), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, inet_sk(a->sk)->inet_num, 0);
+	sock_release(c);
+	KUNIT_EXPECT_EQ(test, sovia_port_borrow(a->sk, PORT_TEST_PORT), 0);
+	sock_release(a);
+}
+
+/* Children keep the port when the listener is gone, and may not be borrowed from. */
+static void port_children(struct kunit *test)
+{
+	struct socket *listener = test_socket(test), *a = test_socket(test), *b, *c;
+
+	KUNIT_ASSERT_EQ(test, test_bind(listener, htonl(INADDR_LOOPBACK), PORT_TEST_PORT), 0);
+	KUNIT_ASSERT_EQ(test, kernel_listen(listener, 1), 0);
+	KUNIT_ASSERT_EQ(test, test_connect(a, listener, 0), 0);
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &b, 0), 0);
+	sock_release(listener);
+	c = test_socket(test);
+	KUNIT_EXPECT_EQ(test, sovia_port_borrow(c->sk, PORT_TEST_PORT), -EADDRINUSE);
+	KUNIT_EXPECT_EQ(test, test_bind(c, 0, PORT_TEST_PORT), -EADDRINUSE);
+	sock_release(a);
+	sock_release(b);
+	sock_release(c);
 }
 
 static struct kunit_case port_test_cases[] = {
 	KUNIT_CASE_PARAM(port_conflicts, port_gen_params),
 	KUNIT_CASE(port_second_listener),
 	KUNIT_CASE(port_ephemeral),
-	KUNIT_CASE(port_listener_choice),
+	KUNIT_CASE(port_many_owners),
+	KUNIT_CASE(port_borrowed),
+	KUNIT_CASE(port_children),
 	{}
 };
 

@@ -13,6 +13,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_state_suite,
 	&sovia_credit_suite,
 	&sovia_port_suite,
+	&sovia_listener_suite,
 	&sovia_window_suite,
 	&sovia_fault_suite,
 #if IS_ENABLED(CONFIG_PROVE_LOCKING)
