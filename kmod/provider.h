@@ -29,6 +29,7 @@ struct sovia_vi;
  * @local: own address, IPv4 as v4-mapped
  * @remote: the peer's address, IPv4 as v4-mapped
  * @scope: interface index for link-local IPv6 addresses, otherwise 0
+ * @l3: L3 domain that the addresses belong to: interface index of its device (a VRF), or 0
  * @passive: for a link from an address to itself over a device, 1 at the end that
  *	accepted; otherwise 0
  * @lane: number of the lane between the two; used by the client only
@@ -37,6 +38,7 @@ struct sovia_pair {
 	struct in6_addr	local;
 	struct in6_addr	remote;
 	int		scope;
+	int		l3;
 	int		passive;
 	int		lane;
 };

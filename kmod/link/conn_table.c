@@ -2,8 +2,8 @@
 /*
  * The established table: finds the connection of a message by addresses and ports.
  *
- * The key is the four-tuple, which exists once in a namespace, whatever links and lanes
- * there are.  A message has to come on the connection's own link.  Readers
+ * The key is the four-tuple, which exists once in an L3 domain of a namespace, whatever
+ * links and lanes there are.  A message has to come on the connection's own link.  Readers
  * are under RCU.
  */
 #include <linux/jhash.h>
@@ -49,7 +49,8 @@ static u32 hash_conn(const void *data, u32 len, u32 seed)
 static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
-	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope;
+	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope &&
+	       a->l3 == b->l3;
 }
 
 /**
@@ -61,7 +62,7 @@ static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *
  */
 u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
 {
-	return jhash(pair, offsetofend(struct sovia_pair, scope), 0);
+	return jhash(pair, offsetofend(struct sovia_pair, l3), 0);
 }
 
 /* Returns 0 if it is the one. */

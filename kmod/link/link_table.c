@@ -6,6 +6,8 @@
 #include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/once.h>
+#include <linux/random.h>
 #include <net/ipv6.h>
 #include "link_table.h"
 
@@ -22,14 +24,18 @@ MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace (0: b
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
-	return jhash(pair, offsetofend(struct sovia_pair, lane), 0);
+	static u32 seed;
+
+	get_random_once(&seed, sizeof(seed));
+	return jhash(pair, offsetofend(struct sovia_pair, lane), seed);
 }
 
 static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
 	       ipv6_addr_equal(&a->remote, &b->remote) &&
-	       a->scope == b->scope && a->passive == b->passive && a->lane == b->lane;
+	       a->scope == b->scope && a->l3 == b->l3 && a->passive == b->passive &&
+	       a->lane == b->lane;
 }
 
 static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)

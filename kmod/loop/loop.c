@@ -217,6 +217,7 @@ static int loop_send_request(struct net *net, const struct sovia_pair *pair,
 	lr->req.pair.local = pair->remote;
 	lr->req.pair.remote = pair->local;
 	lr->req.pair.scope = pair->scope;
+	lr->req.pair.l3 = pair->l3;
 	lr->req.hello = *hello;
 	lr->req.hello_len = sizeof(*hello);
 	loop_request_upcall(&lr->req);

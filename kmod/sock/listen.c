@@ -81,6 +81,8 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	sovia_set_peer(child, &link->pair.remote, msg->sport);
 	if (link->pair.scope)
 		child->sk_bound_dev_if = link->pair.scope;
+	else if (!child->sk_bound_dev_if)
+		child->sk_bound_dev_if = link->pair.l3;
 	if (!sovia_sock_list(child, GFP_ATOMIC | __GFP_NOWARN) &&
 	    sovia_inherit_port(listener, child))
 		return child;

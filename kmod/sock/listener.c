@@ -51,7 +51,9 @@ static u32 listen_seed;
  * @msg: CONN
  * @addr: address of the listener: @pair's or any
  * @v4: the addresses are IPv4's
- * @dev: interface that the connection arrives on
+ * @dif: what TCP's packets of the connection arrive on: the device of the L3 domain, or
+ *	the interface
+ * @sdif: the interface in an L3 domain, or 0
  */
 struct wanted {
 	struct net			*net;
@@ -59,13 +61,14 @@ struct wanted {
 	const struct sovia_msg		*msg;
 	const struct in6_addr		*addr;
 	bool				v4;
-	int				dev;
+	int				dif;
+	int				sdif;
 };
 
 static struct sovia_listen_slot *listen_slot(const struct net *net, const struct in6_addr *addr,
 					     u16 port)
 {
-	u32 hash = jhash2(addr->s6_addr32, ARRAY_SIZE(addr->s6_addr32),
+	u32 hash = jhash2((__force const u32 *)addr->s6_addr32, ARRAY_SIZE(addr->s6_addr32),
 			  port ^ net_hash_mix(net) ^ listen_seed);
 
 	return &listen_slots[hash & listen_slots_mask];
@@ -183,19 +186,13 @@ static bool address_fits(const struct sock *sk, const struct wanted *want)
 	return sk->sk_family == AF_INET6 && ipv6_addr_equal(&sk->sk_v6_rcv_saddr, want->addr);
 }
 
-static bool device_fits(const struct sock *sk, const struct wanted *want)
-{
-	int bound = READ_ONCE(sk->sk_bound_dev_if);
-
-	return !bound || bound == want->dev;
-}
-
 /* How well a listener fits, as with TCP; 0: not at all. */
 static int listener_score(const struct sock *sk, const struct wanted *want)
 {
 	if (READ_ONCE(sk->sk_state) != TCP_LISTEN || !net_eq(sock_net(sk), want->net) ||
 	    inet_sk(sk)->inet_num != want->msg->dport ||
-	    !address_fits(sk, want) || !device_fits(sk, want))
+	    !address_fits(sk, want) ||
+	    !inet_sk_bound_dev_eq(want->net, READ_ONCE(sk->sk_bound_dev_if), want->dif, want->sdif))
 		return 0;
 	return 1 + !!READ_ONCE(sk->sk_bound_dev_if) + (want->v4 && sk->sk_family == AF_INET) +
 	       (READ_ONCE(sk->sk_incoming_cpu) == raw_smp_processor_id());
@@ -274,10 +271,12 @@ static struct sock *find_at(struct wanted *want, const struct in6_addr *addr)
 struct sock *sovia_find_listener(struct net *net, const struct sovia_pair *pair,
 				 const struct sovia_msg *msg)
 {
+	int dev = sovia_pair_device(net, pair);
 	struct wanted want = {
 		.net = net, .pair = pair, .msg = msg,
 		.v4 = ipv6_addr_v4mapped(&pair->local),
-		.dev = sovia_pair_device(net, pair),
+		.dif = pair->l3 ?: dev,
+		.sdif = pair->l3 ? dev : 0,
 	};
 	struct sock *sk;
 

@@ -74,13 +74,9 @@ static struct port_slot *port_slot(const struct net *net, u16 port)
 	return &port_slots[jhash_1word(port ^ net_hash_mix(net), port_seed) & port_slots_mask];
 }
 
-/* The slot of a bound socket, locked. */
-static struct port_slot *lock_slot_of(const struct sock *sk)
+static struct port_slot *slot_of(const struct sock *sk)
 {
-	struct port_slot *slot = port_slot(sock_net(sk), inet_sk(sk)->inet_num);
-
-	spin_lock_bh(&slot->lock);
-	return slot;
+	return port_slot(sock_net(sk), inet_sk(sk)->inet_num);
 }
 
 /* Also for sockets without a descriptor: the user who opened it, or its listener. */
@@ -177,7 +173,7 @@ static void bucket_remove(struct port_slot *slot, struct sock *sk)
 }
 
 /* Let others have the lock. */
-static void scan_pause(struct port_slot *slot)
+static void scan_pause(struct port_slot *slot) __releases(&slot->lock) __acquires(&slot->lock)
 {
 	spin_unlock_bh(&slot->lock);
 	/* A BPF program that binds must not sleep. */
@@ -285,10 +281,12 @@ int sovia_port_borrow(struct sock *sk, u16 port)
  */
 bool sovia_inherit_port(struct sock *listener, struct sock *child)
 {
-	struct port_slot *slot = lock_slot_of(child);
-	/* Then this is its slot, and the bucket stays. */
-	bool bound = inet_sk(listener)->inet_num == inet_sk(child)->inet_num;
+	struct port_slot *slot = slot_of(child);
+	bool bound;
 
+	spin_lock_bh(&slot->lock);
+	/* If so, this is its slot, and the bucket stays. */
+	bound = inet_sk(listener)->inet_num == inet_sk(child)->inet_num;
 	if (bound)
 		bucket_add(slot, sovia_sk(listener)->bind.bucket, child, false);
 	spin_unlock_bh(&slot->lock);
@@ -309,7 +307,8 @@ void sovia_put_port(struct sock *sk)
 
 	if (!sovia_sk(sk)->bind.bucket)
 		return;
-	slot = lock_slot_of(sk);
+	slot = slot_of(sk);
+	spin_lock_bh(&slot->lock);
 	bucket_remove(slot, sk);
 	spin_unlock_bh(&slot->lock);
 }
@@ -325,8 +324,9 @@ void sovia_put_port(struct sock *sk)
  */
 void sovia_port_set_local(struct sock *sk, const struct in6_addr *addr)
 {
-	struct port_slot *slot = lock_slot_of(sk);
+	struct port_slot *slot = slot_of(sk);
 
+	spin_lock_bh(&slot->lock);
 	sovia_set_local(sk, addr);
 	spin_unlock_bh(&slot->lock);
 }
@@ -343,7 +343,8 @@ void sovia_port_reset_local(struct sock *sk)
 
 	if (sk->sk_userlocks & SOCK_BINDADDR_LOCK)
 		return;
-	slot = lock_slot_of(sk);
+	slot = slot_of(sk);
+	spin_lock_bh(&slot->lock);
 	inet_reset_saddr(sk);
 	spin_unlock_bh(&slot->lock);
 }

@@ -172,12 +172,13 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 
 	seq_printf(seq, "%s %pI6c %pI6c %s lane=%d conns=%u",
 		   sovia_link_state_name(READ_ONCE(link->state)), &link->pair.local,
-		   &link->pair.remote, link->prov->name, link->pair.lane, READ_ONCE(link->conn_count));
+		   &link->pair.remote, link->prov->name, link->pair.lane,
+		   READ_ONCE(link->conn_count));
 	spin_lock_bh(&lane->lock);
-	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u\n",
+	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u l3=%d\n",
 		   lane->credit.window, sovia_credit_flight(&lane->credit),
 		   lane->credit.tx_next, lane->credit.rx_next, lane->payload,
-		   skb_queue_len(&lane->unacked));
+		   skb_queue_len(&lane->unacked), link->pair.l3);
 	spin_unlock_bh(&lane->lock);
 }
 

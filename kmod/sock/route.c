@@ -5,14 +5,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/inetdevice.h>
 #include <linux/moduleparam.h>
 #include <linux/security.h>
-#include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/xfrm.h>
+#include "l3.h"
 #include "route.h"
 
 static bool hairpin;
@@ -47,6 +46,19 @@ static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int scop
 	return err ? ERR_PTR(err) : dst;
 }
 
+/*
+ * The L3 domain of a connection: that of the interface the socket is bound to.  Without
+ * one, the kernel takes replies from other domains only if net.ipv4.tcp_l3mdev_accept is set.
+ */
+static int route_l3(const struct sock *sk, struct dst_entry *dst)
+{
+	struct net *net = sock_net(sk);
+
+	if (sk->sk_bound_dev_if)
+		return l3mdev_master_ifindex_by_index(net, sk->sk_bound_dev_if);
+	return sovia_l3mdev_accept(net) ? l3mdev_master_ifindex(dst->dev) : 0;
+}
+
 static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 		    struct sovia_pair *pair, bool *local)
 {
@@ -60,6 +72,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	flags = container_of(dst, struct rtable, dst)->rt_flags;
+	pair->l3 = route_l3(sk, dst);
 	dst_release(dst);
 	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
 		return -ENETUNREACH;
@@ -81,6 +94,7 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	*local = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
+	pair->l3 = route_l3(sk, dst);
 	pair->local = fl6.saddr;
 	pair->remote = *daddr;
 	dst_release(dst);
@@ -167,21 +181,12 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 	return err;
 }
 
-/* The interface that has an address of this host, or NULL. */
-static struct net_device *address_device(struct net *net, const struct in6_addr *addr)
-{
-	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the device may be freed");
-	if (ipv6_addr_v4mapped(addr))
-		return __ip_dev_find(net, addr->s6_addr32[3], false);
-	return ipv6_dev_find(net, addr, NULL);
-}
-
 /**
  * sovia_pair_device() - the interface that a link's connections arrive on
  * @net: namespace
  * @pair: the link's addresses
  *
- * Between addresses of this host that is the loopback device, as with TCP.
+ * Between addresses of this host that is the loopback device, but not in a VRF: as with TCP.
  *
  * Context: any.
  * Return: its index, or 0.
@@ -189,18 +194,16 @@ static struct net_device *address_device(struct net *net, const struct in6_addr 
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
 {
 	struct net_device *dev;
-	int ifindex = 0;
+	int ifindex;
 
 	if (pair->scope)
 		return pair->scope;
 	rcu_read_lock();
-	dev = address_device(net, &pair->remote);
-	if (dev)
+	if (!pair->l3 && sovia_address_device(net, &pair->remote, 0))
 		dev = net->loopback_dev;
 	else
-		dev = address_device(net, &pair->local);
-	if (dev)
-		ifindex = dev->ifindex;
+		dev = sovia_address_device(net, &pair->local, pair->l3);
+	ifindex = dev ? dev->ifindex : pair->l3;
 	rcu_read_unlock();
 	return ifindex;
 }
@@ -213,8 +216,8 @@ static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
 	bool yes;
 
 	rcu_read_lock();
-	local = address_device(net, &pair->local);
-	remote = address_device(net, &pair->remote);
+	local = sovia_address_device(net, &pair->local, pair->l3);
+	remote = sovia_address_device(net, &pair->remote, pair->l3);
 	yes = local && remote && prov->has_netdev(local) && prov->has_netdev(remote);
 	rcu_read_unlock();
 	return yes;

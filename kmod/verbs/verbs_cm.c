@@ -29,6 +29,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
+#include "l3.h"
 #include "param.h"
 #include "verbs.h"
 
@@ -188,8 +189,15 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
  */
 static void verbs_start_route(struct verbs_vi *v)
 {
-	int err = verbs_vi_attach(v);
+	const struct rdma_dev_addr *dev = &v->id->route.addr.dev_addr;
+	int err;
 
+	/* rdma_cm may have found a way out through another L3 domain. */
+	if (l3mdev_master_ifindex_by_index(dev->net, dev->bound_dev_if) != v->vi.pair.l3) {
+		verbs_vi_die(v, -ENETUNREACH);
+		return;
+	}
+	err = verbs_vi_attach(v);
 	if (err) {
 		verbs_vi_die(v, err);
 		return;
@@ -392,6 +400,20 @@ static int verbs_try_sources(struct verbs_vi *v, bool shared)
 	return err;
 }
 
+/* rdma_cm would take the first interface that has the address, in whatever L3 domain. */
+static void verbs_pin_device(struct verbs_vi *v)
+{
+	struct rdma_dev_addr *addr = &v->id->route.addr.dev_addr;
+	const struct sovia_pair *pair = &v->vi.pair;
+	struct net_device *dev;
+
+	rcu_read_lock();
+	dev = sovia_address_device(addr->net, &pair->local, pair->l3);
+	if (dev)
+		addr->bound_dev_if = dev->ifindex;
+	rcu_read_unlock();
+}
+
 /*
  * A source port of its own, or if all are taken, one that other identifiers of ours
  * have as well: two addresses and two ports need not differ but with iWARP, where TCP
@@ -399,8 +421,10 @@ static int verbs_try_sources(struct verbs_vi *v, bool shared)
  */
 static int verbs_bind_source(struct verbs_vi *v)
 {
-	int err = verbs_try_sources(v, false);
+	int err;
 
+	verbs_pin_device(v);
+	err = verbs_try_sources(v, false);
 	if (err == -EADDRINUSE || err == -EADDRNOTAVAIL)
 		err = verbs_try_sources(v, true);
 	if (!err)

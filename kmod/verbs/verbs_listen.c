@@ -20,6 +20,7 @@
 #include <rdma/ib_cm.h>
 
 #include "debug/objcount.h"
+#include "l3.h"
 #include "net.h"
 #include "verbs.h"
 
@@ -77,7 +78,7 @@ static int verbs_address(struct in6_addr *addr, const struct sockaddr_storage *s
 	}
 }
 
-static int verbs_pair(struct sovia_pair *pair, const struct rdma_cm_id *id)
+static int verbs_pair(struct sovia_pair *pair, struct net *net, const struct rdma_cm_id *id)
 {
 	const struct rdma_addr *addr = &id->route.addr;
 
@@ -87,6 +88,7 @@ static int verbs_pair(struct sovia_pair *pair, const struct rdma_cm_id *id)
 		return -EAFNOSUPPORT;
 	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
 		pair->scope = addr->dev_addr.bound_dev_if;
+	pair->l3 = l3mdev_master_ifindex_by_index(net, addr->dev_addr.bound_dev_if);
 	pair->passive = ipv6_addr_equal(&pair->local, &pair->remote);
 	return 0;
 }
@@ -107,7 +109,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 
 	if (!rq)
 		return -ENOMEM;
-	if (verbs_pair(&rq->req.pair, id)) {
+	if (verbs_pair(&rq->req.pair, lis->net, id)) {
 		kfree(rq);
 		return -EAFNOSUPPORT;
 	}

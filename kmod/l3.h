@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Addresses and their interfaces in L3 domains (VRFs), which may have the same addresses. */
+#ifndef _SOVIA_L3_H
+#define _SOVIA_L3_H
+
+#include <linux/netdevice.h>
+#include <net/l3mdev.h>
+
+/* Do sockets that are bound to no interface accept connections of all L3 domains? */
+static inline bool sovia_l3mdev_accept(const struct net *net)
+{
+#ifdef CONFIG_NET_L3_MASTER_DEV
+	return READ_ONCE(net->ipv4.sysctl_tcp_l3mdev_accept);
+#else
+	return false;
+#endif
+}
+
+struct net_device *sovia_address_device(struct net *net, const struct in6_addr *addr, int l3);
+
+#endif /* _SOVIA_L3_H */
