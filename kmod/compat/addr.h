@@ -26,15 +26,15 @@ static inline bool sovia_rcv_saddr_same(const struct sock *sk, const struct sock
 	return ipv6_addr_equal(&addr, &addr2);
 }
 
-/* Does @sk, bound to @addr, receive whatever is sent to @other? */
-static inline bool sovia_rcv_saddr_covers(const struct sock *sk, const struct in6_addr *addr,
+/* Does a socket bound to @addr, perhaps with IPV6_V6ONLY, receive whatever is sent to @other? */
+static inline bool sovia_rcv_saddr_covers(const struct in6_addr *addr, bool v6only,
 					  const struct in6_addr *other)
 {
 	if (ipv6_addr_equal(addr, other))
 		return true;
 	if (ipv6_addr_v4mapped(addr))
 		return !addr->s6_addr32[3] && ipv6_addr_v4mapped(other);
-	return ipv6_addr_any(addr) && !(ipv6_addr_v4mapped(other) && ipv6_only_sock(sk));
+	return ipv6_addr_any(addr) && !(ipv6_addr_v4mapped(other) && v6only);
 }
 
 /**
@@ -49,8 +49,8 @@ static inline bool sovia_rcv_saddr_equal(const struct sock *sk, const struct soc
 {
 	struct in6_addr addr = sovia_rcv_saddr(sk), addr2 = sovia_rcv_saddr(sk2);
 
-	return sovia_rcv_saddr_covers(sk, &addr, &addr2) ||
-	       sovia_rcv_saddr_covers(sk2, &addr2, &addr);
+	return sovia_rcv_saddr_covers(&addr, ipv6_only_sock(sk), &addr2) ||
+	       sovia_rcv_saddr_covers(&addr2, ipv6_only_sock(sk2), &addr);
 }
 
 #endif /* _SOVIA_COMPAT_ADDR_H */

@@ -19,6 +19,7 @@
 #include <net/netns/hash.h>
 #include <net/sock_reuseport.h>
 #include "compat/addr.h"
+#include "l3.h"
 #include "listener.h"
 #include "program.h"
 #include "route.h"
@@ -51,9 +52,6 @@ static u32 listen_seed;
  * @msg: CONN
  * @addr: address of the listener: @pair's or any
  * @v4: the addresses are IPv4's
- * @dif: what TCP's packets of the connection arrive on: the device of the L3 domain, or
- *	the interface
- * @sdif: the interface in an L3 domain, or 0
  */
 struct wanted {
 	struct net			*net;
@@ -61,8 +59,6 @@ struct wanted {
 	const struct sovia_msg		*msg;
 	const struct in6_addr		*addr;
 	bool				v4;
-	int				dif;
-	int				sdif;
 };
 
 static struct sovia_listen_slot *listen_slot(const struct net *net, const struct in6_addr *addr,
@@ -87,11 +83,11 @@ static struct in6_addr listen_address(const struct sock *sk)
 /* Do two listeners belong to the same SO_REUSEPORT group? */
 static bool same_group(const struct sock *sk, const struct sock *sk2)
 {
-	return sk2->sk_reuseport && rcu_access_pointer(sk2->sk_reuseport_cb) &&
-	       net_eq(sock_net(sk2), sock_net(sk)) &&
+	/* The option may change at any time. */
+	return data_race(!!sk2->sk_reuseport) && net_eq(sock_net(sk2), sock_net(sk)) &&
 	       sovia_sk(sk2)->bind.bucket == sovia_sk(sk)->bind.bucket &&
 	       sk2->sk_family == sk->sk_family && ipv6_only_sock(sk2) == ipv6_only_sock(sk) &&
-	       sk2->sk_bound_dev_if == sk->sk_bound_dev_if &&
+	       READ_ONCE(sk2->sk_bound_dev_if) == sk->sk_bound_dev_if &&
 	       uid_eq(READ_ONCE(sk2->sk_uid), READ_ONCE(sk->sk_uid)) &&
 	       sovia_rcv_saddr_same(sk, sk2);
 }
@@ -186,13 +182,22 @@ static bool address_fits(const struct sock *sk, const struct wanted *want)
 	return sk->sk_family == AF_INET6 && ipv6_addr_equal(&sk->sk_v6_rcv_saddr, want->addr);
 }
 
+/* Is the listener bound to the interface, or its L3 domain, or does it take what comes? */
+static bool device_fits(const struct sock *sk, const struct wanted *want)
+{
+	int bound = READ_ONCE(sk->sk_bound_dev_if), l3 = want->pair->l3;
+
+	if (!bound)
+		return !l3 || sovia_l3mdev_accept(want->net);
+	return bound == l3 || bound == sovia_pair_device(want->net, want->pair);
+}
+
 /* How well a listener fits, as with TCP; 0: not at all. */
 static int listener_score(const struct sock *sk, const struct wanted *want)
 {
 	if (READ_ONCE(sk->sk_state) != TCP_LISTEN || !net_eq(sock_net(sk), want->net) ||
-	    inet_sk(sk)->inet_num != want->msg->dport ||
-	    !address_fits(sk, want) ||
-	    !inet_sk_bound_dev_eq(want->net, READ_ONCE(sk->sk_bound_dev_if), want->dif, want->sdif))
+	    READ_ONCE(inet_sk(sk)->inet_num) != want->msg->dport ||
+	    !address_fits(sk, want) || !device_fits(sk, want))
 		return 0;
 	return 1 + !!READ_ONCE(sk->sk_bound_dev_if) + (want->v4 && sk->sk_family == AF_INET) +
 	       (READ_ONCE(sk->sk_incoming_cpu) == raw_smp_processor_id());
@@ -271,12 +276,9 @@ static struct sock *find_at(struct wanted *want, const struct in6_addr *addr)
 struct sock *sovia_find_listener(struct net *net, const struct sovia_pair *pair,
 				 const struct sovia_msg *msg)
 {
-	int dev = sovia_pair_device(net, pair);
 	struct wanted want = {
 		.net = net, .pair = pair, .msg = msg,
 		.v4 = ipv6_addr_v4mapped(&pair->local),
-		.dif = pair->l3 ?: dev,
-		.sdif = pair->l3 ? dev : 0,
 	};
 	struct sock *sk;
 

@@ -11,10 +11,11 @@
  * addresses or devices differ, when both allow SO_REUSEADDR and none of them
  * listens, or when both allow SO_REUSEPORT and belong to one user.
  *
- * A port may have any number of owners, and each of them may matter, as options and addresses
- * change.  So the check of a socket drops the lock from time to time.  The list is in the
- * order of the checks: a socket is appended first, then checked against all before it, so of
- * two at the same time one sees the other.
+ * A port may have any number of owners, and each of them may matter.  As TCP does, the bucket
+ * remembers what makes most checks unnecessary: that all owners allow SO_REUSEADDR, or which
+ * SO_REUSEPORT group has no conflict.  Other checks drop the lock from time to time.  The
+ * list is in the order of the checks: a socket is appended first, then checked against all
+ * before it, so of two at the same time one sees the other.
  */
 #include <linux/bpf.h>
 #include <linux/jhash.h>
@@ -43,6 +44,13 @@
  * @port: the port
  * @bound: owners that do not borrow it
  * @owners: struct sovia_bind::node, and the markers of checks under way
+ * @all_reuse: all of @bound allowed SO_REUSEADDR and did not listen when they were checked
+ * @group: sockets with SO_REUSEPORT, of @group_uid and with an address that @group_addr
+ *	includes, conflict with none of the owners
+ * @group_any: with any address
+ * @group_v6only: IPV6_V6ONLY of the socket whose address @group_addr is
+ * @group_uid: see @group
+ * @group_addr: see @group; IPv4 as v4-mapped
  *
  * Lives while it has owners.  All but @net, @l3 and @port under the slot's lock.
  */
@@ -53,6 +61,12 @@ struct sovia_bucket {
 	u16			port;
 	unsigned int		bound;
 	struct list_head	owners;
+	bool			all_reuse;
+	bool			group;
+	bool			group_any;
+	bool			group_v6only;
+	kuid_t			group_uid;
+	struct in6_addr		group_addr;
 };
 
 /**
@@ -88,7 +102,8 @@ static bool same_user(const struct sock *sk, const struct sock *sk2)
 /* Do both allow SO_REUSEPORT?  Once in a group, a socket joins no other one. */
 static bool share_group(const struct sock *sk, const struct sock *sk2)
 {
-	return sk->sk_reuseport && sk2->sk_reuseport &&
+	/* The option may change at any time. */
+	return sk->sk_reuseport && data_race(!!sk2->sk_reuseport) &&
 	       !rcu_access_pointer(sk->sk_reuseport_cb) && same_user(sk, sk2);
 }
 
@@ -102,8 +117,11 @@ static bool port_conflict(const struct sock *sk, const struct sock *sk2,
 		return false;
 	if (sk->sk_bound_dev_if && dev2 && sk->sk_bound_dev_if != dev2)
 		return false;
-	/* Allows a listener to bind again while its children exist. */
-	if (sk->sk_reuse && sk2->sk_reuse && READ_ONCE(sk2->sk_state) != TCP_LISTEN)
+	/*
+	 * Allows a listener to bind again while its children exist.  The option may change at
+	 * any time.
+	 */
+	if (sk->sk_reuse && data_race(!!sk2->sk_reuse) && READ_ONCE(sk2->sk_state) != TCP_LISTEN)
 		free = sharing->reuse && (sharing->reuseport || !share_group(sk, sk2));
 	else
 		free = sharing->reuseport && share_group(sk, sk2);
@@ -153,7 +171,7 @@ static void bucket_add(struct port_slot *slot, struct sovia_bucket *bucket, stru
 	bind->borrowed = borrowed;
 	bucket->bound += !borrowed;
 	list_add_tail(&bind->node, &bucket->owners);
-	inet_sk(sk)->inet_num = bucket->port;
+	WRITE_ONCE(inet_sk(sk)->inet_num, bucket->port);
 }
 
 static void bucket_remove(struct port_slot *slot, struct sock *sk)
@@ -165,16 +183,50 @@ static void bucket_remove(struct port_slot *slot, struct sock *sk)
 	list_del(&bind->node);
 	bucket->bound -= !bind->borrowed;
 	bind->bucket = NULL;
-	inet_sk(sk)->inet_num = 0;
+	WRITE_ONCE(inet_sk(sk)->inet_num, 0);
 	if (list_empty(&bucket->owners)) {
 		hlist_del(&bucket->node);
 		kfree(bucket);
 	}
 }
 
-/* Let others have the lock. */
-static void scan_pause(struct port_slot *slot) __releases(&slot->lock) __acquires(&slot->lock)
+/* Does it allow SO_REUSEADDR, as far as others are concerned? */
+static bool reusable(const struct sock *sk)
 {
+	return sk->sk_reuse && sk->sk_state != TCP_LISTEN;
+}
+
+static bool in_group(const struct sovia_bucket *bucket, const struct sock *sk)
+{
+	struct in6_addr addr = sovia_rcv_saddr(sk);
+
+	return bucket->group && sk->sk_reuseport && !rcu_access_pointer(sk->sk_reuseport_cb) &&
+	       uid_eq(bucket->group_uid, READ_ONCE(sk->sk_uid)) &&
+	       (bucket->group_any || sovia_rcv_saddr_covers(&bucket->group_addr,
+							    bucket->group_v6only, &addr));
+}
+
+/* @sk conflicts with none of the owners, and is the first one if it is @alone. */
+static void bucket_learn(struct sovia_bucket *bucket, const struct sock *sk, bool alone)
+{
+	bucket->all_reuse = reusable(sk) && (alone || bucket->all_reuse);
+	if (!alone && in_group(bucket, sk))
+		return;
+	bucket->group = sk->sk_reuseport;
+	bucket->group_any = alone;
+	bucket->group_v6only = ipv6_only_sock(sk);
+	bucket->group_uid = READ_ONCE(sk->sk_uid);
+	bucket->group_addr = sovia_rcv_saddr(sk);
+}
+
+/* Let others have the lock.  They must not overlook @sk, which is still being checked. */
+static void scan_pause(struct port_slot *slot, struct sock *sk)
+	__releases(&slot->lock) __acquires(&slot->lock)
+{
+	struct sovia_bucket *bucket = sovia_sk(sk)->bind.bucket;
+
+	bucket->all_reuse &= reusable(sk);
+	bucket->group = false;
 	spin_unlock_bh(&slot->lock);
 	/* A BPF program that binds must not sleep. */
 	if (!has_current_bpf_ctx())
@@ -198,7 +250,7 @@ static bool bucket_conflict(struct port_slot *slot, struct sock *sk,
 		if (++n % SCAN_BATCH)
 			continue;
 		list_add(&marker.node, &bind->node);
-		scan_pause(slot);
+		scan_pause(slot, sk);
 		bind = list_prev_entry(&marker, node);
 		list_del(&marker.node);
 	}
@@ -220,6 +272,7 @@ int sovia_port_bind(struct sock *sk, u16 port, const struct sovia_sharing *shari
 	struct sovia_bind *self = &sovia_sk(sk)->bind;
 	bool again = self->bucket;
 	struct sovia_bucket *bucket;
+	bool alone, known;
 	int err = 0;
 
 	spin_lock_bh(&slot->lock);
@@ -228,15 +281,20 @@ int sovia_port_bind(struct sock *sk, u16 port, const struct sovia_sharing *shari
 		err = -ENOMEM;
 		goto unlock;
 	}
+	alone = list_empty(&bucket->owners);
+	known = sharing->reuseport && !alone &&
+		((bucket->all_reuse && reusable(sk)) || in_group(bucket, sk));
 	if (again)
 		list_move_tail(&self->node, &bucket->owners);
 	else
 		bucket_add(slot, bucket, sk, false);
-	if (bucket_conflict(slot, sk, sharing)) {
+	if (!known && bucket_conflict(slot, sk, sharing)) {
 		err = -EADDRINUSE;
 		if (!again)
 			bucket_remove(slot, sk);
+		goto unlock;
 	}
+	bucket_learn(bucket, sk, alone);
 unlock:
 	spin_unlock_bh(&slot->lock);
 	return err;
@@ -286,7 +344,7 @@ bool sovia_inherit_port(struct sock *listener, struct sock *child)
 
 	spin_lock_bh(&slot->lock);
 	/* If so, this is its slot, and the bucket stays. */
-	bound = inet_sk(listener)->inet_num == inet_sk(child)->inet_num;
+	bound = READ_ONCE(inet_sk(listener)->inet_num) == inet_sk(child)->inet_num;
 	if (bound)
 		bucket_add(slot, sovia_sk(listener)->bind.bucket, child, false);
 	spin_unlock_bh(&slot->lock);

@@ -193,7 +193,8 @@ struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pai
 	struct sk_buff *skb = NULL;
 	struct sock *chosen;
 
-	if (!rcu_access_pointer(listener->sk_reuseport_cb))
+	/* The option may change at any time. */
+	if (data_race(!listener->sk_reuseport) || !rcu_access_pointer(listener->sk_reuseport_cb))
 		return NULL;
 	if (has_program(listener))
 		skb = program_segment(listener, pair, msg, NULL);
