@@ -14,18 +14,22 @@
  * The input begins with the size and numbers of the lane and the peer's hello, then operations[].
  */
 #include "input.h"
+#include "../../kmod/debug/objcount.h"
 #include "../../kmod/link/lane.h"
 #include "../../kmod/link/lane_rx.h"
 #include "../../kmod/link/lane_tx.h"
 
 #define CONNS		3
+#define ENDS_MAX	64		/* connections in one run */
+#define OWN_WINDOW_MAX	40
 #define POSTED_MAX	4096
 #define PORT(i)		(1000 + (i))
 #define SENT_MAX	64		/* a power of two above the largest window */
 
 /* A connection, and its expected state. */
 struct end {
-	struct sovia_conn	conn;
+	struct sovia_conn	*conn;		/* to compare only, once it is gone */
+	bool			gone;		/* no reference to it */
 	struct sock		sk;
 	bool			hashed;
 	bool			over;		/* its stream may not send any more */
@@ -77,14 +81,22 @@ static struct sovia_net snet;
 static struct sovia_mib mib;
 static struct sovia_link link_;
 static struct sovia_vi vi;
-static struct end ends[CONNS];
+static int link_refs;	/* of connections */
+static struct end all_ends[ENDS_MAX];
+static int ends_used;
+static struct end *ends[CONNS];	/* those with a socket */
 static struct peer peer;
 static u8 memory_left;	/* allocations that succeed, if memory_short */
 static bool memory_short;
 
 static struct sovia_lane *const lane = &link_.lane;
 
+/* Parameters of kmod/link/lane.c. */
+unsigned int *fuzz_window(void);
+
 int fuzz_skbs;
+struct rcu_head *fuzz_rcu;
+struct sovia_objects sovia_objects;
 
 bool fuzz_no_memory(void)
 {
@@ -93,7 +105,13 @@ bool fuzz_no_memory(void)
 
 static struct end *end_of(const struct sovia_conn *conn)
 {
-	return container_of(conn, struct end, conn);
+	int i = ends_used;
+
+	while (i--)
+		if (all_ends[i].conn == conn)
+			return &all_ends[i];
+	MUST(!"there is no such connection");
+	return NULL;
 }
 
 /* ---- above the lane: sockets ---- */
@@ -124,11 +142,11 @@ static void client_request(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_NO_LISTENER);
 }
 
-static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
 	MUST(msg->type == SOVIA_DATA);
-	MUST(conn->key.lport == msg->dport && conn->key.rport == msg->sport);
+	MUST(conn->lport == msg->dport && conn->rport == msg->sport);
 	expect_upcall(msg);
 	expect_payload(skb, msg);
 	if (peer.take)
@@ -136,10 +154,10 @@ static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 	return peer.take;
 }
 
-static void client_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 {
 	MUST(msg->type != SOVIA_DATA && msg->type != SOVIA_CONN && msg->type != SOVIA_ACK);
-	MUST(conn->key.lport == msg->dport && conn->key.rport == msg->sport);
+	MUST(conn->lport == msg->dport && conn->rport == msg->sport);
 	expect_upcall(msg);
 }
 
@@ -149,7 +167,7 @@ static void client_tx_ready(struct sovia_conn *conn)
 	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
 }
 
-static void client_delivered(struct sovia_conn *conn, u32 gen)
+static void client_delivered(struct sovia_conn *conn)
 {
 	MUST(!lane->lock.held);
 	MUST(end_of(conn)->fin && !conn->fin && !end_of(conn)->delivered);
@@ -170,20 +188,22 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 		MUST(event == SOVIA_LINK_EV_UP && lane->up && !lane->dead);
 }
 
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
 {
 	int i;
 
 	for (i = 0; i < CONNS; i++) {
-		struct sovia_conn *conn = &ends[i].conn;
+		struct sovia_conn *conn = ends[i]->conn;
 
-		if (ends[i].hashed && conn->key.lport == lport && conn->key.rport == rport) {
-			sock_hold(conn->sk);
-			*gen = conn->gen;
+		if (ends[i]->hashed && conn->lport == lport && conn->rport == rport)
 			return conn;
-		}
 	}
 	return NULL;
+}
+
+void sovia_link_put(struct sovia_link *link)
+{
+	MUST(link == &link_ && link_refs-- > 0);
 }
 
 /* ---- below the lane: provider and peer ---- */
@@ -231,7 +251,7 @@ static void check_posted(const struct sk_buff *skb, const struct sovia_msg *msg)
 	if (!end)
 		return;
 	MUST(msg->type == SOVIA_DATA || msg->type == SOVIA_FIN);
-	MUST(msg->sport == end->conn.key.lport && msg->dport == end->conn.key.rport);
+	MUST(msg->sport == end->conn->lport && msg->dport == end->conn->rport);
 }
 
 static u32 sum_of(const struct sk_buff *payload)
@@ -271,9 +291,9 @@ static void take_turns(const struct sovia_conn *conn)
 	int i;
 
 	for (i = 0; i < CONNS; i++) {
-		struct end *end = &ends[i];
+		struct end *end = ends[i];
 
-		if (&end->conn == conn || skb_queue_empty(&end->conn.txq))
+		if (end->conn == conn || skb_queue_empty(&end->conn->txq))
 			end->waited = 0;
 		else
 			MUST(++end->waited <= CONNS);
@@ -397,8 +417,8 @@ static void deliver(struct sk_buff *skb, const u32 *imm, const struct sovia_msg 
 		kfree_skb(skb);
 	MUST(!lane->lock.held);
 	if (expected) {
-		/* It may have died in this call, but only of the provider. */
-		MUST(!lane->dead || lane->err == -ECONNRESET);
+		/* It may have died in this call, but only of the provider, or of too many recoveries. */
+		MUST(!lane->dead || lane->err == -ECONNRESET || lane->reply_count == lane->reply_max);
 		MUST(lane->credit.rx_next == peer.accepted);
 		MUST(lane->credit.tx_una == peer.una);
 	} else {
@@ -551,10 +571,17 @@ static void op_sent(struct input *in)
 		complete_one(true);
 }
 
+/* As the socket layer's: the message's reference to its connection ends with it. */
+static void message_free(struct sk_buff *skb)
+{
+	if (SOVIA_TX_CB(skb)->conn)
+		sovia_conn_put(SOVIA_TX_CB(skb)->conn);
+}
+
 /* A message of the stream, or its end. */
 static void op_send(struct input *in)
 {
-	struct end *end = &ends[take8(in) % CONNS];
+	struct end *end = ends[take8(in) % CONNS];
 	u8 how = take8(in);
 	u32 len = how & 1 ? 0 : 1 + take16(in) % min(lane->payload, 300u), i;
 	struct sk_buff *skb;
@@ -569,25 +596,26 @@ static void op_send(struct input *in)
 		.type = len ? SOVIA_DATA : SOVIA_FIN, .len = len, .prompt = how & 2,
 		.flags = len && (how & 12) == 12 ? SOVIA_F_FIN : 0,
 	};
+	skb->destructor = message_free;
 	to = skb_put(skb, len);
 	for (i = 0; i < len; i++)
 		to[i] = end->tx_byte + i;
-	atomic_add(len, &end->conn.outq);
+	atomic_add(len, &end->conn->outq);
 	/* delivered() may be called before this returns */
 	end->fin = sovia_tx_is_fin(skb);
-	if (sovia_conn_send(&end->conn, skb, how & 16)) {
+	if (sovia_conn_send(end->conn, skb, how & 16)) {
 		end->tx_byte += len;
 		return;
 	}
 	end->fin = false;
-	atomic_sub(len, &end->conn.outq);
+	atomic_sub(len, &end->conn->outq);
 	kfree_skb(skb);
 }
 
 static void op_control(struct input *in)
 {
 	static const u8 types[] = { SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_RESET };
-	struct sovia_conn *conn = &ends[take8(in) % CONNS].conn;
+	struct sovia_conn *conn = ends[take8(in) % CONNS]->conn;
 	u8 what = take8(in);
 
 	conn->rcv_wnd_end += take8(in);
@@ -638,20 +666,52 @@ static void op_memory(struct input *in)
 	memory_short = memory_left < 16;
 }
 
-/* The end of a connection, and another one of its socket. */
+static bool connect_end(unsigned int i)
+{
+	struct end *end = &all_ends[ends_used];
+
+	memset(end, 0, sizeof(*end));
+	end->conn = sovia_conn_create(&link_, &end->sk, PORT(i), PORT(i), GFP_KERNEL);
+	if (!end->conn)
+		return false;
+	link_refs++;
+	ends_used++;
+	end->hashed = true;
+	end->conn->wnd_update_min = 16;
+	ends[i] = end;
+	return true;
+}
+
+/* A socket leaves its connection.  What is owed to the peer is still sent. */
+static void leave(struct end *end)
+{
+	sovia_conn_leave(end->conn);
+	MUST(!sovia_conn_sock(end->conn));
+	sovia_conn_put(end->conn);
+	end->gone = true;
+}
+
+/* The end of a connection, and another one between the same ports. */
+static void connect_again(struct end *end)
+{
+	if (connect_end(end->conn->lport - PORT(0)))
+		leave(end);
+}
+
+/* The end of a connection. */
 static void op_end(struct input *in)
 {
-	struct end *end = &ends[take8(in) % CONNS];
+	struct end *end = ends[take8(in) % CONNS];
 	u8 what = take8(in) % 4;
 
 	if (what == 0) {
 		end->hashed = !end->hashed;
 	} else if (what == 1) {
-		sovia_conn_purge(&end->conn);
+		sovia_conn_purge(end->conn);
 		end->over = true;
 	} else if (what == 2) {
-		sovia_conn_leave(&end->conn);
-		end->over = true;
+		if (ends_used < ENDS_MAX)
+			connect_again(end);
 	} else {
 		sovia_lane_probe(lane);
 	}
@@ -814,29 +874,23 @@ static void begin(struct input *in)
 	snet.mib = &mib;
 	link_.snet = &snet;
 	link_.prov = how & 1 ? &sovia_loop_provider : &sovia_verbs_provider;
-	sovia_lane_init(lane, &link_);
+	*fuzz_window() = OWN_WINDOW_MAX;
+	MUST(!sovia_lane_init(lane, &link_, GFP_KERNEL));
 	peer.id = get_random_u64();
 	vi.prov = link_.prov;
 	vi.client = &sovia_lane_vi_client;
 	vi.context = lane;
 	vi.max_frags = 1;
 	vi.imm = how & 2;
-	for (i = 0; i < CONNS; i++) {
-		struct end *end = &ends[i];
-
-		memset(end, 0, sizeof(*end));
-		end->sk.sk_refcnt = 1;
-		end->hashed = true;
-		sovia_conn_init(&end->conn, &end->sk);
-		end->conn.key = (struct sovia_conn_key) { &link_, PORT(i), PORT(i) };
-		end->conn.wnd_update_min = 16;
-	}
+	ends_used = 0;
+	for (i = 0; i < CONNS; i++)
+		MUST(connect_end(i));
 }
 
 /* Sizes and numbers.  False if the peer's hello was refused. */
 static bool establish(struct input *in)
 {
-	u32 window = 1 + take8(in) % 40, threshold = take8(in) % 48;
+	u32 window = 1 + take8(in) % OWN_WINDOW_MAX, threshold = take8(in) % 48;
 	struct sovia_params params = { .id = peer.id };
 
 	peer.payload = SOVIA_PAYLOAD_MIN;
@@ -850,6 +904,7 @@ static bool establish(struct input *in)
 	if (window & 1 || peer.next)
 		params.peer_id = lane->id;
 	sovia_credit_init(&lane->credit, window, threshold);
+	lane->reply_max = 4 * window;
 	lane->credit.tx_next = lane->credit.tx_una = peer.next;
 	lane->credit.rx_next = lane->credit.rx_acked = peer.accepted;
 	lane->own_payload = SOVIA_PAYLOAD_MIN;
@@ -859,7 +914,7 @@ static bool establish(struct input *in)
 /* A connection's count of messages in the lane must be right. */
 static void check_conn(const struct end *end)
 {
-	const struct sovia_conn *conn = &end->conn;
+	const struct sovia_conn *conn = end->conn;
 	int flight = skb_queue_len(&conn->txq) + end->posted;
 	struct sk_buff *skb;
 	u32 outq = 0;
@@ -875,7 +930,7 @@ static void check_conn(const struct end *end)
 		flight++;
 	}
 	MUST(atomic_read(&conn->outq) == outq);
-	MUST(atomic_read(&conn->inflight) == flight);
+	MUST(conn->inflight == flight);
 	MUST(skb_queue_len(&conn->txq) <= SOVIA_TXQ_MAX);
 	/* With nothing in flight no acknowledgment would wake it. */
 	MUST(!conn->tx_wanted || flight || end->over);
@@ -889,9 +944,9 @@ static void check_lane(void)
 	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
 	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
 	/* However many replies the peer provokes. */
-	MUST(lane->reply_count <= SOVIA_REPLIES_MAX);
+	MUST(lane->reply_count <= lane->reply_max);
 	for (i = 0; i < CONNS; i++)
-		check_conn(&ends[i]);
+		check_conn(ends[i]);
 }
 
 /* After the provider has released everything, the lane must, too. */
@@ -914,13 +969,17 @@ static void end_all(void)
 	MUST(!fuzz_skbs);
 	MUST(!timer_pending(&lane->ack_timer));
 	for (i = 0; i < CONNS; i++) {
-		struct end *end = &ends[i];
+		struct end *end = ends[i];
 
-		MUST(end->sk.sk_refcnt == 1);
-		MUST(!atomic_read(&end->conn.outq));
-		MUST(!atomic_read(&end->conn.inflight));
-		MUST(!end->conn.ctl && skb_queue_empty(&end->conn.txq));
+		MUST(refcount_read(&end->conn->refs) == 1);
+		MUST(!atomic_read(&end->conn->outq));
+		MUST(!end->conn->inflight);
+		MUST(!end->conn->ctl && skb_queue_empty(&end->conn->txq));
+		leave(end);
 	}
+	rcu_barrier();
+	MUST(!link_refs && !sovia_objects.count[SOVIA_OBJECT_connections]);
+	sovia_lane_free(lane);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
@@ -928,10 +987,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	struct input in = { data, size };
 
 	sovia_link_register_client(&fuzz_client);
+	MUST(!sovia_conn_init());
 	begin(&in);
 	if (establish(&in)) {
 		while (in.left) {
 			operations[take8(&in) % ARRAY_SIZE(operations)](&in);
+			rcu_barrier();
 			check_lane();
 		}
 	}

@@ -14,6 +14,7 @@
  * The input begins with the sizes and numbers of both, then operations[].
  */
 #include "input.h"
+#include "../../kmod/debug/objcount.h"
 #include "../../kmod/link/lane.h"
 #include "../../kmod/link/lane_rx.h"
 #include "../../kmod/link/lane_tx.h"
@@ -25,7 +26,7 @@
 
 /* One end of a connection. */
 struct end {
-	struct sovia_conn	conn;
+	struct sovia_conn	*conn;
 	struct sock		sk;
 	bool			fin;		/* it has ended its stream */
 	bool			fin_came;	/* the other end has ended its */
@@ -76,6 +77,8 @@ static u8 memory_left;
 static bool memory_short;
 
 int fuzz_skbs;
+struct rcu_head *fuzz_rcu;
+struct sovia_objects sovia_objects;
 
 bool fuzz_no_memory(void)
 {
@@ -89,13 +92,20 @@ static struct node *node_of_link(const struct sovia_link *link)
 
 static struct end *end_of(const struct sovia_conn *conn)
 {
-	return container_of(conn, struct end, conn);
+	struct node *node = node_of_link(conn->link);
+	int i = CONNS;
+
+	while (i--)
+		if (node->ends[i].conn == conn)
+			return &node->ends[i];
+	MUST(!"there is no such connection");
+	return NULL;
 }
 
 /* The other end of a connection. */
 static struct end *other(const struct end *end)
 {
-	struct node *node = node_of_link(end->conn.key.link);
+	struct node *node = node_of_link(end->conn->link);
 
 	return &node->peer->ends[end - node->ends];
 }
@@ -112,16 +122,16 @@ static void client_request(struct sovia_link *link, struct sk_buff *skb,
 static void check_window(struct end *end, const struct sovia_msg *msg)
 {
 	if (msg->compact) {
-		MUST(node_of_link(end->conn.key.link)->window - end->known <
-		     other(end)->conn.wnd_update_min);
+		MUST(node_of_link(end->conn->link)->window - end->known <
+		     other(end)->conn->wnd_update_min);
 		return;
 	}
 	MUST(!sovia_before(msg->window, end->known));
-	MUST(!sovia_before(other(end)->conn.rcv_wnd_end, msg->window));
+	MUST(!sovia_before(other(end)->conn->rcv_wnd_end, msg->window));
 	end->known = msg->window;
 }
 
-static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
+static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
 	struct end *end = end_of(conn);
@@ -136,7 +146,7 @@ static bool client_data(struct sovia_conn *conn, u32 gen, struct sk_buff *skb,
 	return false;
 }
 
-static void client_control(struct sovia_conn *conn, u32 gen, const struct sovia_msg *msg)
+static void client_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 {
 	struct end *end = end_of(conn);
 
@@ -154,7 +164,7 @@ static void client_tx_ready(struct sovia_conn *conn)
 	MUST(skb_queue_len(&conn->txq) < SOVIA_TXQ_MAX);
 }
 
-static void client_delivered(struct sovia_conn *conn, u32 gen)
+static void client_delivered(struct sovia_conn *conn)
 {
 	struct end *end = end_of(conn);
 
@@ -172,22 +182,23 @@ void sovia_link_event(struct sovia_link *link, unsigned int event)
 	MUST(event == SOVIA_LINK_EV_UP || node_of_link(link)->failing);
 }
 
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport, u32 *gen)
+struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
 {
 	struct node *node = node_of_link(link);
 	int i;
 
 	for (i = 0; i < CONNS; i++) {
-		struct sovia_conn *conn = &node->ends[i].conn;
+		struct sovia_conn *conn = node->ends[i].conn;
 
-		if (conn->key.lport == lport && conn->key.rport == rport) {
-			sock_hold(conn->sk);
-			*gen = conn->gen;
+		if (conn->lport == lport && conn->rport == rport)
 			return conn;
-		}
 	}
 	MUST(!"no connection has these ports");
 	return NULL;
+}
+
+void sovia_link_put(struct sovia_link *link)
+{
 }
 
 /* ---- below the lane: provider ---- */
@@ -308,6 +319,13 @@ static void op_sent(struct input *in)
 		complete_one(&nodes[how & 1], true);
 }
 
+/* As the socket layer's: the message's reference to its connection ends with it. */
+static void message_free(struct sk_buff *skb)
+{
+	if (SOVIA_TX_CB(skb)->conn)
+		sovia_conn_put(SOVIA_TX_CB(skb)->conn);
+}
+
 static void op_send(struct input *in)
 {
 	u8 where = take8(in), how = take8(in);
@@ -325,17 +343,18 @@ static void op_send(struct input *in)
 		.type = len ? SOVIA_DATA : SOVIA_FIN, .len = len, .prompt = how & 2,
 		.flags = len && (how & 12) == 12 ? SOVIA_F_FIN : 0,
 	};
+	skb->destructor = message_free;
 	to = skb_put(skb, len);
 	for (i = 0; i < len; i++)
 		to[i] = end->tx_byte + i;
-	atomic_add(len, &end->conn.outq);
+	atomic_add(len, &end->conn->outq);
 	end->fin = sovia_tx_is_fin(skb);
-	if (sovia_conn_send(&end->conn, skb, how & 16)) {
+	if (sovia_conn_send(end->conn, skb, how & 16)) {
 		end->tx_byte += len;
 		return;
 	}
 	end->fin = false;
-	atomic_sub(len, &end->conn.outq);
+	atomic_sub(len, &end->conn->outq);
 	kfree_skb(skb);
 }
 
@@ -346,13 +365,13 @@ static void op_control(struct input *in)
 	struct end *end = &nodes[where & 1].ends[where / 2 % CONNS];
 
 	/* Not each move of the window is sent at once. */
-	end->conn.rcv_wnd_end += what / 4;
+	end->conn->rcv_wnd_end += what / 4;
 	if (what % 4)
-		end->promised = end->conn.rcv_wnd_end;
+		end->promised = end->conn->rcv_wnd_end;
 	if (what % 4 == 1)
-		sovia_conn_urgent(&end->conn, end->marked = what);
+		sovia_conn_urgent(end->conn, end->marked = what);
 	else if (what % 4)
-		sovia_conn_control(&end->conn, what % 4 == 2 ? SOVIA_WAKEUP : SOVIA_ACCEPT, 0);
+		sovia_conn_control(end->conn, what % 4 == 2 ? SOVIA_WAKEUP : SOVIA_ACCEPT, 0);
 }
 
 static void op_timer(struct input *in)
@@ -400,7 +419,7 @@ static void drop(struct node *node)
 static void make(struct node *node, bool active, u64 peer_id, unsigned int number)
 {
 	/* Later changes of parameters do not affect a link that has been up. */
-	*fuzz_window() = node->link.lane.open ? 1 + vis % 20 : node->own_window;
+	*fuzz_window() = 1 + vis % 20;
 	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
 	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
 	sovia_lane_prepare(&node->link.lane, active, peer_id);
@@ -493,8 +512,9 @@ static void begin(struct input *in, struct node *node, bool imm)
 	snet[own].mib = &node->mib;
 	node->link.snet = &snet[own];
 	node->link.prov = &sovia_verbs_provider;
-	sovia_lane_init(lane, &node->link);
 	node->own_window = 1 + take8(in) % 20;
+	*fuzz_window() = node->own_window;
+	MUST(!sovia_lane_init(lane, &node->link, GFP_KERNEL));
 	node->threshold = take8(in) % 24;
 	node->number = 0;
 	node->established = node->failing = false;
@@ -505,13 +525,13 @@ static void begin(struct input *in, struct node *node, bool imm)
 	for (i = 0; i < CONNS; i++) {
 		struct end *end = &node->ends[i];
 
-		end->sk.sk_refcnt = 1;
-		sovia_conn_init(&end->conn, &end->sk);
-		end->conn.key.link = &node->link;
 		/* Two of the connections have the same slot. */
-		end->conn.key.lport = 1 + own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
-		end->conn.key.rport = 1 + !own + (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
-		end->conn.wnd_update_min = 16;
+		u16 slot = (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
+
+		end->conn = sovia_conn_create(&node->link, &end->sk, 1 + own + slot,
+					      1 + !own + slot, GFP_KERNEL);
+		MUST(end->conn);
+		end->conn->wnd_update_min = 16;
 	}
 }
 
@@ -571,15 +591,25 @@ static void check_settled(struct node *node)
 	for (i = 0; i < CONNS; i++) {
 		struct end *end = &node->ends[i];
 
-		MUST(end->sk.sk_refcnt == 1);
-		MUST(!atomic_read(&end->conn.outq) && !atomic_read(&end->conn.inflight));
+		MUST(refcount_read(&end->conn->refs) == 1);
+		MUST(!atomic_read(&end->conn->outq) && !end->conn->inflight);
 		MUST(end->tx_byte == other(end)->rx_byte);
 		MUST(end->fin == other(end)->fin_came && end->fin == end->delivered);
 		MUST(!sovia_before(other(end)->known, end->promised));
 		MUST(other(end)->mark == end->marked);
 		/* A sender that waited was woken. */
-		MUST(!end->conn.tx_wanted);
+		MUST(!end->conn->tx_wanted);
 	}
+}
+
+static void end_all(struct node *node)
+{
+	int i;
+
+	sovia_lane_reset(&node->link.lane);
+	for (i = 0; i < CONNS; i++)
+		sovia_conn_put(node->ends[i].conn);
+	sovia_lane_free(&node->link.lane);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
@@ -589,6 +619,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	int i;
 
 	sovia_link_register_client(&fuzz_client);
+	MUST(!sovia_conn_init());
 	memory_short = false;
 	vis = 0;
 	for (i = 0; i < 2; i++)
@@ -598,13 +629,16 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		establish(&nodes[i]);
 	for (i = 0; i < 2; i++)
 		number((s32)(signed char)take8(&in), &nodes[i]);
-	while (in.left)
+	while (in.left) {
 		operations[take8(&in) % ARRAY_SIZE(operations)](&in);
+		rcu_barrier();
+	}
 	settle();
 	for (i = 0; i < 2; i++)
 		check_settled(&nodes[i]);
 	for (i = 0; i < 2; i++)
-		sovia_lane_reset(&nodes[i].link.lane);
-	MUST(!fuzz_skbs);
+		end_all(&nodes[i]);
+	rcu_barrier();
+	MUST(!fuzz_skbs && !sovia_objects.count[SOVIA_OBJECT_connections]);
 	return 0;
 }

@@ -6,7 +6,8 @@
  *
  * One thread, so locks only check: taking one twice, or not holding one
  * where the code asserts it, ends the program.  Memory is malloc's, with
- * separate blocks for each sk_buff and its data, so that ASan sees every byte.
+ * separate blocks for each sk_buff and its data, so that ASan sees every byte.  Grace
+ * periods end when the harness says so.
  */
 #ifndef FUZZ_STANDIN_H
 #define FUZZ_STANDIN_H
@@ -122,8 +123,50 @@ static inline void atomic_inc(atomic_t *v) { v->counter++; }
 static inline void atomic_dec(atomic_t *v) { v->counter--; }
 static inline void atomic64_add(s64 n, atomic64_t *v) { v->counter += n; }
 
+static inline void refcount_set(refcount_t *r, int n) { r->refs = n; }
+static inline int refcount_read(const refcount_t *r) { return r->refs; }
+
+static inline void refcount_inc(refcount_t *r)
+{
+	MUST(r->refs > 0);
+	r->refs++;
+}
+
+static inline bool refcount_dec_and_test(refcount_t *r)
+{
+	MUST(r->refs > 0);
+	return !--r->refs;
+}
+
 struct kref { refcount_t refcount; };
-struct rcu_head { char none; };
+
+/* ---- RCU ---- */
+
+struct rcu_head {
+	struct rcu_head	*next;
+	void		(*function)(struct rcu_head *head);
+};
+
+extern struct rcu_head *fuzz_rcu;	/* waits for a grace period */
+
+static inline void rcu_read_lock(void) { }
+static inline void rcu_read_unlock(void) { }
+
+static inline void call_rcu(struct rcu_head *head, void (*function)(struct rcu_head *head))
+{
+	*head = (struct rcu_head) { fuzz_rcu, function };
+	fuzz_rcu = head;
+}
+
+static inline void rcu_barrier(void)
+{
+	while (fuzz_rcu) {
+		struct rcu_head *head = fuzz_rcu;
+
+		fuzz_rcu = head->next;
+		head->function(head);
+	}
+}
 
 /* ---- locks ---- */
 
@@ -260,7 +303,7 @@ static inline void list_splice_tail_init(struct list_head *from, struct list_hea
 	     &p->member != (list);						\
 	     p = n, n = list_entry(n->member.next, __typeof__(*n), member))
 
-/* ---- sockets: only the fields that a lane uses ---- */
+/* ---- sockets: only the fields that a connection or the state machine uses ---- */
 
 struct sock {
 	int		sk_refcnt;
@@ -289,6 +332,35 @@ enum {
 	TCP_NEW_SYN_RECV, TCP_MAX_STATES
 };
 
+/* ---- allocations ---- */
+
+extern int fuzz_skbs;		/* allocated ones */
+bool fuzz_no_memory(void);	/* defined by the harness */
+
+struct kmem_cache { size_t size; };
+
+#define SLAB_ACCOUNT		0
+/* One cache in each file. */
+#define KMEM_CACHE(type, flags) ({						\
+	static struct kmem_cache cache_ = { sizeof(struct type) };		\
+	&cache_;								\
+})
+
+static inline void kmem_cache_destroy(struct kmem_cache *cache) { }
+
+static inline void *kcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	return fuzz_no_memory() ? NULL : calloc(n, size);
+}
+
+static inline void *kmem_cache_zalloc(struct kmem_cache *cache, gfp_t gfp)
+{
+	return kcalloc(1, cache->size, gfp);
+}
+
+static inline void kmem_cache_free(struct kmem_cache *cache, void *p) { free(p); }
+static inline void kfree(void *p) { free(p); }
+
 /* ---- sk_buffs: linear ones ---- */
 
 struct sk_buff {
@@ -296,6 +368,7 @@ struct sk_buff {
 	int			users;
 	unsigned int		len;
 	u8			*head, *data, *end;
+	void			(*destructor)(struct sk_buff *skb);
 	char			cb[48] __attribute__((aligned(8)));
 };
 
@@ -305,9 +378,6 @@ struct sk_buff_head {
 };
 
 #define MAX_SKB_FRAGS		17
-
-extern int fuzz_skbs;		/* allocated ones */
-bool fuzz_no_memory(void);	/* defined by the harness */
 
 static inline struct sk_buff *alloc_skb(unsigned int size, gfp_t gfp)
 {
@@ -323,6 +393,7 @@ static inline struct sk_buff *alloc_skb(unsigned int size, gfp_t gfp)
 	INIT_LIST_HEAD(&skb->list);
 	skb->users = 1;
 	skb->len = 0;
+	skb->destructor = NULL;
 	skb->head = malloc(size);
 	skb->data = skb->head;
 	skb->end = skb->head + size;
@@ -345,6 +416,8 @@ static inline void kfree_skb(struct sk_buff *skb)
 	if (--skb->users)
 		return;
 	MUST(list_empty(&skb->list));
+	if (skb->destructor)
+		skb->destructor(skb);
 	free(skb->head);
 	free(skb);
 	fuzz_skbs--;
@@ -469,6 +542,9 @@ struct kthread_work { char none; };
 struct kthread_delayed_work { char none; };
 struct net;
 struct net_device;
+struct xarray { char none; };
+#define DECLARE_PER_CPU(type, name)	extern type name
+#define this_cpu_add(var, n)		((var) += (n))
 
 static inline void *net_generic(const struct net *net, unsigned int id) { return NULL; }
 #define DEFINE_SNMP_STAT(type, name)	type *name
