@@ -12,7 +12,7 @@
  * enum sovia_object - what is counted
  * @SOVIA_OBJECT_sockets: until their memory is freed, including those that wait for
  *	messages in flight or a grace period
- * @SOVIA_OBJECT_connections: those in the connection table
+ * @SOVIA_OBJECT_connections: until their memory is freed
  * @SOVIA_OBJECT_links: with their lanes
  * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider

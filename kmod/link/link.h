@@ -5,7 +5,8 @@
  * layer above it is struct sovia_client.
  *
  * Lock order, outermost first (Documentation/locking.rst):
- *	socket lock > link->lock > lane->lock > sk_receive_queue.lock
+ *	socket lock > conn->lock > sk_receive_queue.lock
+ *	socket lock > link->lock > lane->lock
  */
 #ifndef _SOVIA_LINK_H
 #define _SOVIA_LINK_H
