@@ -21,15 +21,12 @@
  * struct sovia_net - per network namespace
  * @net: the namespace
  * @mib: counters
- * @sock_ids: all sockets, by a number of their own; for /proc
- * @sock_next: where the search for a number starts.  Protected by @sock_ids' lock.
  * @conns: connections by link and ports; lookups under RCU take the reference
  * @link_lock: protects @links and @link_count; innermost but for the connection
  *	thread's queue, bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
  * @link_count: number of links to other nodes
  * @link_ids: all links in @links, by a number of their own; for /proc
- * @link_next: where the search for a number starts.  Protected by @link_lock.
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
  * @served: they did at least once, so the connection thread runs
@@ -45,14 +42,11 @@
 struct sovia_net {
 	struct net			*net;
 	DEFINE_SNMP_STAT(struct sovia_mib, mib);
-	struct xarray			sock_ids;
-	u32				sock_next;
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	unsigned int			link_count;
 	struct xarray			link_ids;
-	u32				link_next;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
 	bool				served;

@@ -62,13 +62,16 @@ struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u
 	return conn;
 }
 
-static void conn_free_rcu(struct rcu_head *rcu)
+static void conn_free(struct sovia_conn *conn)
 {
-	struct sovia_conn *conn = container_of(rcu, struct sovia_conn, rcu);
-
 	sovia_link_put(conn->link);
 	kmem_cache_free(conn_cache, conn);
 	sovia_object_dec(connections);
+}
+
+static void conn_free_rcu(struct rcu_head *rcu)
+{
+	conn_free(container_of(rcu, struct sovia_conn, rcu));
 }
 
 /**
@@ -83,22 +86,17 @@ void sovia_conn_free(struct sovia_conn *conn)
 }
 
 /**
- * sovia_conn_sock() - get the socket of a connection
- * @conn: the caller holds a reference, or is under RCU
+ * sovia_conn_put_later() - put the reference of a socket that is freed
+ * @conn: the connection; no reader finds it since before the grace period that just ended
  *
- * Context: process or softirq; not @conn's lock.
- * Return: the socket with a reference for the caller, or NULL if it has left.
+ * Most connections end here: no grace period of their own.
+ *
+ * Context: the callback of that grace period.
  */
-struct sock *sovia_conn_sock(struct sovia_conn *conn)
+void sovia_conn_put_later(struct sovia_conn *conn)
 {
-	struct sock *sk;
-
-	spin_lock_bh(&conn->lock);
-	sk = conn->sk;
-	if (sk)
-		sock_hold(sk);
-	spin_unlock_bh(&conn->lock);
-	return sk;
+	if (refcount_dec_and_test(&conn->refs))
+		conn_free(conn);
 }
 
 static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
@@ -280,6 +278,15 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
 	spin_unlock_bh(&lane->lock);
 }
 
+/* Takes the stream messages that were not sent. */
+static void conn_strip(struct sovia_conn *conn, struct sk_buff_head *msgs)
+{
+	conn->inflight -= skb_queue_len(&conn->txq);
+	skb_queue_splice_init(&conn->txq, msgs);
+	conn->fin = NULL;
+	list_del_init(&conn->ready_node);
+}
+
 /**
  * sovia_conn_purge() - drop the stream messages that were not sent
  * @conn: connection that ends
@@ -289,32 +296,26 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
 void sovia_conn_purge(struct sovia_conn *conn)
 {
 	struct sovia_lane *lane = conn_lane(conn);
-	struct sk_buff_head list;
+	struct sk_buff_head msgs;
 
-	__skb_queue_head_init(&list);
+	__skb_queue_head_init(&msgs);
 	spin_lock_bh(&lane->lock);
-	conn->inflight -= skb_queue_len(&conn->txq);
-	skb_queue_splice_init(&conn->txq, &list);
-	conn->fin = NULL;
-	list_del_init(&conn->ready_node);
+	conn_strip(conn, &msgs);
 	spin_unlock_bh(&lane->lock);
-	sovia_tx_free(&list, false);
+	sovia_tx_free(&msgs, false);
 }
 
 /* Only answers and RESET are sent for a socket that has left. */
-static void conn_drop_idle_control(struct sovia_conn *conn)
+static void conn_drop_idle_control(struct sovia_conn *conn, struct sovia_lane *lane)
 {
 	const unsigned long owed = SOVIA_CTL(SOVIA_ACCEPT) | SOVIA_CTL(SOVIA_REFUSE) |
 				   SOVIA_CTL(SOVIA_RESET);
-	struct sovia_lane *lane = conn_lane(conn);
 
-	spin_lock_bh(&lane->lock);
 	if (conn->ctl & owed)
 		conn->ctl &= owed;
 	else
 		sovia_conn_drop_control(lane, conn);
 	conn->tx_wanted = false;
-	spin_unlock_bh(&lane->lock);
 }
 
 /**
@@ -328,9 +329,18 @@ static void conn_drop_idle_control(struct sovia_conn *conn)
  */
 void sovia_conn_leave(struct sovia_conn *conn)
 {
-	spin_lock_bh(&conn->lock);
-	conn->sk = NULL;
-	spin_unlock_bh(&conn->lock);
-	sovia_conn_purge(conn);
-	conn_drop_idle_control(conn);
+	struct sovia_lane *lane = conn_lane(conn);
+	struct sk_buff_head msgs;
+
+	__skb_queue_head_init(&msgs);
+	local_bh_disable();
+	spin_lock(&conn->lock);
+	WRITE_ONCE(conn->sk, NULL);
+	spin_unlock(&conn->lock);
+	spin_lock(&lane->lock);
+	conn_strip(conn, &msgs);
+	conn_drop_idle_control(conn, lane);
+	spin_unlock(&lane->lock);
+	local_bh_enable();
+	sovia_tx_free(&msgs, false);
 }

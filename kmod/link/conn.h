@@ -22,13 +22,15 @@ struct sovia_link;
  * @refs: see below
  * @lock: protects @sk; held by the bottom half while it works for the socket, so that
  *	the socket stays.  Taken with bottom halves off.
- * @sk: the socket, or NULL when it has left
+ * @sk: the socket, or NULL when it has left.  Without @lock, under RCU: its lock and its
+ *	connection decide.
  * @link: its link, with a reference; never changes
  * @lport: own port, host order; never changes
  * @rport: the peer's port, host order; never changes
  * @hash_node: in the table while it receives messages
  * @hashed: @hash_node is in the table.  Socket lock.
  * @link_node: in sovia_link::conns.  Protected by link->lock.
+ * @attached: @link_node is in a list.  Socket lock.
  * @txq: messages handed to the lane that wait for credit
  * @ready_node: in sovia_lane::ready when @txq is not empty
  * @ctl_node: in sovia_lane::ctl when @ctl is not 0
@@ -70,6 +72,7 @@ struct sovia_conn {
 	u16			lport;
 	u16			rport;
 	bool			hashed;
+	bool			attached;
 	struct rhash_head	hash_node;
 	struct list_head	link_node;
 	struct sk_buff_head	txq;
@@ -105,11 +108,11 @@ static inline void sovia_conn_put(struct sovia_conn *conn)
 		sovia_conn_free(conn);
 }
 
+void sovia_conn_put_later(struct sovia_conn *conn);
 int sovia_conn_init(void);
 void sovia_conn_exit(void);
 struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
 				     u16 rport, gfp_t gfp);
-struct sock *sovia_conn_sock(struct sovia_conn *conn);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
 void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);

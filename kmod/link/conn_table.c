@@ -7,6 +7,8 @@
  * are under RCU.
  */
 #include <linux/jhash.h>
+#include <linux/once.h>
+#include <linux/random.h>
 #include <linux/rhashtable.h>
 #include <net/ipv6.h>
 #include "conn_table.h"
@@ -62,7 +64,11 @@ static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *
  */
 u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
 {
-	return jhash(pair, offsetofend(struct sovia_pair, l3), 0);
+	static u32 seed;
+
+	get_random_once(&seed, sizeof(seed));
+	return jhash_2words(__ipv6_addr_jhash(&pair->remote, seed),
+			    __ipv6_addr_jhash(&pair->local, pair->scope), seed ^ pair->l3);
 }
 
 /* Returns 0 if it is the one. */

@@ -26,6 +26,7 @@ int sovia_link_attach(struct sovia_conn *conn)
 	} else {
 		sovia_conn_get(conn);
 		list_add_tail(&conn->link_node, &link->conns);
+		conn->attached = true;
 		link->conn_count++;
 		ret = link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING;
 	}
@@ -44,20 +45,17 @@ int sovia_link_attach(struct sovia_conn *conn)
 void sovia_link_detach(struct sovia_conn *conn)
 {
 	struct sovia_link *link = conn->link;
-	bool attached;
 
+	if (!conn->attached)
+		return;
+	conn->attached = false;
 	spin_lock_bh(&link->lock);
-	attached = !list_empty(&conn->link_node);
-	if (attached) {
-		list_del_init(&conn->link_node);
-		/* Loop links are cheap to set up again: end them when idle. */
-		if (!--link->conn_count && link->state == SOVIA_LINK_UP &&
-		    link->prov->local)
-			sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
-	}
+	list_del_init(&conn->link_node);
+	/* Loop links are cheap to set up again: end them when idle. */
+	if (!--link->conn_count && link->state == SOVIA_LINK_UP && link->prov->local)
+		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 	spin_unlock_bh(&link->lock);
-	if (attached)
-		sovia_conn_put(conn);
+	sovia_conn_put(conn);
 }
 
 /*

@@ -6,9 +6,8 @@
 #include <linux/jhash.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/once.h>
-#include <linux/random.h>
 #include <net/ipv6.h>
+#include "conn_table.h"
 #include "link_table.h"
 
 /* Memory of a link to another node with default parameters: its receives. */
@@ -24,10 +23,7 @@ MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace (0: b
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
-	static u32 seed;
-
-	get_random_once(&seed, sizeof(seed));
-	return jhash(pair, offsetofend(struct sovia_pair, lane), seed);
+	return jhash_2words(pair->passive, pair->lane, sovia_pair_addr_hash(pair));
 }
 
 static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
@@ -98,8 +94,8 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 {
 	if (!link_may_add(snet, fresh) ||
-	    xa_alloc_cyclic(&snet->link_ids, &fresh->id, fresh, xa_limit_32b, &snet->link_next,
-			    GFP_ATOMIC | __GFP_NOWARN) < 0) {
+	    xa_alloc(&snet->link_ids, &fresh->id, fresh, xa_limit_32b,
+		     GFP_ATOMIC | __GFP_NOWARN)) {
 		sovia_stat_inc(snet, no_link);
 		return false;
 	}

@@ -40,9 +40,9 @@
 #include "mem.h"
 #include "poll.h"
 #include "port.h"
-#include "proc.h"
 #include "recv.h"
 #include "send.h"
+#include "sock_list.h"
 #include "sockopt.h"
 #include "splice.h"
 #include "upcall.h"
@@ -62,7 +62,8 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 static int prot_init(struct sock *sk)
 {
 	sovia_sock_init(sk);
-	return sovia_sock_list(sk, GFP_KERNEL);
+	sovia_sock_list(sk);
+	return 0;
 }
 
 /*
@@ -201,9 +202,9 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 		sovia_sock_init_v6(sk);
 	sovia_default_options(sk);
 	sovia_sock_init(sk);
-	err = sovia_sock_list(sk, GFP_KERNEL);
+	sovia_sock_list(sk);
 	/* A control group may refuse it, as in inet_create(). */
-	if (!err && !kern)
+	if (!kern)
 		err = BPF_CGROUP_RUN_PROG_INET_SOCK(sk);
 	if (err) {
 		sk_common_release(sk);
@@ -289,9 +290,12 @@ static int __init sovia_init(void)
 	err = sovia_listeners_init();
 	if (err)
 		goto undo_ports;
-	err = sovia_mem_init();
+	err = sovia_sock_list_init();
 	if (err)
 		goto undo_listeners;
+	err = sovia_mem_init();
+	if (err)
+		goto undo_sock_list;
 	err = sovia_conn_init();
 	if (err)
 		goto undo_mem;
@@ -322,6 +326,8 @@ undo_conn:
 	sovia_conn_exit();
 undo_mem:
 	sovia_mem_exit();
+undo_sock_list:
+	sovia_sock_list_exit();
 undo_listeners:
 	sovia_listeners_exit();
 undo_ports:
@@ -344,6 +350,7 @@ static void __exit sovia_exit(void)
 	rcu_barrier();
 	sovia_conn_exit();
 	sovia_mem_exit();
+	sovia_sock_list_exit();
 	sovia_listeners_exit();
 	sovia_ports_exit();
 	proto_unregister(&sovia_prot);

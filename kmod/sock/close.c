@@ -26,12 +26,28 @@
 #include "listen.h"
 #include "mem.h"
 #include "port.h"
-#include "proc.h"
 #include "recv.h"
 #include "send.h"
+#include "sock_list.h"
 
 /* An orphan whose peer acknowledges no data is given up after this time. */
 #define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)
+
+/* Leave the connection, if there is one; the caller gets the socket's reference. */
+static struct sovia_conn *leave_conn(struct sock *sk)
+{
+	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	sovia_purge_send(sk);
+	if (!conn)
+		return NULL;
+	sovia_conn_unhash(conn);
+	sovia_link_detach(conn);
+	/* First: upcalls rely on the socket's pointer. */
+	sovia_conn_leave(conn);
+	sovia_set_conn(sk, NULL);
+	return conn;
+}
 
 /**
  * sovia_destroy() - drop the socket's reference to itself
@@ -45,7 +61,7 @@ void sovia_destroy(struct sock *sk)
 	sovia_sock_unlist(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
 	sk_stop_timer(sk, &sovia_sk(sk)->tx.cork_timer);
-	sovia_leave_link(sk);
+	sovia_sk(sk)->left = leave_conn(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
 	sovia_orphan_end(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
@@ -339,17 +355,10 @@ void sovia_close(struct sock *sk, long timeout)
  */
 void sovia_leave_link(struct sock *sk)
 {
-	struct sovia_conn *conn = sovia_conn_of(sk);
+	struct sovia_conn *conn = leave_conn(sk);
 
-	sovia_purge_send(sk);
-	if (!conn)
-		return;
-	sovia_conn_unhash(conn);
-	sovia_link_detach(conn);
-	/* First: upcalls rely on the socket's pointer. */
-	sovia_conn_leave(conn);
-	sovia_set_conn(sk, NULL);
-	sovia_conn_put(conn);
+	if (conn)
+		sovia_conn_put(conn);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -141,10 +141,12 @@ static unsigned long connect_timeout(const struct sock *sk)
  * struct attempt - a connection that looks for its port
  * @pair: addresses of the link; the lane depends on the port
  * @prov: provider of it
+ * @again: the first port was in use
  */
 struct attempt {
 	struct sovia_pair		pair;
 	const struct sovia_provider	*prov;
+	bool				again;
 };
 
 /* Connect from the port that @sk has now. */
@@ -164,11 +166,14 @@ static int connect_from_port(struct sock *sk, void *context)
 		sovia_defer_sock(sk, SOVIA_DEFER_REFUSE, SOVIA_CODE_NO_LISTENER);
 		return 0;
 	}
-	/* A hint, before anything is allocated. */
-	if (sovia_conn_taken(sovia_net(sock_net(sk)), &attempt->pair, inet->inet_num, rport))
+	/* In a search through many ports, look before anything is allocated. */
+	if (attempt->again &&
+	    sovia_conn_taken(sovia_net(sock_net(sk)), &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
 	attempt->pair.lane = sovia_lane_choose(inet->inet_num, rport);
-	return use_link(sk, &attempt->pair, attempt->prov, sk->sk_allocation);
+	err = use_link(sk, &attempt->pair, attempt->prov, sk->sk_allocation);
+	attempt->again = err == -EADDRNOTAVAIL;
+	return err;
 }
 
 static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 port)
@@ -187,7 +192,7 @@ static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 po
 
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
 {
-	struct attempt attempt;
+	struct attempt attempt = {};
 	int err;
 
 	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);

@@ -53,18 +53,18 @@ void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg)
  */
 void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 {
-	struct sock *sk = sovia_conn_sock(conn);
+	struct sock *sk;
 
-	if (!sk)
-		return;
-	local_bh_disable();
-	bh_lock_sock(sk);
-	/* It may have left since, even for another connection. */
-	if (sovia_conn_of(sk) == conn)
-		defer_locked(sk, what, arg);
-	bh_unlock_sock(sk);
-	local_bh_enable();
-	sock_put(sk);
+	rcu_read_lock_bh();
+	sk = READ_ONCE(conn->sk);
+	if (sk) {
+		bh_lock_sock(sk);
+		/* It may have left since, even for another connection, or to be freed. */
+		if (sovia_conn_of(sk) == conn)
+			defer_locked(sk, what, arg);
+		bh_unlock_sock(sk);
+	}
+	rcu_read_unlock_bh();
 }
 
 /**

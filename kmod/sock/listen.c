@@ -25,10 +25,10 @@
 #include "listen.h"
 #include "listener.h"
 #include "port.h"
-#include "proc.h"
 #include "program.h"
 #include "recv.h"
 #include "route.h"
+#include "sock_list.h"
 #include "upcall.h"
 
 /* Maximum of children that wait for the process that owns their listener. */
@@ -55,6 +55,9 @@ static void child_reset(struct sock *child)
 	}
 	/* The clone is in state LISTEN, too, but is in no listener table. */
 	sovia_state_event(child, SOVIA_EV_ABORT);
+	/* Of the listener's fields keep only IPv6's and the kernel's part. */
+	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
+	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
 	sovia_sock_init(child);
 }
 
@@ -83,10 +86,10 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 		child->sk_bound_dev_if = link->pair.scope;
 	else if (!child->sk_bound_dev_if)
 		child->sk_bound_dev_if = link->pair.l3;
-	if (!sovia_sock_list(child, GFP_ATOMIC | __GFP_NOWARN) &&
-	    sovia_inherit_port(listener, child))
+	sovia_sock_list(child);
+	if (sovia_inherit_port(listener, child))
 		return child;
-	/* Without memory, or the listener has just been closed. */
+	/* The listener has just been closed. */
 	sovia_discard_child(child);
 	return NULL;
 }

@@ -12,7 +12,6 @@
  * and a lookup during which the count changes is repeated under the lock.
  */
 #include <linux/jhash.h>
-#include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -23,8 +22,8 @@
 #include "listener.h"
 #include "program.h"
 #include "route.h"
+#include "slots.h"
 
-/* One slot for so many pages of RAM, in these limits. */
 #define SLOT_PAGES	256
 #define SLOTS_MIN	64UL
 #define SLOTS_MAX	4096UL
@@ -295,8 +294,7 @@ struct sock *sovia_find_listener(struct net *net, const struct sovia_pair *pair,
  */
 int __init sovia_listeners_init(void)
 {
-	unsigned long i, slots = roundup_pow_of_two(clamp(totalram_pages() / SLOT_PAGES, SLOTS_MIN,
-							  SLOTS_MAX));
+	unsigned long i, slots = sovia_slots(SLOT_PAGES, SLOTS_MIN, SLOTS_MAX);
 
 	listen_slots = kvcalloc(slots, sizeof(*listen_slots), GFP_KERNEL);
 	if (!listen_slots)

@@ -19,15 +19,14 @@
  */
 #include <linux/bpf.h>
 #include <linux/jhash.h>
-#include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ip.h>
 #include <net/netns/hash.h>
 #include "compat/addr.h"
 #include "port.h"
+#include "slots.h"
 
-/* One slot for so many pages of RAM, in these limits. */
 #define SLOT_PAGES	64
 #define SLOTS_MIN	256UL
 #define SLOTS_MAX	16384UL
@@ -35,9 +34,12 @@
 /* Owners checked without dropping the lock. */
 #define SCAN_BATCH	64
 
+struct port_slot;
+
 /**
  * struct sovia_bucket - a port in use
  * @node: in its slot
+ * @slot: the slot
  * @net: namespace; its sockets pin it
  * @l3: L3 domain that the sockets are bound to: the ifindex of its device, or 0.  Always 0
  *	with net.ipv4.tcp_l3mdev_accept.
@@ -52,10 +54,11 @@
  * @group_uid: see @group
  * @group_addr: see @group; IPv4 as v4-mapped
  *
- * Lives while it has owners.  All but @net, @l3 and @port under the slot's lock.
+ * Lives while it has owners.  All but @slot, @net, @l3 and @port under the slot's lock.
  */
 struct sovia_bucket {
 	struct hlist_node	node;
+	struct port_slot	*slot;
 	struct net		*net;
 	int			l3;
 	u16			port;
@@ -73,10 +76,13 @@ struct sovia_bucket {
  * struct port_slot - buckets of one hash value
  * @lock: protects the buckets; bottom halves off, inside a socket lock
  * @buckets: struct sovia_bucket::node
+ * @spare: one for the next port, or NULL.  Not accounted to control groups, unlike the
+ *	sockets, of which each bucket has one at least.
  */
 struct port_slot {
 	spinlock_t		lock;	/* see above */
 	struct hlist_head	buckets;
+	struct sovia_bucket	*spare;
 };
 
 static struct port_slot *port_slots;
@@ -88,9 +94,10 @@ static struct port_slot *port_slot(const struct net *net, u16 port)
 	return &port_slots[jhash_1word(port ^ net_hash_mix(net), port_seed) & port_slots_mask];
 }
 
+/* Of a socket that has a bucket. */
 static struct port_slot *slot_of(const struct sock *sk)
 {
-	return port_slot(sock_net(sk), inet_sk(sk)->inet_num);
+	return sovia_sk(sk)->bind.bucket->slot;
 }
 
 /* Also for sockets without a descriptor: the user who opened it, or its listener. */
@@ -149,9 +156,12 @@ static struct sovia_bucket *bucket_get(struct port_slot *slot, const struct sock
 
 	if (bucket)
 		return bucket;
-	bucket = kzalloc(sizeof(*bucket), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+	bucket = slot->spare ?: kmalloc(sizeof(*bucket), GFP_ATOMIC | __GFP_NOWARN);
 	if (!bucket)
 		return NULL;
+	slot->spare = NULL;
+	memset(bucket, 0, sizeof(*bucket));
+	bucket->slot = slot;
 	bucket->net = net;
 	bucket->l3 = l3;
 	bucket->port = port;
@@ -186,7 +196,10 @@ static void bucket_remove(struct port_slot *slot, struct sock *sk)
 	WRITE_ONCE(inet_sk(sk)->inet_num, 0);
 	if (list_empty(&bucket->owners)) {
 		hlist_del(&bucket->node);
-		kfree(bucket);
+		if (slot->spare)
+			kfree(bucket);
+		else
+			slot->spare = bucket;
 	}
 }
 
@@ -339,7 +352,7 @@ int sovia_port_borrow(struct sock *sk, u16 port)
  */
 bool sovia_inherit_port(struct sock *listener, struct sock *child)
 {
-	struct port_slot *slot = slot_of(child);
+	struct port_slot *slot = port_slot(sock_net(child), inet_sk(child)->inet_num);
 	bool bound;
 
 	spin_lock_bh(&slot->lock);
@@ -382,8 +395,13 @@ void sovia_put_port(struct sock *sk)
  */
 void sovia_port_set_local(struct sock *sk, const struct in6_addr *addr)
 {
-	struct port_slot *slot = slot_of(sk);
+	struct port_slot *slot;
 
+	if (!sovia_sk(sk)->bind.bucket) {
+		sovia_set_local(sk, addr);
+		return;
+	}
+	slot = slot_of(sk);
 	spin_lock_bh(&slot->lock);
 	sovia_set_local(sk, addr);
 	spin_unlock_bh(&slot->lock);
@@ -401,6 +419,10 @@ void sovia_port_reset_local(struct sock *sk)
 
 	if (sk->sk_userlocks & SOCK_BINDADDR_LOCK)
 		return;
+	if (!sovia_sk(sk)->bind.bucket) {
+		inet_reset_saddr(sk);
+		return;
+	}
 	slot = slot_of(sk);
 	spin_lock_bh(&slot->lock);
 	inet_reset_saddr(sk);
@@ -414,8 +436,7 @@ void sovia_port_reset_local(struct sock *sk)
  */
 int __init sovia_ports_init(void)
 {
-	unsigned long i, slots = roundup_pow_of_two(clamp(totalram_pages() / SLOT_PAGES, SLOTS_MIN,
-							  SLOTS_MAX));
+	unsigned long i, slots = sovia_slots(SLOT_PAGES, SLOTS_MIN, SLOTS_MAX);
 
 	port_slots = kvmalloc_array(slots, sizeof(*port_slots), GFP_KERNEL);
 	if (!port_slots)
@@ -423,6 +444,7 @@ int __init sovia_ports_init(void)
 	for (i = 0; i < slots; i++) {
 		spin_lock_init(&port_slots[i].lock);
 		INIT_HLIST_HEAD(&port_slots[i].buckets);
+		port_slots[i].spare = NULL;
 	}
 	port_slots_mask = slots - 1;
 	port_seed = get_random_u32();
@@ -434,6 +456,10 @@ int __init sovia_ports_init(void)
  */
 void sovia_ports_exit(void)
 {
+	unsigned int i;
+
+	for (i = 0; i <= port_slots_mask; i++)
+		kfree(port_slots[i].spare);
 	kvfree(port_slots);
 }
 

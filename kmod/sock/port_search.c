@@ -11,6 +11,7 @@
  * destination find a port at once, and nobody learns from them about others (RFC 6056,
  * 3.3.4).
  */
+#include <linux/hash.h>
 #include <linux/once.h>
 #include <linux/random.h>
 #include <linux/siphash.h>
@@ -172,22 +173,19 @@ static int try_borrow(struct sock *sk, u16 port, void *context)
 static u64 destination_hash(const struct sock *sk)
 {
 	const struct inet_sock *inet = inet_sk(sk);
-	struct {
+	const struct {
 		struct in6_addr	local;
 		struct in6_addr	remote;
-		u32		net;
-		u32		rport;
+		u64		end;
 	} key = {
-		.local = sovia_rcv_saddr(sk),
-		.net = net_hash_mix(sock_net(sk)),
-		.rport = ntohs(inet->inet_dport),
+		.local = sk->sk_v6_rcv_saddr,
+		.remote = sk->sk_v6_daddr,
+		.end = (u64)net_hash_mix(sock_net(sk)) << 32 | ntohs(inet->inet_dport),
 	};
 
-	if (sk->sk_family == AF_INET6)
-		key.remote = sk->sk_v6_daddr;
-	else
-		ipv6_addr_set_v4mapped(inet->inet_daddr, &key.remote);
 	get_random_once(&advance_key, sizeof(advance_key));
+	if (sk->sk_family == AF_INET)
+		return siphash_2u64((__force u64)sk->sk_addrpair, key.end, &advance_key);
 	return siphash(&key, sizeof(key), &advance_key);
 }
 
@@ -225,8 +223,8 @@ int sovia_connect_port(struct sock *sk, int (*use)(struct sock *sk, void *contex
 	err = range_try(sk, &range, offset, try_borrow, &search, &tries);
 	if (err)
 		return err;
-	/* Some randomness as long as that costs nothing. */
-	tries = max(tries, get_random_u32() % 8 * range.step);
+	/* Steps that nobody can foresee, as long as that costs no tries. */
+	tries = max(tries, hash_32(*advance ^ (u32)hash, 3) * range.step);
 	WRITE_ONCE(*advance, READ_ONCE(*advance) + tries + range.step);
 	return 0;
 }

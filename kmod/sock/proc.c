@@ -4,9 +4,9 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 #include <net/ip.h>
-#include "proc.h"
 #include "recv.h"
 #include "send.h"
+#include "sock_list.h"
 
 static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("verbs_tx_msgs", SOVIA_STAT_verbs_tx_msgs),
@@ -104,47 +104,18 @@ static void show_sock(struct seq_file *seq, struct sock *sk)
 	rcu_read_unlock();
 }
 
-/*
- * Sockets and links have numbers, which serve as cursors: an entry that exists throughout is
- * shown once, whatever comes and goes meanwhile.  Each entry is shown without locks, with a
- * reference.
- */
-
-/* Only bound and connected ones are shown. */
-static struct sock *get_listed(struct sock *sk)
-{
-	if (!sk || !READ_ONCE(inet_sk(sk)->inet_num) || !refcount_inc_not_zero(&sk->sk_refcnt))
-		return NULL;
-	return sk;
-}
-
-/* The first socket from number *@pos on, with a reference; @pos is set to its number. */
-static struct sock *sock_from(struct sovia_net *snet, loff_t *pos)
-{
-	unsigned long id = *pos;
-	struct sock *sk, *found = NULL;
-
-	do {
-		rcu_read_lock();
-		sk = xa_find(&snet->sock_ids, &id, ULONG_MAX, XA_PRESENT);
-		found = get_listed(sk);
-		rcu_read_unlock();
-		*pos = id++;
-		cond_resched();
-	} while (sk && !found);
-	return found;
-}
+/* Each entry is shown without locks, with a reference. */
 
 static void *sock_start(struct seq_file *seq, loff_t *pos)
 {
-	return sock_from(sovia_net(seq_file_net(seq)), pos);
+	return sovia_sock_from(seq_file_net(seq), pos);
 }
 
 static void *sock_next(struct seq_file *seq, void *v, loff_t *pos)
 {
 	sock_put(v);
 	++*pos;
-	return sock_from(sovia_net(seq_file_net(seq)), pos);
+	return sovia_sock_from(seq_file_net(seq), pos);
 }
 
 static void sock_stop(struct seq_file *seq, void *v)
@@ -182,7 +153,10 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 	spin_unlock_bh(&lane->lock);
 }
 
-/* As sock_from(). */
+/*
+ * The first link from number *@pos on, with a reference; @pos is set to its number.  A link that
+ * exists throughout is shown once, whatever comes and goes meanwhile.
+ */
 static struct sovia_link *link_from(struct sovia_net *snet, loff_t *pos)
 {
 	unsigned long id = *pos;
@@ -232,39 +206,6 @@ static const struct seq_operations link_seq_ops = {
 };
 
 /**
- * sovia_sock_list() - make a socket visible in /proc
- * @sk: a new socket
- * @gfp: how to allocate memory
- *
- * Context: any that @gfp allows.
- * Return: 0, -ENOMEM, or -EBUSY without numbers.
- */
-int sovia_sock_list(struct sock *sk, gfp_t gfp)
-{
-	struct sovia_net *snet = sovia_net(sock_net(sk));
-	int err = xa_alloc_cyclic_bh(&snet->sock_ids, &sovia_sk(sk)->id, sk, xa_limit_32b,
-				     &snet->sock_next, gfp);
-
-	/* 1: the numbers have started again. */
-	return min(err, 0);
-}
-
-/**
- * sovia_sock_unlist() - the reverse of sovia_sock_list()
- * @sk: listed or not; its memory must stay for a grace period
- *
- * Context: any but hard interrupt.
- */
-void sovia_sock_unlist(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	if (ss->id)
-		xa_erase_bh(&sovia_net(sock_net(sk))->sock_ids, ss->id);
-	ss->id = 0;
-}
-
-/**
  * sovia_proc_net_init() - create /proc/net/sovia
  * @net: the namespace
  *
@@ -275,7 +216,6 @@ int sovia_proc_net_init(struct net *net)
 	struct sovia_net *snet = sovia_net(net);
 	struct proc_dir_entry *dir;
 
-	xa_init_flags(&snet->sock_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 	xa_init_flags(&snet->link_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 	dir = proc_net_mkdir(net, "sovia", net->proc_net);
 

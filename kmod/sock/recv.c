@@ -283,14 +283,14 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	res->push = !msg->compact && sovia_window_moved(sk, msg->window);
 }
 
-/* FIN came with the data: handle it first, so that a reader woken for the data finds it. */
-static void data_fin(struct sovia_conn *conn, const struct sovia_msg *msg, bool urgent)
+/*
+ * FIN came with the data: handle it first, so that a reader woken for the data finds it.
+ * Consumes a reference to @sk.
+ */
+static void data_fin(struct sock *sk, struct sovia_conn *conn, const struct sovia_msg *msg,
+		     bool urgent)
 {
-	struct sock *sk = sovia_conn_sock(conn);
-
 	sovia_defer(conn, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
-	if (!sk)
-		return;
 	data_ready(sk, urgent);
 	sock_put(sk);
 }
@@ -324,7 +324,9 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (!res.breach) {
 		sk_incoming_cpu_update(sk);
-		if (!(msg->flags & SOVIA_F_FIN))
+		if (msg->flags & SOVIA_F_FIN)
+			sock_hold(sk);
+		else
 			data_ready(sk, res.urgent);
 	}
 	spin_unlock(&conn->lock);
@@ -333,7 +335,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 	if (res.breach)
 		sovia_defer(conn, SOVIA_DEFER_BREACH, res.breach);
 	else if (msg->flags & SOVIA_F_FIN)
-		data_fin(conn, msg, res.urgent);
+		data_fin(sk, conn, msg, res.urgent);
 	return res.taken;
 }
 

@@ -12,7 +12,11 @@
 /* Runs when the lane has freed the last message and a grace period has passed. */
 static void sock_destruct(struct sock *sk)
 {
-	WARN_ON_ONCE(rcu_access_pointer(sovia_sk(sk)->conn));
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	WARN_ON_ONCE(rcu_access_pointer(ss->conn));
+	if (ss->left)
+		sovia_conn_put_later(ss->left);
 	if (sk->sk_family == AF_INET6)
 		inet6_sock_destruct(sk);
 	else
@@ -85,7 +89,7 @@ void sovia_lock_class(struct sock *sk)
 
 /**
  * sovia_sock_init() - initialise AF_SOVIA's part of a new socket
- * @sk: fresh from sk_alloc() and sock_init_data(), or a clone
+ * @sk: after sk_alloc() and sock_init_data(), or a clone with this part zeroed
  *
  * Context: the socket has no other user yet.
  */
@@ -93,9 +97,6 @@ void sovia_sock_init(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
-	/* A clone has copies of its listener's fields; keep only IPv6's and the kernel's part. */
-	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
-	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
 	INIT_LIST_HEAD(&ss->accept.ready);
 	INIT_LIST_HEAD(&ss->accept.node);
 	INIT_LIST_HEAD(&ss->accept.pending);

@@ -244,7 +244,9 @@ struct sovia_busy {
  * @inet: the kernel's part; sk_family is AF_INET or AF_INET6
  * @conn: its connection, the current or the last one, with a reference, or NULL.  Written
  *	under the socket lock and sk_receive_queue.lock; other readers use RCU.
- * @id: its number in sovia_net::sock_ids, or 0
+ * @left: the connection that it left last: a reference for after the grace period
+ * @listed: its place in the list of sockets
+ * @number: and its number there
  * @bind: its place in the port space
  * @listening: its place among the listeners
  * @accept: a listener's children, or a child's place among them
@@ -263,13 +265,16 @@ struct sovia_busy {
  *
  * References: the file, until close(); the socket itself, until it is CLOSE and
  * orphaned (sovia_destroy()); each armed timer; deferred work while it is called.
- * Upcalls keep it by the connection's lock.  Messages hold sk_wmem_alloc, so the
- * memory stays until the lane has freed the last one and a grace period has passed.
+ * Upcalls keep it by the connection's lock, or by RCU until they have its own.
+ * Messages hold sk_wmem_alloc, so the memory stays until the lane has freed the last one
+ * and a grace period has passed.
  */
 struct sovia_sock {
 	struct inet_sock	inet;	/* must be first */
 	struct sovia_conn __rcu	*conn;
-	u32			id;
+	struct sovia_conn	*left;
+	struct hlist_node	listed;
+	u64			number;
 	struct sovia_bind	bind;
 	struct sovia_listening	listening;
 	struct sovia_accept	accept;

@@ -780,6 +780,8 @@ static void link_ctl_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 1U);
 	link_test_happen(test, link, HAS_KILL);
 	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, 0U);
+	/* The socket's reference goes with its memory. */
+	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, (int)refcount_read(&conn->refs), 1);
 	sovia_conn_put(conn);
 	rcu_barrier();

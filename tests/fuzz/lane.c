@@ -686,7 +686,7 @@ static bool connect_end(unsigned int i)
 static void leave(struct end *end)
 {
 	sovia_conn_leave(end->conn);
-	MUST(!sovia_conn_sock(end->conn));
+	MUST(!end->conn->sk);
 	sovia_conn_put(end->conn);
 	end->gone = true;
 }

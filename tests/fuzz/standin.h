@@ -187,6 +187,9 @@ static inline void spin_unlock(spinlock_t *lock)
 	lock->held = false;
 }
 
+static inline void local_bh_disable(void) { }
+static inline void local_bh_enable(void) { }
+
 #define spin_lock_bh		spin_lock
 #define spin_unlock_bh		spin_unlock
 #define lockdep_assert_held(l)	MUST((l)->held)

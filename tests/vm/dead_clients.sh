@@ -40,8 +40,8 @@ open_conns() { # NUMBER
 server_has() { left | grep -q "^$1 "; }
 
 kill_client() {
-	kill -KILL $CLIENT
-	wait $CLIENT
+	kill -KILL "$CLIENT"
+	wait "$CLIENT"
 	true
 }
 
