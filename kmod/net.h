@@ -29,14 +29,17 @@
  * @link_ids: all links in @links, by a number of their own; for /proc
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
+ * @listen_tracker: of the reference to the namespace while they do
  * @served: they did at least once, so the connection thread runs
+ * @served_node: in the list of such namespaces: link_net.c
  * @listen_work: makes verbs listen, and retries until that succeeds
  * @listen_wait: jiffies until its next try; private to it
  * @socks: number of sockets, including those whose memory is still charged
- * @idle_work: stops listening after the last socket; runs in the connection thread
+ * @idle_work: stops listening after the last socket; holds the namespace while queued
+ * @sweep_work: ends the links then; runs in the connection thread
  *
- * Lives from the pernet init to the pernet exit.  Sockets pin the namespace.
- * Listeners and VIs of the providers may pin it as well, so they end with the
+ * Lives from the pernet init to the pernet exit.  Sockets hold the namespace, and so do
+ * listening and links, which end with the
  * last socket, except in the initial namespace, which never dies.
  */
 struct sovia_net {
@@ -49,11 +52,14 @@ struct sovia_net {
 	struct xarray			link_ids;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
+	netns_tracker			listen_tracker;
 	bool				served;
+	struct list_head		served_node;
 	struct delayed_work		listen_work;
 	unsigned long			listen_wait;
 	atomic_t			socks;
-	struct kthread_work		idle_work;
+	struct work_struct		idle_work;
+	struct kthread_work		sweep_work;
 };
 
 /* net.c */

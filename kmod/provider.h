@@ -11,6 +11,7 @@
 #define _SOVIA_PROVIDER_H
 
 #include <linux/in6.h>
+#include <linux/kthread.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include <sovia/wire.h>
@@ -46,10 +47,12 @@ struct sovia_pair {
 /**
  * struct sovia_vi_request - a peer asks for a VI
  * @prov: provider that received it
- * @net: network namespace it was received in
+ * @net: network namespace it was received in; valid during the request upcall, later
+ *	if the client holds it
  * @pair: addresses as seen from this side
  * @hello: received from the peer; only the first @hello_len bytes are valid
  * @hello_len: bytes of @hello that the peer sent, at most sizeof(@hello)
+ * @work: the client's, which initialises it
  *
  * Allocated by the provider, which embeds it in its own struct.  Ownership goes
  * to the client with sovia_vi_client::request and back to the provider with
@@ -61,6 +64,7 @@ struct sovia_vi_request {
 	struct sovia_pair		pair;
 	struct sovia_hello		hello;
 	unsigned int			hello_len;
+	struct kthread_work		work;
 };
 
 /**
@@ -73,7 +77,8 @@ struct sovia_vi_request {
  *	-ENODEV no route, -ETIMEDOUT the peer does not answer, -ECONNRESET
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
  *	because both sides tried at once (the peer's attempt wins), or to be
- *	retried later for another reason, -ESTALE rejected because the peer does
+ *	retried later for another reason, -EBUSY rejected because the peer has
+ *	no room now, -ESTALE rejected because the peer does
  *	not have the link to resume.  Any context but hard interrupt; at most once.
  * @receive: a message arrived, skb->len bytes at skb->data.  @imm: its immediate
  *	data, or NULL; only if the VI's @imm is set.
@@ -84,12 +89,18 @@ struct sovia_vi_request {
  *	provider may repost the buffer.  Payloads above SOVIA_COPYBREAK are always
  *	taken.
  * @send_done: completion of a posted message: once for each for which post_send
- *	returned SOVIA_POSTED, at the latest from destroy.  @ok: it has completed
+ *	returned SOVIA_POSTED, at the latest just before @ended.  @ok: it has completed
  *	locally, in the order of the posts; otherwise the VI died first, and it is
  *	unknown whether it has arrived.  The provider drops its reference to @skb
  *	afterwards.  Bottom halves are disabled.
  * @rx_unposted: the number of receive descriptors that could not be reposted
  *	for lack of memory changed by @delta.
+ * @ended: the end that the client has requested is complete: nothing is in flight,
+ *	no reference to a sk_buff is left.  Process context; the last upcall, once.  The
+ *	provider frees the VI when it has returned.
+ *
+ * After sovia_provider::end the others but @send_done may still come, until @ended: the
+ * client ignores them.
  */
 struct sovia_vi_client {
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
@@ -98,6 +109,7 @@ struct sovia_vi_client {
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
 	void (*send_done)(struct sovia_vi *vi, struct sk_buff *skb, bool ok);
 	void (*rx_unposted)(struct sovia_vi *vi, int delta);
+	void (*ended)(struct sovia_vi *vi);
 };
 
 /**
@@ -125,7 +137,7 @@ struct sovia_vi_attr {
  * @sends_first: the peer must not send before it has received a message: the client
  *	sends one as soon as the VI is established; set as @max_frags
  *
- * Embedded in the provider's own struct.  Created and destroyed by the
+ * Embedded in the provider's own struct.  Created, and its end requested, by the
  * connection thread; between these two, post_send may be called from any
  * context but hard interrupt, one call at a time.
  */
@@ -184,12 +196,13 @@ struct sovia_post {
  * @connect: create a VI and start setting it up towards @pair, sending @hello.
  *	Returns the VI, or an ERR_PTR if it could not be started.  The
  *	outcome is one of the upcalls established and closed, possibly
- *	before this returns.  Connection thread; may sleep, but does not wait
- *	for the peer.
+ *	before this returns.  @net is valid until ended.  Connection thread; may
+ *	allocate memory, but waits neither for the peer nor for a device.
  * @accept: the same for a request of the peer; consumes @req in every case.
  * @reject: refuse @req and consume it.  @err is a negative errno that the
  *	peer's closed upcall gets if the fabric can carry it (-EAGAIN: both
- *	tried at once, -ECONNREFUSED, -EPROTO, -ESTALE).
+ *	tried at once, -EBUSY or -ENOMEM: try later, -ECONNREFUSED, -EPROTO,
+ *	-ESTALE).  Connection thread; does not wait.
  * @post_send: send @skb as @how says.  The provider takes its own reference on
  *	success and keeps it until the local completion.  Returns enum
  *	sovia_posted; -EAGAIN if there is no room now (a send_done upcall follows, or
@@ -197,12 +210,11 @@ struct sovia_post {
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves disabled); it never calls upcalls itself.
  * @fail: make the VI die as if its device had given up, for tests; closed
- *	follows.  Connection thread.  NULL: its VIs cannot fail.
- * @disconnect: tell the peer and stop; no post_send follows.  closed may be called.
- *	Process context.
- * @destroy: free the VI.  Sleeps until nothing is in flight; the only upcall that
- *	may still come is send_done, and none after it returns.  Every sk_buff reference
- *	is dropped.
+ *	follows.  Connection thread; does not wait.  NULL: its VIs cannot fail.
+ * @end: tell the peer and free the VI, whatever its state, as soon as nothing is in
+ *	flight; no post_send follows.  The ended upcall follows, possibly before this
+ *	returns, or much later: what blocks the set-up also delays its end.  Connection
+ *	thread; does not wait.
  */
 struct sovia_provider {
 	const char *name;
@@ -223,8 +235,7 @@ struct sovia_provider {
 	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb,
 			 const struct sovia_post *how);
 	void (*fail)(struct sovia_vi *vi);
-	void (*disconnect)(struct sovia_vi *vi);
-	void (*destroy)(struct sovia_vi *vi);
+	void (*end)(struct sovia_vi *vi);
 };
 
 /* All providers, NULL-terminated. */

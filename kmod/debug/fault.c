@@ -67,6 +67,7 @@ static struct fault fault_table[FAULT_KINDS] = {
 	[FAULT_SWAP]	= FAULT("swap", 0, 100),
 	[FAULT_SHORT]	= FAULT("short", 0, 0),
 	[FAULT_STARVE]	= FAULT("starve", 0, 20),
+	[FAULT_DRAIN]	= FAULT("drain", 0, 0),
 };
 
 static bool fault_loop, fault_verbs;
@@ -139,6 +140,16 @@ unsigned int sovia_fault_delay(enum fault_kind kind)
 bool sovia_fault_wanted(enum fault_kind kind)
 {
 	return READ_ONCE(fault_table[kind].probability);
+}
+
+/**
+ * sovia_fault_drain() - is the queue pair of a VI on verbs not to drain
+ *
+ * Return: true if so, and counts it.
+ */
+bool sovia_fault_drain(void)
+{
+	return READ_ONCE(fault_verbs) && sovia_fault_fires(FAULT_DRAIN);
 }
 
 /**

@@ -17,6 +17,7 @@ struct sovia_vi *sovia_fault_accept(struct sovia_vi_request *req,
 				    const struct sovia_vi_attr *attr,
 				    const struct sovia_hello *hello,
 				    const struct sovia_vi_client *client, void *context);
+bool sovia_fault_drain(void);
 void sovia_fault_init(void);
 
 #else
@@ -36,6 +37,11 @@ sovia_fault_accept(struct sovia_vi_request *req, const struct sovia_vi_attr *att
 		   const struct sovia_vi_client *client, void *context)
 {
 	return sovia_vi_check_accept(req, attr, hello, client, context);
+}
+
+static inline bool sovia_fault_drain(void)
+{
+	return false;
 }
 
 static inline void sovia_fault_init(void)

@@ -21,6 +21,7 @@
  * @FAULT_SWAP: a message is received after the next one, or @delay ms late
  * @FAULT_SHORT: a message is received without one of its packets, without an error
  * @FAULT_STARVE: a receive descriptor stays unposted for @delay ms
+ * @FAULT_DRAIN: a VI on verbs that ends is not drained
  * @FAULT_KINDS: how many there are
  */
 enum fault_kind {
@@ -38,6 +39,7 @@ enum fault_kind {
 	FAULT_SWAP,
 	FAULT_SHORT,
 	FAULT_STARVE,
+	FAULT_DRAIN,
 	FAULT_KINDS
 };
 

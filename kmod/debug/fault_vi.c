@@ -12,10 +12,10 @@
 #include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/slab.h>
-#include "compat/workqueue.h"
 #include "fault.h"
 #include "fault_kind.h"
 #include "vi_check.h"
+#include "work.h"
 
 /* The smallest packet that a device may split a message into. */
 #define FAULT_PACKET	256
@@ -71,8 +71,8 @@ struct fault_item {
  * @todo: delayed calls and upcalls, by time
  * @posts: messages in @todo to post
  * @cut: failed by a fault: nothing is passed on any more
- * @disconnected: by the link layer: nothing is posted any more
- * @silent: being destroyed: @todo is not processed any more
+ * @ending: the link layer has ended it: nothing is posted any more
+ * @silent: ended: @todo is not processed any more
  * @work: processes @todo
  */
 struct fault_vi {
@@ -83,7 +83,7 @@ struct fault_vi {
 	struct list_head	todo;
 	unsigned int		posts;
 	bool			cut;
-	bool			disconnected;
+	bool			ending;
 	bool			silent;
 	struct delayed_work	work;
 };
@@ -117,7 +117,7 @@ static void fault_schedule(struct fault_vi *fv, unsigned long due)
 
 	lockdep_assert_held(&fv->lock);
 	if (!fv->silent)
-		mod_delayed_work(system_percpu_wq, &fv->work, time_after(due, now) ? due - now : 0);
+		mod_delayed_work(sovia_setup_wq, &fv->work, time_after(due, now) ? due - now : 0);
 }
 
 /* Insert by time, but never before another item of the same kind. */
@@ -134,7 +134,7 @@ static void fault_queue_locked(struct fault_vi *fv, struct fault_item *item)
 	fault_schedule(fv, list_first_entry(&fv->todo, struct fault_item, node)->due);
 }
 
-/* After fault_silence() only fault_free() handles it. */
+/* After fault_silence() only fault_drain() handles it. */
 static void fault_queue(struct fault_vi *fv, struct fault_item *item)
 {
 	spin_lock_bh(&fv->lock);
@@ -245,14 +245,14 @@ static int fault_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return ret;
 }
 
-static void fault_disconnect(struct sovia_vi *vi)
+static void fault_end(struct sovia_vi *vi)
 {
 	struct fault_vi *fv = to_fault(vi);
 
 	spin_lock_bh(&fv->lock);
-	fv->disconnected = true;
+	fv->ending = true;
 	spin_unlock_bh(&fv->lock);
-	fv->real->prov->disconnect(fv->real);
+	fv->real->prov->end(fv->real);
 }
 
 static void fault_fail(struct sovia_vi *vi)
@@ -272,7 +272,7 @@ static void fault_silence(struct fault_vi *fv)
 }
 
 /* Call send_done for the remaining messages. */
-static void fault_free(struct fault_vi *fv)
+static void fault_drain(struct fault_vi *fv)
 {
 	struct fault_item *item, *next;
 
@@ -284,16 +284,6 @@ static void fault_free(struct fault_vi *fv)
 		local_bh_enable();
 		item_free(item);
 	}
-	kfree(fv);
-}
-
-static void fault_destroy(struct sovia_vi *vi)
-{
-	struct fault_vi *fv = to_fault(vi);
-
-	fault_silence(fv);
-	fv->real->prov->destroy(fv->real);
-	fault_free(fv);
 }
 
 /* Operations on a VI; the others are called on the real provider. */
@@ -301,8 +291,7 @@ static const struct sovia_provider fault_provider = {
 	.name		= "fault",
 	.post_send	= fault_post_send,
 	.fail		= fault_fail,
-	.disconnect	= fault_disconnect,
-	.destroy	= fault_destroy,
+	.end		= fault_end,
 };
 
 /* ---- upcalls ------------------------------------------------------------ */
@@ -464,12 +453,23 @@ static void fault_rx_unposted(struct sovia_vi *vi, int delta)
 	fv->vi.client->rx_unposted(&fv->vi, delta);
 }
 
+static void fault_ended(struct sovia_vi *vi)
+{
+	struct fault_vi *fv = vi->context;
+
+	fault_silence(fv);
+	fault_drain(fv);
+	fv->vi.client->ended(&fv->vi);
+	kfree(fv);
+}
+
 static const struct sovia_vi_client fault_client = {
 	.established	= fault_established,
 	.closed		= fault_closed,
 	.receive	= fault_receive,
 	.send_done	= fault_send_done,
 	.rx_unposted	= fault_rx_unposted,
+	.ended		= fault_ended,
 };
 
 /* ---- work --------------------------------------------------------------- */
@@ -487,7 +487,7 @@ static struct fault_item *fault_next(struct fault_vi *fv)
 			return NULL;
 		}
 		if (item->step == STEP_POST) {
-			ret = fv->cut || fv->disconnected ? -ENOTCONN :
+			ret = fv->cut || fv->ending ? -ENOTCONN :
 				real_post(fv, item->skb, &item->how);
 			if (ret == -EAGAIN) {
 				fault_schedule(fv, jiffies + 1);
@@ -571,7 +571,8 @@ static struct sovia_vi *fault_made(struct fault_vi *fv, struct sovia_vi *real)
 {
 	if (IS_ERR(real)) {
 		fault_silence(fv);
-		fault_free(fv);
+		fault_drain(fv);
+		kfree(fv);
 		return real;
 	}
 	WRITE_ONCE(fv->real, real);
@@ -638,7 +639,7 @@ struct sovia_vi *sovia_fault_accept(struct sovia_vi_request *req,
 							    &fault_client, fv));
 	if (fv) {
 		err = sovia_fault_error(FAULT_CONNECT);
-		fault_free(fv);
+		kfree(fv);
 	}
 	prov->reject(req, err);
 	return ERR_PTR(err);

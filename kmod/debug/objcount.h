@@ -17,7 +17,8 @@
  * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
  * @SOVIA_OBJECT_verbs_vis: VIs on verbs
- * @SOVIA_OBJECT_receives: receive descriptors of these
+ * @SOVIA_OBJECT_stuck_vis: those in quarantine, because their device does not drain them
+ * @SOVIA_OBJECT_receives: receive descriptors of VIs on verbs
  * @SOVIA_OBJECT_mappings: DMA mappings
  * @SOVIA_OBJECTS: how many there are
  *
@@ -30,6 +31,7 @@ enum sovia_object {
 	SOVIA_OBJECT_requests,
 	SOVIA_OBJECT_loop_vis,
 	SOVIA_OBJECT_verbs_vis,
+	SOVIA_OBJECT_stuck_vis,
 	SOVIA_OBJECT_receives,
 	SOVIA_OBJECT_mappings,
 	SOVIA_OBJECTS

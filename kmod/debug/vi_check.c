@@ -19,8 +19,8 @@
 #define SEEN_OPEN		1	/* it has returned */
 #define SEEN_CLOSED		2
 #define SEEN_RECEIVING		3	/* the upcall is running */
-#define SEEN_DISCONNECTED	4
-#define SEEN_DESTROYED		5
+#define SEEN_END		4	/* the call */
+#define SEEN_ENDED		5	/* the upcall */
 #define SEEN_VIOLATION		6	/* one has been reported */
 
 /* Beyond the send depth: one that is being posted, one that is being completed. */
@@ -37,7 +37,7 @@
  * @lock: protects what follows; the innermost one, taken with bottom halves off
  * @count: messages in @posted
  * @room: maximum of @count
- * @rcu: frees it: a late upcall finds SEEN_DESTROYED for a while
+ * @rcu: frees it: a late upcall finds SEEN_ENDED for a while
  * @posted: messages whose send_done upcall is due, in order; no references
  */
 struct vi_check {
@@ -114,8 +114,8 @@ static const char *check_post(struct vi_check *vc, struct sk_buff *skb,
 	WRITE_ONCE(vc->poster, current);
 	if (!test_bit(SEEN_ESTABLISHED, &vc->seen))
 		return "a post before established";
-	if (test_bit(SEEN_DISCONNECTED, &vc->seen))
-		return "a post after disconnect";
+	if (test_bit(SEEN_END, &vc->seen))
+		return "a post after end";
 	if (skb->len > vc->vi.attr.msg_size || skb_shinfo(skb)->nr_frags > vc->vi.max_frags)
 		return "a post of a message that is too large";
 	if (how->has_imm && !vc->vi.imm)
@@ -155,34 +155,17 @@ static void check_vi_fail(struct sovia_vi *vi)
 	vc->real->prov->fail(vc->real);
 }
 
-static void check_vi_disconnect(struct sovia_vi *vi)
+static const char *check_end(struct vi_check *vc)
+{
+	return test_and_set_bit(SEEN_END, &vc->seen) ? "end twice" : NULL;
+}
+
+static void check_vi_end(struct sovia_vi *vi)
 {
 	struct vi_check *vc = to_check(vi);
 
-	set_bit(SEEN_DISCONNECTED, &vc->seen);
-	vc->real->prov->disconnect(vc->real);
-}
-
-static const char *check_destroyed(struct vi_check *vc)
-{
-	set_bit(SEEN_DESTROYED, &vc->seen);
-	if (test_bit(SEEN_RECEIVING, &vc->seen))
-		return "destroyed during an upcall";
-	return READ_ONCE(vc->count) ? "destroyed without a send_done that was due" : NULL;
-}
-
-static void check_free(struct vi_check *vc)
-{
-	check_report(vc, check_destroyed(vc));
-	kvfree_rcu(vc, rcu);
-}
-
-static void check_vi_destroy(struct sovia_vi *vi)
-{
-	struct vi_check *vc = to_check(vi);
-
-	vc->real->prov->destroy(vc->real);
-	check_free(vc);
+	check_report(vc, check_end(vc));
+	vc->real->prov->end(vc->real);
 }
 
 /* Operations on a VI; the others are called on the provider. */
@@ -190,16 +173,15 @@ static const struct sovia_provider check_provider = {
 	.name		= "check",
 	.post_send	= check_vi_post_send,
 	.fail		= check_vi_fail,
-	.disconnect	= check_vi_disconnect,
-	.destroy	= check_vi_destroy,
+	.end		= check_vi_end,
 };
 
 /* ---- upcalls ------------------------------------------------------------ */
 
 static const char *check_upcall(struct vi_check *vc)
 {
-	if (test_bit(SEEN_DESTROYED, &vc->seen))
-		return "an upcall after destroy";
+	if (test_bit(SEEN_ENDED, &vc->seen))
+		return "an upcall after ended";
 	if (READ_ONCE(vc->poster) == current)
 		return "an upcall from inside post_send";
 	return NULL;
@@ -309,12 +291,37 @@ static void check_vi_rx_unposted(struct sovia_vi *vi, int delta)
 	vc->vi.client->rx_unposted(&vc->vi, delta);
 }
 
+static const char *check_ended(struct vi_check *vc)
+{
+	const char *violation = check_upcall(vc);
+
+	set_bit(SEEN_ENDED, &vc->seen);
+	if (!test_bit(SEEN_END, &vc->seen))
+		return "ended without end";
+	if (test_bit(SEEN_RECEIVING, &vc->seen))
+		return "ended during an upcall";
+	if (READ_ONCE(vc->count))
+		return "ended without a send_done that was due";
+	return violation;
+}
+
+static void check_vi_ended(struct sovia_vi *vi)
+{
+	struct vi_check *vc = vi->context;
+
+	might_sleep();
+	check_report(vc, check_ended(vc));
+	vc->vi.client->ended(&vc->vi);
+	kvfree_rcu(vc, rcu);
+}
+
 static const struct sovia_vi_client check_client = {
 	.established	= check_vi_established,
 	.closed		= check_vi_closed,
 	.receive	= check_vi_receive,
 	.send_done	= check_vi_send_done,
 	.rx_unposted	= check_vi_rx_unposted,
+	.ended		= check_vi_ended,
 };
 
 /* ---- set-up ------------------------------------------------------------- */
@@ -353,7 +360,7 @@ static struct vi_check *check_alloc(const struct sovia_provider *prov,
 static struct sovia_vi *check_made(struct vi_check *vc, struct sovia_vi *real)
 {
 	if (IS_ERR(real)) {
-		check_free(vc);
+		kvfree_rcu(vc, rcu);
 		return real;
 	}
 	WRITE_ONCE(vc->real, real);

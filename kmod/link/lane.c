@@ -240,10 +240,12 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 }
 
 /**
- * sovia_lane_reset() - empty a lane whose VI was destroyed
+ * sovia_lane_reset() - empty a lane without a live VI
  * @lane: the lane; closed until it is established again
  *
- * Context: connection thread; the VI has been destroyed.
+ * A VI that is ending keeps its own references to what was posted.
+ *
+ * Context: connection thread.
  */
 void sovia_lane_reset(struct sovia_lane *lane)
 {

@@ -352,12 +352,20 @@ static void lane_closed(struct sovia_vi *vi, int err)
 	sovia_lane_fail(vi->context, err);
 }
 
+static void lane_ended(struct sovia_vi *vi)
+{
+	struct sovia_lane *lane = vi->context;
+
+	sovia_link_event(lane->link, SOVIA_LINK_EV_ENDED);
+}
+
 const struct sovia_vi_client sovia_lane_vi_client = {
 	.established	= lane_established,
 	.closed		= lane_closed,
 	.receive	= lane_receive,
 	.send_done	= lane_send_done,
 	.rx_unposted	= lane_rx_unposted,
+	.ended		= lane_ended,
 };
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -156,14 +156,16 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 }
 
 /**
- * sovia_lane_arm() - arm the timer of the lane
+ * sovia_lane_arm() - arm the timer of the lane, if it has a live VI
  * @lane: the lane
+ *
+ * Upcalls of a VI that is ending come here, too, after sovia_lane_reset().
  *
  * Context: lane lock held.
  */
 void sovia_lane_arm(struct sovia_lane *lane)
 {
-	if (!timer_pending(&lane->ack_timer))
+	if (lane->up && !timer_pending(&lane->ack_timer))
 		mod_timer(&lane->ack_timer, jiffies + SOVIA_ACK_DELAY);
 }
 

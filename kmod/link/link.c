@@ -14,40 +14,48 @@
  *
  * A link that loses its VI sets up another one and continues: link_recover.c.
  *
- * DOWN is final: the link leaves the table, the VI is destroyed, then the connections
- * are notified.  The next connection to the peer creates a new link.
+ * DOWN is final: the link leaves the table, and the connections are notified.  The object
+ * stays until its VI has ended.  The next connection to the peer creates a new link.
  *
  * When both sides connect at once, the attempt of the lower address counts: the
  * lower side rejects the other's request (-EAGAIN), the higher side drops its
  * own attempt when the request arrives.
  *
- * References: the table, every attached connection, and queued work hold one
- * each.  Links do not hold the namespace; its exit waits for them.
+ * References: the table, every attached connection, the VI, and queued work hold one
+ * each.  Links hold their namespace.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include "conn_table.h"
 #include "connd.h"
-#include "debug/fault.h"
 #include "debug/objcount.h"
 #include "lane.h"
-#include "lane_rx.h"
 #include "link.h"
 #include "link_conns.h"
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "link_vi.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
 
+/* Delay of the retries while the peer has no room; doubles each time. */
+#define SOVIA_LINK_PAUSE_MIN	(HZ / 20)
+#define SOVIA_LINK_PAUSE_MAX	(2 * HZ)
+
 /*
  * Refusals that end a recovery: about five seconds of attempts.
  */
 #define SOVIA_LINK_REFUSALS	6
+
+/* Links that have not been freed, of all namespaces. */
+static atomic_t links_alive = ATOMIC_INIT(0);
 
 static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= "NEW",
@@ -113,9 +121,23 @@ static void link_free(struct kref *kref)
 {
 	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
 
-	sovia_object_dec(links);
 	sovia_lane_free(&link->lane);
+	put_net_track(link->snet->net, &link->ns_tracker);
+	sovia_object_dec(links);
 	kfree_rcu(link, rcu);
+	/* Pairs with sovia_link_wait(). */
+	if (atomic_dec_and_test(&links_alive))
+		wake_up_var(&links_alive);
+}
+
+/**
+ * sovia_link_wait() - wait until all links are gone
+ *
+ * Context: module exit; all links are DOWN.
+ */
+void sovia_link_wait(void)
+{
+	wait_var_event(&links_alive, !atomic_read(&links_alive));
 }
 
 /**
@@ -220,79 +242,10 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 		kfree(link);
 		return NULL;
 	}
+	get_net_track(snet->net, &link->ns_tracker, gfp);
+	atomic_inc(&links_alive);
 	sovia_object_inc(links);
 	return link;
-}
-
-/**
- * sovia_link_drop_vi() - destroy the VI of a link
- * @link: the link
- *
- * No upcall of the VI follows, and its pending events are cleared.
- *
- * Context: connection thread; no link or lane lock.
- */
-void sovia_link_drop_vi(struct sovia_link *link)
-{
-	struct sovia_vi *vi;
-
-	spin_lock_bh(&link->lane.lock);
-	vi = link->lane.vi;
-	link->lane.up = false;
-	link->lane.dead = true;
-	spin_unlock_bh(&link->lane.lock);
-	if (vi) {
-		vi->prov->disconnect(vi);
-		vi->prov->destroy(vi);
-	}
-	spin_lock_bh(&link->lane.lock);
-	link->lane.vi = NULL;
-	spin_unlock_bh(&link->lane.lock);
-	clear_bit(SOVIA_LINK_EV_UP, &link->events);
-	clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
-}
-
-static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
-{
-	if (IS_ERR(vi)) {
-		sovia_lane_fail(&link->lane, PTR_ERR(vi));
-		return;
-	}
-	spin_lock_bh(&link->lane.lock);
-	link->lane.vi = vi;
-	spin_unlock_bh(&link->lane.lock);
-}
-
-static void link_connect(struct sovia_link *link)
-{
-	struct sovia_vi_attr attr;
-	struct sovia_hello hello;
-
-	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
-	sovia_lane_vi_attr(&link->lane, &attr);
-	sovia_lane_hello(&link->lane, &hello);
-	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
-					      &hello, &sovia_lane_vi_client, &link->lane));
-}
-
-/**
- * sovia_link_accept() - answer a peer's request with a VI
- * @link: CONNECTING or RECOVERING, without a VI
- * @req: the request; consumed
- * @peer_id: of the peer's end of the link
- *
- * Context: connection thread; no link or lane lock.
- */
-void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id)
-{
-	struct sovia_vi_attr attr;
-	struct sovia_hello hello;
-
-	sovia_lane_prepare(&link->lane, false, peer_id);
-	sovia_lane_vi_attr(&link->lane, &attr);
-	sovia_lane_hello(&link->lane, &hello);
-	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
-					     &sovia_lane_vi_client, &link->lane));
 }
 
 static void link_up(struct sovia_link *link)
@@ -351,6 +304,8 @@ void sovia_link_down(struct sovia_link *link, int err)
 	sovia_lane_reset(&link->lane);
 	sovia_link_notify_down(link, &conns, err);
 	link_stop_timer(link);
+	/* It is the old link's no more: the table knows another one, or none. */
+	sovia_link_unpark(link);
 }
 
 /**
@@ -439,24 +394,39 @@ static void link_try(struct sovia_link *link)
 	}
 	/* For a self-connection only the active end initiates. */
 	if (!link->lane.vi && !link->pair.passive)
-		link_connect(link);
+		sovia_link_connect(link);
 	sovia_link_set_timer(link, left);
+}
+
+/* As connections do with a busy listener.  At random, so that those refused together part. */
+static unsigned long link_pause(struct sovia_link *link)
+{
+	link->pause = clamp(2 * link->pause, (unsigned long)SOVIA_LINK_PAUSE_MIN,
+			    (unsigned long)SOVIA_LINK_PAUSE_MAX);
+	return link->pause / 2 + get_random_u32_below(link->pause);
+}
+
+/*
+ * Try again while there are connections: the peer's attempt counts (-EAGAIN), whose request
+ * is to come first, or it has no room now (-EBUSY).
+ */
+static void link_retry(struct sovia_link *link, int err)
+{
+	sovia_link_drop_vi(link);
+	sovia_lane_reset(&link->lane);
+	sovia_link_set_timer(link, err == -EBUSY ? link_pause(link) : SOVIA_LINK_CROSS_WAIT);
 }
 
 static void link_closed(struct sovia_link *link)
 {
 	int err = READ_ONCE(link->lane.err);
 
-	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING) {
+	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)
 		link_lost(link, err);
-	} else if (link->state == SOVIA_LINK_CONNECTING && err == -EAGAIN) {
-		/* The peer's attempt counts: wait for its request. */
-		sovia_link_drop_vi(link);
-		sovia_lane_reset(&link->lane);
-		sovia_link_set_timer(link, SOVIA_LINK_CROSS_WAIT);
-	} else {
+	else if (link->state == SOVIA_LINK_CONNECTING && (err == -EAGAIN || err == -EBUSY))
+		link_retry(link, err);
+	else
 		sovia_link_down(link, err);
-	}
 }
 
 /* End a loop link that has had no connections for a while. */
@@ -482,10 +452,10 @@ static void link_timer(struct sovia_link *link)
 {
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
-		if (link->lane.vi)
+		if (link->lane.vi || link->parked)
 			break;
 		if (READ_ONCE(link->conn_count))
-			link_connect(link);
+			sovia_link_connect(link);
 		else
 			sovia_link_down(link, -ECONNRESET);
 		break;
@@ -511,7 +481,7 @@ static void link_work(struct kthread_work *work)
 		sovia_link_down(link, -ECONNRESET);
 	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
 	    sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
-		link_connect(link);
+		sovia_link_connect(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
 		link_up(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
@@ -521,6 +491,8 @@ static void link_work(struct kthread_work *work)
 	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
 	    link->state == SOVIA_LINK_UP && link->lane.vi)
 		link->lane.vi->prov->fail(link->lane.vi);
+	if (test_and_clear_bit(SOVIA_LINK_EV_ENDED, &link->events))
+		sovia_link_vi_ended(link);
 	sovia_link_put(link);
 }
 

@@ -180,9 +180,10 @@ struct sovia_recovery {
 
 /**
  * struct sovia_link - all connections between two addresses that use one lane
- * @kref: the table (until DOWN), each connection, queued work and the armed timer
+ * @kref: the table (until DOWN), each connection, its VI, queued work and the armed timer
  * @rcu: readers of /proc may access it after the last reference
- * @snet: namespace; valid until the pernet exit has seen the link go
+ * @snet: namespace, held
+ * @ns_tracker: of that reference
  * @pair: the key
  * @addr_hash: hash of its addresses, for the table of connections
  * @prov: its provider
@@ -197,6 +198,10 @@ struct sovia_recovery {
  * @timer: retry of a set-up, the end of a recovery, and the idle probe
  * @lane: the lane
  * @recovery: of the lane
+ * @vi: its VI until that has ended, or NULL: see link_vi.c
+ * @wanted: an attempt of ours to make one waits
+ * @parked: a request of the peer waits, or NULL
+ * @pause: delay of the last retry because the peer had no room, jiffies
  * @seen_una: the lane's first unacknowledged number when the timer last fired
  * @waiting: it has fired, so @seen_una is valid
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
@@ -208,6 +213,7 @@ struct sovia_link {
 	struct kref			kref;
 	struct rcu_head			rcu;
 	struct sovia_net		*snet;
+	netns_tracker			ns_tracker;
 	struct sovia_pair		pair;
 	u32				addr_hash;
 	const struct sovia_provider	*prov;
@@ -222,6 +228,10 @@ struct sovia_link {
 	struct timer_list		timer;
 	struct sovia_lane		lane;
 	struct sovia_recovery		recovery;
+	struct sovia_vi			*vi;
+	bool				wanted;
+	struct sovia_vi_request		*parked;
+	unsigned long			pause;
 	u32				seen_una;
 	bool				waiting;
 	unsigned long			rtr_retry;
@@ -264,12 +274,14 @@ struct sovia_client {
 #define SOVIA_LINK_EV_KILL	3	/* namespace exit, or evicted */
 #define SOVIA_LINK_EV_TIMER	4	/* @timer fired */
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
+#define SOVIA_LINK_EV_ENDED	6	/* the VI is gone */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, gfp_t gfp);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 void sovia_link_event(struct sovia_link *link, unsigned int event);
+void sovia_link_wait(void);
 const char *sovia_link_state_name(enum sovia_link_state state);
 
 #endif /* _SOVIA_LINK_H */

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The link layer in a network namespace: it listens for link requests from the first
- * socket to the last one, and ends all links when the namespace exits.
+ * socket to the last one, which ends all links.
+ *
+ * Listening and links hold the namespace, so its exit finds neither and has nothing to wait
+ * for.  The initial namespace listens until the module is unloaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include "compat/workqueue.h"
 #include "connd.h"
 #include "link_net.h"
 #include "link_request.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "work.h"
 
 /* Retry of a failed listen over verbs: the delay doubles each time. */
 #define SOVIA_LISTEN_RETRY_MIN	HZ
 #define SOVIA_LISTEN_RETRY_MAX	(60 * HZ)
+
+/* Namespaces that listen, or did: sovia_net::served_node. */
+static LIST_HEAD(served_nets);
+static DEFINE_SPINLOCK(served_lock);	/* protects served_nets */
 
 /* Listen over all providers that are @local, or all others.  Idempotent. */
 static int listen_over(struct sovia_net *snet, bool local)
@@ -51,7 +58,18 @@ static void listen_work(struct work_struct *work)
 	}
 	snet->listen_wait = clamp(2 * snet->listen_wait, (unsigned long)SOVIA_LISTEN_RETRY_MIN,
 				  (unsigned long)SOVIA_LISTEN_RETRY_MAX);
-	queue_delayed_work(system_dfl_wq, &snet->listen_work, snet->listen_wait);
+	queue_delayed_work(sovia_listen_wq, &snet->listen_work, snet->listen_wait);
+}
+
+/* For the module's exit.  Once for each namespace. */
+static void net_served(struct sovia_net *snet)
+{
+	spin_lock(&served_lock);
+	if (!snet->served) {
+		list_add(&snet->served_node, &served_nets);
+		WRITE_ONCE(snet->served, true);
+	}
+	spin_unlock(&served_lock);
 }
 
 /**
@@ -75,13 +93,14 @@ int sovia_link_listen(struct sovia_net *snet)
 	err = sovia_connd_start();
 	if (err)
 		return err;
-	WRITE_ONCE(snet->served, true);
+	net_served(snet);
 	mutex_lock(&snet->listen_mutex);
 	if (!snet->listening) {
 		err = listen_over(snet, true);
 		if (!err) {
-			queue_delayed_work(system_dfl_wq, &snet->listen_work, 0);
+			queue_delayed_work(sovia_listen_wq, &snet->listen_work, 0);
 			flush_delayed_work(&snet->listen_work);
+			get_net_track(snet->net, &snet->listen_tracker, GFP_KERNEL);
 			WRITE_ONCE(snet->listening, true);
 		}
 	}
@@ -89,7 +108,7 @@ int sovia_link_listen(struct sovia_net *snet)
 	return err;
 }
 
-/* With @unused, only if no socket relies on it. */
+/* With @unused, only if no socket relies on it.  The caller holds the namespace. */
 static void stop_listening(struct sovia_net *snet, bool unused)
 {
 	const struct sovia_provider * const *prov;
@@ -107,22 +126,34 @@ static void stop_listening(struct sovia_net *snet, bool unused)
 		snet->listen_wait = 0;
 		for (prov = sovia_providers; *prov; prov++)
 			(*prov)->unlisten(snet->net);
+		put_net_track(snet->net, &snet->listen_tracker);
 	}
 	mutex_unlock(&snet->listen_mutex);
 }
 
-/* The last socket of a namespace was freed: release what may pin the namespace. */
-static void net_idle(struct kthread_work *work)
+/* The second step after the last socket, in the connection thread: end the links. */
+static void net_sweep(struct kthread_work *work)
 {
-	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
+	struct sovia_net *snet = container_of(work, struct sovia_net, sweep_work);
 	struct sovia_link *link;
 
-	/* A new socket keeps it listening, or starts it again. */
-	stop_listening(snet, true);
 	while (!atomic_read(&snet->socks) && (link = sovia_link_first(snet))) {
 		sovia_link_down(link, -ECONNRESET);
 		sovia_link_put(link);
 	}
+	put_net(snet->net);
+}
+
+/* The first one: stop listening, which may wait for devices. */
+static void net_idle(struct work_struct *work)
+{
+	struct sovia_net *snet = container_of(work, struct sovia_net, idle_work);
+
+	/* A new socket keeps it listening, or starts it again. */
+	stop_listening(snet, true);
+	/* The reference goes on with the work, unless that is queued already. */
+	if (!sovia_connd_queue(&snet->sweep_work))
+		put_net(snet->net);
 }
 
 /**
@@ -134,7 +165,21 @@ static void net_idle(struct kthread_work *work)
 void sovia_link_net_init(struct sovia_net *snet)
 {
 	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
-	kthread_init_work(&snet->idle_work, net_idle);
+	INIT_WORK(&snet->idle_work, net_idle);
+	kthread_init_work(&snet->sweep_work, net_sweep);
+}
+
+/**
+ * sovia_link_net_idle() - release what the link layer holds of a namespace
+ * @snet: a namespace that was served; without sockets, or it goes on
+ *
+ * Context: any.
+ */
+void sovia_link_net_idle(struct sovia_net *snet)
+{
+	/* If it is exiting, links and listening are gone: they would hold it. */
+	if (maybe_get_net(snet->net) && !queue_work(sovia_listen_wq, &snet->idle_work))
+		put_net(snet->net);
 }
 
 /**
@@ -147,27 +192,70 @@ void sovia_link_sock_put(struct sovia_net *snet)
 {
 	if (atomic_dec_and_test(&snet->socks) && READ_ONCE(snet->served) &&
 	    !net_eq(snet->net, &init_net))
-		sovia_connd_queue(&snet->idle_work);
+		sovia_link_net_idle(snet);
 }
 
 /**
- * sovia_link_net_exit() - end all links of a namespace that exits
- * @snet: the namespace; it has no sockets any more
+ * sovia_link_net_exit() - a namespace exits
+ * @snet: the namespace; nothing holds it any more
  *
- * Context: process, may sleep; no locks.
+ * Context: process.  Waits for nothing.
  */
 void sovia_link_net_exit(struct sovia_net *snet)
 {
+	WARN_ON_ONCE(snet->listening || !hash_empty(snet->links));
+	spin_lock(&served_lock);
+	if (snet->served)
+		list_del_init(&snet->served_node);
+	spin_unlock(&served_lock);
+}
+
+/* A namespace that was served, with a reference, or NULL.  Each once. */
+static struct sovia_net *served_next(struct list_head *done)
+{
+	struct sovia_net *snet, *found = NULL;
+
+	spin_lock(&served_lock);
+	list_for_each_entry(snet, &served_nets, served_node)
+		if (maybe_get_net(snet->net)) {
+			list_move(&snet->served_node, done);
+			found = snet;
+			break;
+		}
+	spin_unlock(&served_lock);
+	return found;
+}
+
+/* Each link leaves the table, at the latest when its event is handled. */
+static void kill_links(struct sovia_net *snet)
+{
 	struct sovia_link *link;
 
-	stop_listening(snet, false);
-	/* Wait for requests received before. */
-	sovia_connd_flush();
 	while ((link = sovia_link_first(snet))) {
 		sovia_link_event(link, SOVIA_LINK_EV_KILL);
 		sovia_connd_flush();
 		sovia_link_put(link);
 	}
-	/* Sockets and links are freed after a grace period. */
-	rcu_barrier();
+}
+
+/**
+ * sovia_link_stop() - end all links of all namespaces
+ *
+ * Their objects may stay until their VIs have ended: sovia_link_wait().
+ *
+ * Context: module exit: there are no sockets any more.  Process, may sleep; no locks.
+ */
+void sovia_link_stop(void)
+{
+	struct sovia_net *snet, *next;
+	LIST_HEAD(done);
+
+	while ((snet = served_next(&done)))
+		stop_listening(snet, false);
+	/* Requests received before. */
+	sovia_connd_flush();
+	list_for_each_entry_safe(snet, next, &done, served_node) {
+		kill_links(snet);
+		put_net(snet->net);
+	}
 }

@@ -5,7 +5,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/slab.h>
 #include "connd.h"
 #include "lane.h"
 #include "link_probe.h"
@@ -13,16 +12,7 @@
 #include "link_request.h"
 #include "link_state.h"
 #include "link_table.h"
-
-/**
- * struct link_request - a peer's request, queued for the connection thread
- * @work: runs in the connection thread, which frees this
- * @req: the request
- */
-struct link_request {
-	struct kthread_work		work;
-	struct sovia_vi_request		*req;
-};
+#include "link_vi.h"
 
 /* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)
@@ -112,22 +102,50 @@ static struct sovia_link *link_for_request(struct sovia_net *snet,
 	return link;
 }
 
-static void link_request_work(struct kthread_work *work)
+/**
+ * sovia_link_request_reject() - refuse a request
+ * @req: the request; consumed
+ * @err: why, as of sovia_provider::reject
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_request_reject(struct sovia_vi_request *req, int err)
 {
-	struct link_request *lr = container_of(work, struct link_request, work);
-	struct sovia_vi_request *req = lr->req;
+	struct net *net = req->net;
+
+	req->prov->reject(req, err);
+	put_net(net);
+}
+
+/* Is anybody here?  The last socket of a namespace may have ended its links already. */
+static bool link_request_late(struct sovia_net *snet)
+{
+	return !READ_ONCE(snet->listening) && !atomic_read(&snet->socks);
+}
+
+/**
+ * sovia_link_request_decide() - accept or reject a request, or let it wait on its link
+ * @req: the request; consumed
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_request_decide(struct sovia_vi_request *req)
+{
 	struct sovia_net *snet = sovia_net(req->net);
 	struct sovia_params params;
 	struct sovia_link *link;
 	int err;
 
-	kfree(lr);
+	if (link_request_late(snet)) {
+		sovia_link_request_reject(req, -ECONNREFUSED);
+		return;
+	}
 	err = sovia_hello_parse(&req->hello, req->hello_len, &params);
 	if (err) {
 		sovia_stat_inc(snet, bad_hello);
 		pr_warn_ratelimited("link request of %pI6c: bad hello (%d)\n",
 				    &req->pair.remote, err);
-		req->prov->reject(req, -EPROTO);
+		sovia_link_request_reject(req, -EPROTO);
 		return;
 	}
 	req->pair.lane = params.lane;
@@ -136,11 +154,16 @@ static void link_request_work(struct kthread_work *work)
 	else
 		link = link_for_request(snet, req, params.id, &err);
 	if (!link) {
-		req->prov->reject(req, err);
+		sovia_link_request_reject(req, err);
 		return;
 	}
 	sovia_link_accept(link, req, params.id);
 	sovia_link_put(link);
+}
+
+static void link_request_work(struct kthread_work *work)
+{
+	sovia_link_request_decide(container_of(work, struct sovia_vi_request, work));
 }
 
 /**
@@ -151,13 +174,7 @@ static void link_request_work(struct kthread_work *work)
  */
 void sovia_link_request(struct sovia_vi_request *req)
 {
-	struct link_request *lr = kmalloc(sizeof(*lr), GFP_KERNEL);
-
-	if (!lr) {
-		req->prov->reject(req, -ENOMEM);
-		return;
-	}
-	lr->req = req;
-	kthread_init_work(&lr->work, link_request_work);
-	sovia_connd_queue(&lr->work);
+	get_net(req->net);
+	kthread_init_work(&req->work, link_request_work);
+	sovia_connd_queue(&req->work);
 }

@@ -6,5 +6,7 @@
 #include "link.h"
 
 void sovia_link_request(struct sovia_vi_request *req);
+void sovia_link_request_decide(struct sovia_vi_request *req);
+void sovia_link_request_reject(struct sovia_vi_request *req, int err);
 
 #endif /* _SOVIA_LINK_REQUEST_H */

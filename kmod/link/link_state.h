@@ -5,9 +5,7 @@
 
 #include "link.h"
 
-void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id);
 void sovia_link_down(struct sovia_link *link, int err);
-void sovia_link_drop_vi(struct sovia_link *link);
 bool sovia_link_lose(struct sovia_link *link, int err);
 bool sovia_link_own_attempt_counts(const struct sovia_link *link);
 bool sovia_link_set_state(struct sovia_link *link, enum sovia_link_state state);

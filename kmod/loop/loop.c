@@ -18,6 +18,7 @@
 #include "debug/objcount.h"
 #include "net.h"
 #include "provider.h"
+#include "work.h"
 
 #define LOOP_POLL_WEIGHT	64
 
@@ -27,7 +28,8 @@ struct loop_vi;
  * struct loop_wire - shared by two VIs
  * @kref: one for each end, one for a pending request
  * @lock: protects @end; taken with bottom halves off, inside lane locks
- * @end: the VIs; accept sets the passive one, destroy clears both
+ * @end: the VIs; accept sets the passive one.  Only loop_end() clears them, so that the
+ *	connection thread can use what it finds here without a reference.
  */
 struct loop_wire {
 	struct kref	kref;
@@ -46,6 +48,7 @@ struct loop_wire {
  *	with a reference each
  * @head: completions added.  Written by post_send, one at a time.
  * @tail: completions reported.  Written by @poll.
+ * @end_work: frees it, on the end queue, after it has left its wire
  * @rcu: frees it
  *
  * @poll accesses it once more after irq_poll_complete(), so it is freed a
@@ -60,6 +63,7 @@ struct loop_vi {
 	struct sk_buff		**sent;
 	unsigned int		head;
 	unsigned int		tail;
+	struct work_struct	end_work;
 	struct rcu_head		rcu;
 };
 
@@ -148,6 +152,8 @@ static void loop_request_free(struct loop_request *lr)
 	sovia_object_dec(requests);
 }
 
+static void loop_end_work(struct work_struct *work);
+
 static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 				  const struct sovia_vi_attr *attr,
 				  const struct sovia_vi_client *client, void *context)
@@ -171,10 +177,18 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 	lv->vi.imm = true;
 	skb_queue_head_init(&lv->rxq);
 	irq_poll_init(&lv->poll, LOOP_POLL_WEIGHT, loop_poll);
+	INIT_WORK(&lv->end_work, loop_end_work);
 	return lv;
 }
 
 static void loop_free(struct loop_vi *lv)
+{
+	kvfree(lv->sent);
+	kfree_rcu(lv, rcu);
+	sovia_object_dec(loop_vis);
+}
+
+static void loop_drain(struct loop_vi *lv)
 {
 	struct sk_buff *skb;
 
@@ -185,9 +199,6 @@ static void loop_free(struct loop_vi *lv)
 		kfree_skb(skb);
 	}
 	local_bh_enable();
-	kvfree(lv->sent);
-	kfree_rcu(lv, rcu);
-	sovia_object_dec(loop_vis);
 }
 
 static struct loop_wire *wire_alloc(void)
@@ -276,10 +287,7 @@ static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
 	peer = wire->end[0];
 	wire->end[1] = lv;
 	spin_unlock_bh(&wire->lock);
-	/*
-	 * Only the connection thread destroys VIs, and this is it: the peer
-	 * stays while we are here.
-	 */
+	/* It stays while we are here: only this thread lets VIs leave their wires. */
 	if (peer) {
 		client->established(&lv->vi, &req->hello, req->hello_len);
 		peer->vi.client->established(&peer->vi, hello, sizeof(*hello));
@@ -295,12 +303,13 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	struct loop_request *lr = container_of(req, struct loop_request, req);
 	struct loop_vi *peer;
 
-	/* Stays while we are here: only the connection thread destroys VIs. */
+	/* It stays while we are here, as in loop_accept(). */
 	spin_lock_bh(&lr->wire->lock);
 	peer = lr->wire->end[0];
 	spin_unlock_bh(&lr->wire->lock);
+	/* As with verbs, it is the peer that lacks memory. */
 	if (peer)
-		peer->vi.client->closed(&peer->vi, err);
+		peer->vi.client->closed(&peer->vi, err == -ENOMEM ? -EBUSY : err);
 	wire_put(lr->wire);
 	loop_request_free(lr);
 }
@@ -350,7 +359,19 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return err;
 }
 
-static void loop_disconnect(struct sovia_vi *vi)
+/* It has left its wire, so the queues only shrink. */
+static void loop_end_work(struct work_struct *work)
+{
+	struct loop_vi *lv = container_of(work, struct loop_vi, end_work);
+
+	irq_poll_disable(&lv->poll);
+	wire_put(lv->wire);
+	loop_drain(lv);
+	lv->vi.client->ended(&lv->vi);
+	loop_free(lv);
+}
+
+static void loop_end(struct sovia_vi *vi)
 {
 	struct loop_vi *lv = to_loop(vi), *peer;
 	struct loop_wire *wire = lv->wire;
@@ -363,16 +384,7 @@ static void loop_disconnect(struct sovia_vi *vi)
 	spin_unlock_bh(&wire->lock);
 	if (peer && peer != lv)
 		peer->vi.client->closed(&peer->vi, -ECONNRESET);
-}
-
-static void loop_destroy(struct sovia_vi *vi)
-{
-	struct loop_vi *lv = to_loop(vi);
-
-	/* Unlinked from the wire, so the queues only shrink. */
-	irq_poll_disable(&lv->poll);
-	wire_put(lv->wire);
-	loop_free(lv);
+	queue_work(sovia_end_wq, &lv->end_work);
 }
 
 static int loop_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
@@ -394,6 +406,5 @@ const struct sovia_provider sovia_loop_provider = {
 	.accept		= loop_accept,
 	.reject		= loop_reject,
 	.post_send	= loop_post_send,
-	.disconnect	= loop_disconnect,
-	.destroy	= loop_destroy,
+	.end		= loop_end,
 };

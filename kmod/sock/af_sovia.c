@@ -34,6 +34,7 @@
 #include "keepalive.h"
 #include "link/connd.h"
 #include "link/lane.h"
+#include "link/link.h"
 #include "link/link_net.h"
 #include "listen.h"
 #include "listener.h"
@@ -46,6 +47,7 @@
 #include "sockopt.h"
 #include "splice.h"
 #include "upcall.h"
+#include "work.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
 module_param(family, int, 0444);
@@ -299,9 +301,12 @@ static int __init sovia_init(void)
 	err = sovia_conn_init();
 	if (err)
 		goto undo_mem;
-	err = sovia_verbs_init();
+	err = sovia_work_init();
 	if (err)
 		goto undo_conn;
+	err = sovia_verbs_init();
+	if (err)
+		goto undo_work;
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
@@ -322,6 +327,8 @@ undo_net:
 	sovia_net_unregister();
 undo_verbs:
 	sovia_verbs_exit();
+undo_work:
+	sovia_work_exit();
 undo_conn:
 	sovia_conn_exit();
 undo_mem:
@@ -342,9 +349,13 @@ static void __exit sovia_exit(void)
 {
 	sock_unregister(family);
 	unregister_protosw();
-	sovia_net_unregister();
-	sovia_connd_stop();
+	sovia_link_stop();
+	/* Also releases VIs that could not be drained. */
 	sovia_verbs_exit();
+	sovia_link_wait();
+	sovia_work_exit();
+	sovia_connd_stop();
+	sovia_net_unregister();
 	sovia_debugfs_exit();
 	/* Sockets and connections are freed after a grace period. */
 	rcu_barrier();

@@ -404,9 +404,33 @@ static void hostile_greeting(struct kunit *test)
 	sock_release(b);
 }
 
+/* The end of a link does not wait for upcalls of its VI: late ones leave no timer behind. */
+static void lane_late_upcall(struct kunit *test)
+{
+	struct socket *a, *b;
+	struct sovia_lane *lane;
+
+	test_connected(test, &a, &b);
+	lane = &test_conn(a)->link->lane;
+	sovia_link_ref(lane->link);
+	sovia_link_event(lane->link, SOVIA_LINK_EV_KILL);
+	sovia_connd_flush();
+	spin_lock_bh(&lane->lock);
+	lane->credit.rx_next++;
+	lane_acknowledge(lane);
+	sovia_lane_arm(lane);
+	KUNIT_EXPECT_FALSE(test, timer_pending(&lane->ack_timer));
+	spin_unlock_bh(&lane->lock);
+	timer_delete_sync(&lane->ack_timer);
+	sovia_link_put(lane->link);
+	sock_release(a);
+	sock_release(b);
+}
+
 static struct kunit_case hostile_test_cases[] = {
 	KUNIT_CASE_PARAM(hostile_peer, hostile_gen_params),
 	KUNIT_CASE(hostile_random),
+	KUNIT_CASE(lane_late_upcall),
 	KUNIT_CASE_PARAM(hostile_greeting, greeting_gen_params),
 	{}
 };

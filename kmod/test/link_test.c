@@ -12,6 +12,7 @@
 #include "link/link_request.h"
 #include "link/link_state.h"
 #include "link/link_table.h"
+#include "link/link_vi.h"
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"
@@ -34,6 +35,9 @@ struct test_vi {
 static int test_connect_err, test_post_err;
 static int test_vis, test_rejected, test_requests;
 static bool test_first;
+/* The end of a VI waits for the test, which calls test_vi_ended(). */
+static bool test_end_later;
+static struct sovia_vi *test_ending;
 
 static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
 				     const struct sovia_vi_attr *attr,
@@ -81,13 +85,13 @@ static int test_prov_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return SOVIA_POSTED;
 }
 
-static void test_prov_disconnect(struct sovia_vi *vi)
+static void test_prov_fail(struct sovia_vi *vi)
 {
-	/* Some providers call closed, too. */
 	vi->client->closed(vi, -ECONNRESET);
 }
 
-static void test_prov_destroy(struct sovia_vi *vi)
+/* As a provider's work does it. */
+static void test_vi_ended(struct sovia_vi *vi)
 {
 	struct test_vi *tv = container_of(vi, struct test_vi, vi);
 
@@ -98,7 +102,18 @@ static void test_prov_destroy(struct sovia_vi *vi)
 		kfree_skb(tv->msgs[tv->count]);
 	}
 	test_vis--;
+	vi->client->ended(vi);
 	kfree(tv);
+}
+
+static void test_prov_end(struct sovia_vi *vi)
+{
+	/* Some providers call closed, too. */
+	vi->client->closed(vi, -ECONNRESET);
+	if (test_end_later)
+		test_ending = vi;
+	else
+		test_vi_ended(vi);
 }
 
 static const struct sovia_provider test_provider = {
@@ -107,8 +122,8 @@ static const struct sovia_provider test_provider = {
 	.accept		= test_prov_accept,
 	.reject		= test_prov_reject,
 	.post_send	= test_prov_post_send,
-	.disconnect	= test_prov_disconnect,
-	.destroy	= test_prov_destroy,
+	.fail		= test_prov_fail,
+	.end		= test_prov_end,
 };
 
 static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
@@ -238,7 +253,7 @@ static void link_test_closed(struct sovia_link *link, int err)
 		vi->client->closed(vi, err);
 }
 
-static void link_test_request(struct kunit *test, struct sovia_link *link, u64 id)
+static void link_test_ask(struct kunit *test, struct sovia_link *link, u64 id, u64 our_id)
 {
 	struct sovia_vi_request *req = kzalloc(sizeof(*req), GFP_KERNEL);
 
@@ -246,10 +261,24 @@ static void link_test_request(struct kunit *test, struct sovia_link *link, u64 i
 	req->prov = &test_provider;
 	req->net = &init_net;
 	req->pair = link->pair;
-	link_test_hello(link, &req->hello, id, 0);
+	link_test_hello(link, &req->hello, id, our_id);
 	req->hello_len = sizeof(req->hello);
 	test_requests++;
 	sovia_link_request(req);
+}
+
+static void link_test_request(struct kunit *test, struct sovia_link *link, u64 id)
+{
+	link_test_ask(test, link, id, 0);
+}
+
+/* Works of the connection thread queue others. */
+static void link_flush(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		sovia_connd_flush();
 }
 
 static void link_test_happen(struct kunit *test, struct sovia_link *link,
@@ -310,7 +339,7 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 	case LINK_HAPPENINGS:
 		break;
 	}
-	sovia_connd_flush();
+	link_flush();
 }
 
 static int link_test_join(struct kunit *test, struct sovia_link *link, struct sock *sk)
@@ -332,7 +361,7 @@ static void link_test_attach(struct kunit *test, struct sovia_link *link, struct
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 	KUNIT_EXPECT_EQ(test, link_test_join(test, link, sk), 0);
 	release_sock(sk);
-	sovia_connd_flush();
+	link_flush();
 }
 
 static void link_test_reach(struct kunit *test, struct sovia_link *link, struct sock *sk,
@@ -354,7 +383,7 @@ static void link_test_reach(struct kunit *test, struct sovia_link *link, struct 
 		/* The link starts the next attempt. */
 		while (!READ_ONCE(link->lane.vi) && tries--)
 			msleep(20);
-		sovia_connd_flush();
+		link_flush();
 	}
 }
 
@@ -463,7 +492,7 @@ static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 		cond_resched();
 	ret = link_test_join(test, link, late->sk);
 	release_sock(late->sk);
-	sovia_connd_flush();
+	link_flush();
 	KUNIT_EXPECT_EQ(test, ret, 1);
 	/* The CONN of the first one. */
 	KUNIT_EXPECT_EQ(test, tv->count, 1);
@@ -537,13 +566,14 @@ static void link_timer_races(struct kunit *test)
 		ktime_t stop;
 
 		KUNIT_ASSERT_NOT_NULL(test, link);
-		link_test_happen(test, link, HAS_START);
+		sovia_link_event(link, SOVIA_LINK_EV_START);
+		sovia_connd_flush();
 		stop = ktime_add_ns(ktime_get(), TICK_NSEC * i / LINK_TIMER_RACES);
 		sovia_link_set_timer(link, 1);
 		while (ktime_before(ktime_get(), stop))
 			cpu_relax();
-		link_test_happen(test, link, HAS_KILL);
-		sovia_connd_flush();
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		link_flush();
 		KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);
 		sovia_link_put(link);
 	}
@@ -624,8 +654,6 @@ static void link_test_doubt(struct kunit *test, bool answered)
 	link->doubt_end = jiffies;
 	link->waiting = false;
 	link_test_happen(test, link, HAS_TIMER);
-	/* Flush again: the first work may have queued another one. */
-	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, link->state, answered ? SOVIA_LINK_UP : SOVIA_LINK_RECOVERING);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
 	/* If the lane is dead, the next request is accepted. */
@@ -670,7 +698,7 @@ static void link_down_is_unlisted(struct kunit *test)
 	spin_unlock_bh(&link->snet->link_lock);
 	KUNIT_EXPECT_TRUE(test, listed);
 	KUNIT_EXPECT_NE(test, state, SOVIA_LINK_DOWN);
-	sovia_connd_flush();
+	link_flush();
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
 	sovia_link_put(link);
 }
@@ -695,18 +723,18 @@ static void link_idle_listens(struct kunit *test)
 	/* Sockets of previous cases are freed after a grace period. */
 	KUNIT_ASSERT_TRUE(test, link_test_no_sockets(snet));
 	mutex_lock(&snet->listen_mutex);
-	sovia_connd_queue(&snet->idle_work);
+	sovia_link_net_idle(snet);
 	/* The work may check before or after this. */
 	msleep(200);
 	atomic_inc(&snet->socks);
 	KUNIT_EXPECT_TRUE(test, snet->listening);
 	mutex_unlock(&snet->listen_mutex);
-	sovia_connd_flush();
+	test_settle();
 	KUNIT_EXPECT_TRUE(test, snet->listening);
 
 	atomic_dec(&snet->socks);
-	sovia_connd_queue(&snet->idle_work);
-	sovia_connd_flush();
+	sovia_link_net_idle(snet);
+	test_settle();
 	KUNIT_EXPECT_FALSE(test, snet->listening);
 	KUNIT_EXPECT_EQ(test, sovia_link_listen(snet), 0);
 	KUNIT_EXPECT_TRUE(test, snet->listening);
@@ -790,6 +818,130 @@ static void link_ctl_count(struct kunit *test)
 	sovia_link_put(link);
 }
 
+/* The VI of a link that is ending keeps back the next one, and nothing else. */
+static void link_waits_for_end(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	struct sovia_vi *old;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_UP);
+	old = link->vi;
+	test_end_later = true;
+	link_test_happen(test, link, HAS_CLOSED);
+	KUNIT_EXPECT_PTR_EQ(test, link->vi, old);
+	KUNIT_EXPECT_PTR_EQ(test, link->lane.vi, NULL);
+	/* An attempt of ours waits. */
+	link_test_happen(test, link, HAS_TIMER);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_TRUE(test, link->wanted);
+	KUNIT_EXPECT_EQ(test, test_vis, 1);
+	/* Upcalls of the old one mean nothing any more. */
+	old->client->established(old, &(struct sovia_hello){}, 0);
+	old->client->closed(old, -ECONNRESET);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_EQ(test, link->events, 0UL);
+	/* Requests of the peer wait, too, but only the last one. */
+	test_rejected = 0;
+	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
+	link_flush();
+	KUNIT_EXPECT_NOT_NULL(test, link->parked);
+	KUNIT_EXPECT_EQ(test, test_rejected, 0);
+	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, test_requests, 1);
+	test_end_later = false;
+	test_vi_ended(old);
+	link_flush();
+	KUNIT_EXPECT_NULL(test, link->parked);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+	KUNIT_EXPECT_EQ(test, test_vis, 1);
+	KUNIT_ASSERT_NOT_NULL(test, link->vi);
+	KUNIT_EXPECT_PTR_EQ(test, link->lane.vi, link->vi);
+	KUNIT_EXPECT_FALSE(test, link->lane.active);
+	link_test_happen(test, link, HAS_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
+	sock_release(sock);
+	link_test_gone(test, link);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
+/* A link whose VI does not end goes DOWN nevertheless; the next one does not wait for it. */
+static void link_down_does_not_wait(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002)), *next;
+	struct socket *sock = test_socket(test);
+	struct sovia_vi *old;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_ASKING);
+	old = link->vi;
+	test_end_later = true;
+	/* Our attempt does not count, the peer's request waits for its end. */
+	link->lane.active = false;
+	link_test_happen(test, link, HAS_REQUEST);
+	KUNIT_EXPECT_NOT_NULL(test, link->parked);
+	link_test_happen(test, link, HAS_KILL);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE);
+	/* It has got a link of its own. */
+	KUNIT_EXPECT_NULL(test, link->parked);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+	KUNIT_EXPECT_EQ(test, test_vis, 2);
+	sock_release(sock);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 2);
+	next = link_test_get(htonl(0x0a630002));
+	KUNIT_ASSERT_NOT_NULL(test, next);
+	KUNIT_EXPECT_PTR_NE(test, next, link);
+	KUNIT_EXPECT_EQ(test, next->state, SOVIA_LINK_CONNECTING);
+	test_end_later = false;
+	link_test_gone(test, next);
+	test_vi_ended(old);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, kref_read(&link->kref), 1);
+	sovia_link_put(link);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
+/* A peer without room is asked again as long as a connection waits. */
+static void link_peer_busy(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	int i, tries = 500;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	link_test_reach(test, link, sock->sk, STAGE_ASKING);
+	for (i = 0; i < 3; i++) {
+		link_test_closed(link, -EBUSY);
+		link_flush();
+		KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_CONNECTING);
+		KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
+		while (!READ_ONCE(link->lane.vi) && tries--)
+			msleep(20);
+		link_flush();
+		KUNIT_ASSERT_NOT_NULL(test, link->lane.vi);
+	}
+	sock_release(sock);
+	link_test_closed(link, -EBUSY);
+	while (READ_ONCE(link->state) != SOVIA_LINK_DOWN && tries--)
+		msleep(20);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	sovia_link_put(link);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
@@ -800,6 +952,9 @@ static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE(link_idle_listens),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_ctl_count),
+	KUNIT_CASE(link_waits_for_end),
+	KUNIT_CASE(link_down_does_not_wait),
+	KUNIT_CASE(link_peer_busy),
 	{}
 };
 

@@ -6,7 +6,9 @@
 #include <kunit/test.h>
 #include <linux/net.h>
 #include <net/inet_sock.h>
+#include "link/connd.h"
 #include "sock/sock.h"
+#include "work.h"
 
 int sovia_family_number(void);
 
@@ -83,6 +85,19 @@ static inline int test_connected_far(struct kunit *test, struct socket **a, stru
 		KUNIT_ASSERT_EQ(test, kernel_accept(listener, b, 0), 0);
 	sock_release(listener);
 	return err;
+}
+
+/* Wait until the connection thread, and what works for it, have nothing to do. */
+static inline void test_settle(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		sovia_connd_flush();
+		flush_workqueue(sovia_setup_wq);
+		flush_workqueue(sovia_end_wq);
+	}
+	sovia_connd_flush();
 }
 
 #endif /* _SOVIA_TEST_SOCK_HELPER_H */

@@ -13,7 +13,7 @@ static void cm_rejections(struct kunit *test)
 	} rows[] = {
 		{ SOVIA_CODE_BUSY,		-EAGAIN },
 		{ SOVIA_CODE_PROTOCOL,		-EPROTO },
-		{ SOVIA_CODE_NO_MEMORY,		-ECONNRESET },
+		{ SOVIA_CODE_NO_MEMORY,		-EBUSY },
 		{ SOVIA_CODE_NO_LINK,		-ESTALE },
 		{ SOVIA_CODE_NO_LISTENER,	-ECONNREFUSED },
 		{ 0xffffffff,			-ECONNREFUSED },
@@ -107,7 +107,7 @@ static void cm_tries_again(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(v->id));
 	verbs_addr_error(v, -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, v->tries, 1);
-	flush_work(&v->resolve_work);
+	flush_work(&v->setup_work);
 	KUNIT_EXPECT_EQ(test, told.closed, 1);
 	KUNIT_EXPECT_TRUE(test, told_nowhere(told.err));
 	verbs_vi_free(v);
@@ -119,7 +119,7 @@ static void cm_tries_again(struct kunit *test)
 	verbs_vi_free(v);
 }
 
-/* Without a route the call fails at once, and nothing is left. */
+/* Without a route it is closed, and nothing is left. */
 static void cm_no_way(struct kunit *test)
 {
 	const struct sovia_hello hello = {};
@@ -128,9 +128,21 @@ static void cm_no_way(struct kunit *test)
 	struct sovia_vi *vi;
 
 	told_pair(&pair);
+	init_completion(&told.ended);
 	vi = verbs_connect(&init_net, &pair, &told_attr, &hello, &told_client, &told);
-	KUNIT_EXPECT_TRUE(test, IS_ERR(vi) && told_nowhere(PTR_ERR(vi)));
-	told_expect(test, &told, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(vi));
+	flush_work(&verbs_vi(vi)->setup_work);
+	KUNIT_EXPECT_EQ(test, told.closed, 1);
+	KUNIT_EXPECT_TRUE(test, told_nowhere(told.err));
+	told_end(vi);
+	KUNIT_EXPECT_EQ(test, told.closed, 1);
+
+	/* Ended before its set-up has begun, or while that runs. */
+	told = (struct told) {};
+	init_completion(&told.ended);
+	vi = verbs_connect(&init_net, &pair, &told_attr, &hello, &told_client, &told);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(vi));
+	told_end(vi);
 }
 
 /* A VI whose device is being removed does not resolve a route. */
@@ -143,11 +155,12 @@ static void cm_late_route(struct kunit *test)
 	v->id = rdma_create_id(&init_net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(v->id));
 	KUNIT_EXPECT_EQ(test, verbs_vi_handler(v->id, &event), 0);
+	flush_work(&v->setup_work);
 	told_expect(test, &told, -ENODEV);
 	verbs_vi_free(v);
 }
 
-/* The VI died, or its device was removed, before connect_work ran. */
+/* The VI died, or its device was removed, before the set-up work ran. */
 static void cm_late_connect(struct kunit *test)
 {
 	struct told told;
@@ -155,11 +168,11 @@ static void cm_late_connect(struct kunit *test)
 
 	v->id = rdma_create_id(&init_net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(v->id));
-	verbs_start_connect(v);
-	flush_work(&v->connect_work);
+	verbs_vi_setup(v, VERBS_SETUP_CONNECT);
+	flush_work(&v->setup_work);
 	told_expect(test, &told, -ENODEV);
-	verbs_start_connect(v);
-	flush_work(&v->connect_work);
+	verbs_vi_setup(v, VERBS_SETUP_CONNECT);
+	flush_work(&v->setup_work);
 	told_expect(test, &told, -ENODEV);
 	KUNIT_EXPECT_FALSE(test, v->started);
 	verbs_vi_free(v);

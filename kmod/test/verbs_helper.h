@@ -4,6 +4,7 @@
 #define _SOVIA_TEST_VERBS_HELPER_H
 
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include "verbs/verbs.h"
 
 /**
@@ -12,12 +13,14 @@
  * @closed: closed upcalls
  * @err: of the last one
  * @die: the VI dies with this while it is being opened, unless it is 0
+ * @ended: the ended upcall
  */
 struct told {
 	int opened;
 	int closed;
 	int err;
 	int die;
+	struct completion ended;
 };
 
 static inline void told_established(struct sovia_vi *vi, const struct sovia_hello *hello,
@@ -38,9 +41,26 @@ static inline void told_closed(struct sovia_vi *vi, int err)
 	told->err = err;
 }
 
+static inline void told_ended(struct sovia_vi *vi)
+{
+	struct told *told = vi->context;
+
+	complete(&told->ended);
+}
+
+/* End a VI that its provider has made, and wait. */
+static inline void told_end(struct sovia_vi *vi)
+{
+	struct told *told = vi->context;
+
+	vi->prov->end(vi);
+	wait_for_completion(&told->ended);
+}
+
 static const struct sovia_vi_client told_client = {
 	.established	= told_established,
 	.closed		= told_closed,
+	.ended		= told_ended,
 };
 
 static const struct sovia_vi_attr told_attr = {
@@ -69,6 +89,7 @@ static inline struct verbs_vi *told_vi(struct kunit *test, struct told *told)
 
 	told_pair(&pair);
 	*told = (struct told) {};
+	init_completion(&told->ended);
 	v = verbs_vi_alloc(&pair, &told_attr, &hello, &told_client, told);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, v);
 	return v;

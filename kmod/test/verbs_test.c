@@ -56,7 +56,7 @@ static void vi_deadline(struct kunit *test)
 	struct verbs_vi *v = told_vi(test, &told);
 
 	verbs_vi_step(v);
-	mod_delayed_work(system_percpu_wq, &v->deadline, 0);
+	mod_delayed_work(sovia_end_wq, &v->deadline, 0);
 	flush_delayed_work(&v->deadline);
 	told_expect(test, &told, -ETIMEDOUT);
 	verbs_vi_free(v);
@@ -64,7 +64,7 @@ static void vi_deadline(struct kunit *test)
 	v = told_vi(test, &told);
 	verbs_vi_opened(v);
 	verbs_vi_step(v);
-	mod_delayed_work(system_percpu_wq, &v->deadline, 0);
+	mod_delayed_work(sovia_end_wq, &v->deadline, 0);
 	flush_delayed_work(&v->deadline);
 	told_expect(test, &told, 0);
 	verbs_vi_free(v);

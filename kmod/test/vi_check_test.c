@@ -84,14 +84,18 @@ static void check_life(struct kunit *test)
 	EXPECT_VIOLATION(test, check_established(vc, 0), "established twice");
 	EXPECT_FINE(test, check_closed(vc, -ECONNRESET));
 	EXPECT_VIOLATION(test, check_closed(vc, -ECONNRESET), "closed twice");
-	EXPECT_FINE(test, check_destroyed(vc));
-	EXPECT_VIOLATION(test, check_rx_unposted(vc, 1), "an upcall after destroy");
+	EXPECT_FINE(test, check_end(vc));
+	EXPECT_VIOLATION(test, check_end(vc), "end twice");
+	EXPECT_FINE(test, check_ended(vc));
+	EXPECT_VIOLATION(test, check_rx_unposted(vc, 1), "an upcall after ended");
+	EXPECT_VIOLATION(test, check_ended(vc), "an upcall after ended");
 	check_test_free(vc);
 
 	vc = check_test_vi(test, true);
 	EXPECT_VIOLATION(test, check_established(vc, sizeof(struct sovia_hello) + 1),
 			 "established with a hello that is too long");
 	EXPECT_VIOLATION(test, check_closed(vc, 0), "closed without an error");
+	EXPECT_VIOLATION(test, check_ended(vc), "ended without end");
 	check_test_free(vc);
 
 	vc = check_test_vi(test, true);
@@ -123,7 +127,8 @@ static void check_messages_in(struct kunit *test)
 			 "a message received with bottom halves on");
 	/* That one has not returned. */
 	EXPECT_VIOLATION(test, check_receive(vc, skb, NULL), "two messages received at a time");
-	EXPECT_VIOLATION(test, check_destroyed(vc), "destroyed during an upcall");
+	EXPECT_FINE(test, check_end(vc));
+	EXPECT_VIOLATION(test, check_ended(vc), "ended during an upcall");
 	kfree_skb(skb);
 	check_test_free(vc);
 }
@@ -156,9 +161,9 @@ static void check_messages_out(struct kunit *test)
 	EXPECT_VIOLATION(test, check_closed(vc, -EIO), "an upcall from inside post_send");
 	EXPECT_VIOLATION(test, check_post(vc, skb, &signaled), "two posts at a time");
 	EXPECT_FINE(test, check_posted(vc, skb, &signaled, SOVIA_POSTED));
-	set_bit(SEEN_DISCONNECTED, &vc->seen);
+	EXPECT_FINE(test, check_end(vc));
 	EXPECT_VIOLATION(test, check_test_post(vc, skb, &signaled, -ENOTCONN),
-			 "a post after disconnect");
+			 "a post after end");
 	kfree_skb(skb);
 	check_test_free(vc);
 }
@@ -181,13 +186,16 @@ static void check_completions(struct kunit *test)
 	EXPECT_VIOLATION(test, check_test_done(vc, skb[2], true), "send_done out of order");
 	EXPECT_VIOLATION(test, check_send_done(vc, skb[1], true),
 			 "send_done with bottom halves on");
-	EXPECT_VIOLATION(test, check_destroyed(vc), "destroyed without a send_done that was due");
-	clear_bit(SEEN_DESTROYED, &vc->seen);
+	EXPECT_FINE(test, check_end(vc));
+	EXPECT_VIOLATION(test, check_ended(vc), "ended without a send_done that was due");
+	clear_bit(SEEN_END, &vc->seen);
+	clear_bit(SEEN_ENDED, &vc->seen);
 	/* In any order, when the VI has died. */
 	EXPECT_FINE(test, check_test_post(vc, skb[0], &signaled, SOVIA_POSTED));
 	EXPECT_FINE(test, check_test_done(vc, skb[0], false));
 	EXPECT_FINE(test, check_test_done(vc, skb[3], false));
-	EXPECT_FINE(test, check_destroyed(vc));
+	EXPECT_FINE(test, check_end(vc));
+	EXPECT_FINE(test, check_ended(vc));
 	for (i = 0; i < ARRAY_SIZE(skb); i++)
 		kfree_skb(skb[i]);
 	check_test_free(vc);

@@ -16,9 +16,17 @@
  * it is being opened is closed by the opener, so that closed never
  * overtakes established.
  *
- * Teardown: DEAD, so that no receive is posted and no upcall but send_done starts; wait
- * for rdma_cm's handler and the works; disconnect; drain the queue pair, after
- * which no completion is pending; report unsent messages to the client; free.
+ * What may block in the set-up is done by setup_work on the set-up queue.  The end has two
+ * steps on the other queue, neither of which waits for the set-up or for completions:
+ *
+ *	end		DEAD, so that no receive is posted and no upcall but send_done starts
+ *	  (setup_work has returned)
+ *	end_work	wait for rdma_cm's handler, disconnect, begin to drain the queue pair
+ *	  (both drain descriptors complete)
+ *	finish_work	nothing is in flight: report unsent messages, free, upcall ended
+ *
+ * If the device does not complete them in time, the VI is quarantined: it keeps its memory,
+ * mapped for the device, until they do complete or the device is removed.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -27,8 +35,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "debug/fault.h"
 #include "debug/objcount.h"
 #include "verbs.h"
+#include "work.h"
 
 /* Requested; fewer if the device does not support as many. */
 #define VERBS_INLINE	128
@@ -137,9 +147,9 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 {
 	if (delay)
-		queue_delayed_work(system_percpu_wq, &v->fail_work, delay);
+		queue_delayed_work(sovia_end_wq, &v->fail_work, delay);
 	else
-		mod_delayed_work(system_percpu_wq, &v->fail_work, 0);
+		mod_delayed_work(sovia_end_wq, &v->fail_work, 0);
 }
 
 /**
@@ -153,7 +163,7 @@ void verbs_vi_fail(struct verbs_vi *v, unsigned long delay)
 void verbs_vi_heard(struct verbs_vi *v)
 {
 	/* rdma_cm would take it from here, but its locks are not fit for it. */
-	queue_work(system_percpu_wq, &v->heard_work);
+	queue_work(sovia_setup_wq, &v->heard_work);
 }
 
 /**
@@ -164,7 +174,7 @@ void verbs_vi_heard(struct verbs_vi *v)
  */
 void verbs_vi_step(struct verbs_vi *v)
 {
-	mod_delayed_work(system_percpu_wq, &v->deadline, msecs_to_jiffies(VERBS_STEP_MS));
+	mod_delayed_work(sovia_end_wq, &v->deadline, msecs_to_jiffies(VERBS_STEP_MS));
 }
 
 static void verbs_fail_work(struct work_struct *work)
@@ -290,6 +300,7 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	if (err)
 		return err;
 	v->qp = v->id->qp;
+	v->ibdev = v->qp->device;
 	/* iWARP has no immediate data, and see verbs_established(). */
 	v->vi.imm = !verbs_iwarp(v);
 	v->vi.sends_first = verbs_iwarp(v) && !v->passive;
@@ -362,7 +373,52 @@ int verbs_vi_create_qp(struct verbs_vi *v)
 	return verbs_rx_post_all(v);
 }
 
+/* ---- set-up ---- */
+
+/* The set-up work has returned.  If the client has ended the VI meanwhile, go on with that. */
+static void verbs_vi_setup_done(struct verbs_vi *v)
+{
+	bool end;
+
+	spin_lock_bh(&v->lock);
+	end = !--v->setups && v->ending;
+	spin_unlock_bh(&v->lock);
+	if (end)
+		queue_work(sovia_end_wq, &v->end_work);
+}
+
+static void verbs_setup_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, setup_work);
+
+	if (verbs_vi_usable(v))
+		verbs_cm_setup(v, READ_ONCE(v->setup));
+	verbs_vi_setup_done(v);
+}
+
+/**
+ * verbs_vi_setup - let the set-up work do the next thing
+ * @v: VI that is being connected; nothing happens if it is dead
+ * @setup: what to do
+ *
+ * Context: any.
+ */
+void verbs_vi_setup(struct verbs_vi *v, enum verbs_setup setup)
+{
+	spin_lock_bh(&v->lock);
+	if (v->state != VERBS_DEAD) {
+		WRITE_ONCE(v->setup, setup);
+		v->setups += queue_work(sovia_setup_wq, &v->setup_work);
+	}
+	spin_unlock_bh(&v->lock);
+}
+
 /* ---- life ---- */
+
+static void verbs_end_work(struct work_struct *work);
+static void verbs_drain_late(struct work_struct *work);
+static void verbs_finish_work(struct work_struct *work);
+static void verbs_break_work(struct work_struct *work);
 
 /**
  * verbs_vi_alloc - allocate a VI without an identifier
@@ -395,8 +451,11 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	spin_lock_init(&v->lock);
 	INIT_LIST_HEAD(&v->early_rx);
 	INIT_LIST_HEAD(&v->rx_unposted);
-	INIT_WORK(&v->resolve_work, verbs_resolve_work);
-	INIT_WORK(&v->connect_work, verbs_connect_work);
+	INIT_WORK(&v->setup_work, verbs_setup_work);
+	INIT_WORK(&v->end_work, verbs_end_work);
+	INIT_WORK(&v->finish_work, verbs_finish_work);
+	INIT_WORK(&v->break_work, verbs_break_work);
+	INIT_DELAYED_WORK(&v->drain_deadline, verbs_drain_late);
 	INIT_WORK(&v->heard_work, verbs_heard_work);
 	INIT_DELAYED_WORK(&v->fail_work, verbs_fail_work);
 	INIT_DELAYED_WORK(&v->deadline, verbs_deadline_work);
@@ -419,28 +478,47 @@ static void verbs_vi_flush_events(struct verbs_vi *v)
 		return;
 	rdma_lock_handler(v->id);
 	rdma_unlock_handler(v->id);
-	cancel_work_sync(&v->resolve_work);
-	cancel_work_sync(&v->connect_work);
 }
 
-static void verbs_vi_free_qp(struct verbs_vi *v)
+/* Nothing is in flight. */
+static void verbs_vi_free_rings(struct verbs_vi *v)
 {
-	if (!v->qp)
-		return;
-	if (v->started) {
-		rdma_disconnect(v->id);
-		/* Waits for the last completion; its handler may be ours. */
-		ib_drain_qp(v->qp);
-	}
 	cancel_delayed_work_sync(&v->refill_work);
 	verbs_tx_free(v);
 	verbs_rx_free(v);
-	rdma_destroy_qp(v->id);
+}
+
+/* After this no upcall but ended follows. */
+static void verbs_vi_free_rest(struct verbs_vi *v)
+{
+	cancel_work_sync(&v->heard_work);
+	if (v->rq)
+		verbs_request_drop(v->rq, -EAGAIN);
+	if (v->id)
+		rdma_destroy_id(v->id);
+	verbs_dev_detach(v);
+	cancel_delayed_work_sync(&v->fail_work);
+	cancel_delayed_work_sync(&v->deadline);
+}
+
+static void verbs_vi_release(struct verbs_vi *v)
+{
+	if (v->qp) {
+		verbs_vi_free_rings(v);
+		rdma_destroy_qp(v->id);
+	}
+	verbs_vi_free_rest(v);
+}
+
+static void verbs_vi_kfree(struct verbs_vi *v)
+{
+	kfree(v);
+	sovia_object_dec(verbs_vis);
 }
 
 /**
- * verbs_vi_free - free a VI in any state
- * @v: VI
+ * verbs_vi_free - free a VI that has no upcall ended
+ * @v: VI in any state, but nothing is in flight and its set-up works have returned
  *
  * When it returns no upcall is running, and none follows.
  *
@@ -450,27 +528,138 @@ void verbs_vi_free(struct verbs_vi *v)
 {
 	verbs_vi_silence(v);
 	verbs_vi_flush_events(v);
-	verbs_vi_free_qp(v);
-	cancel_work_sync(&v->heard_work);
-	if (v->id)
-		rdma_destroy_id(v->id);
-	verbs_dev_detach(v);
-	cancel_delayed_work_sync(&v->fail_work);
-	cancel_delayed_work_sync(&v->deadline);
-	kfree(v);
-	sovia_object_dec(verbs_vis);
+	verbs_vi_release(v);
+	verbs_vi_kfree(v);
 }
 
-static void verbs_destroy(struct sovia_vi *vi)
+static void verbs_vi_ended(struct verbs_vi *v)
 {
-	verbs_vi_free(verbs_vi(vi));
+	v->vi.client->ended(&v->vi);
+	verbs_vi_kfree(v);
+}
+
+/**
+ * verbs_vi_abandon - free a VI in quarantine whose device is being removed
+ * @v: VI without a queue pair any more; the completion queues are gone, too
+ *
+ * Context: process, may sleep; holds no lock.
+ */
+void verbs_vi_abandon(struct verbs_vi *v)
+{
+	/* It may have been queued by a late completion, and must not find the VI. */
+	cancel_work_sync(&v->finish_work);
+	cancel_delayed_work_sync(&v->drain_deadline);
+	verbs_vi_free_rings(v);
+	verbs_vi_free_rest(v);
+	verbs_vi_ended(v);
+}
+
+/* ---- draining ---- */
+
+static void verbs_drained(struct verbs_vi *v)
+{
+	if (atomic_dec_and_test(&v->draining))
+		queue_work(sovia_end_wq, &v->finish_work);
+}
+
+static void verbs_drain_tx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	verbs_drained(container_of(wc->wr_cqe, struct verbs_vi, drain_tx));
+}
+
+static void verbs_drain_rx_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	verbs_drained(container_of(wc->wr_cqe, struct verbs_vi, drain_rx));
+}
+
+/*
+ * As ib_drain_qp(), which waits without a deadline: a last descriptor on each queue, whose
+ * completion tells that there is no other.
+ */
+static int verbs_drain_post(struct verbs_vi *v)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_send_wr tx = { .wr_cqe = &v->drain_tx, .opcode = IB_WR_SEND };
+	struct ib_recv_wr rx = { .wr_cqe = &v->drain_rx };
+	int err;
+
+	v->drain_tx.done = verbs_drain_tx_done;
+	v->drain_rx.done = verbs_drain_rx_done;
+	err = ib_modify_qp(v->qp, &attr, IB_QP_STATE);
+	if (!err)
+		err = ib_post_send(v->qp, &tx, NULL);
+	if (!err)
+		err = sovia_fault_drain() ? -EIO : ib_post_recv(v->qp, &rx, NULL);
+	return err;
+}
+
+static void verbs_drain(struct verbs_vi *v)
+{
+	/* The third is ours: the deadline is to be there when the work is queued. */
+	atomic_set(&v->draining, 3);
+	queue_delayed_work(sovia_end_wq, &v->drain_deadline, VERBS_DRAIN_TIMEOUT);
+	if (!verbs_drain_post(v))
+		verbs_drained(v);
+}
+
+static void verbs_drain_late(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi,
+					  drain_deadline);
+
+	verbs_dev_quarantine(v);
+}
+
+/* ---- the end ---- */
+
+static void verbs_finish_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, finish_work);
+
+	cancel_delayed_work_sync(&v->drain_deadline);
+	if (!verbs_dev_release(v))
+		return;
+	verbs_vi_release(v);
+	verbs_vi_ended(v);
+}
+
+static void verbs_end_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, end_work);
+
+	cancel_work_sync(&v->break_work);
+	verbs_vi_flush_events(v);
+	if (v->started) {
+		rdma_disconnect(v->id);
+		verbs_drain(v);
+		return;
+	}
+	verbs_vi_release(v);
+	verbs_vi_ended(v);
+}
+
+static void verbs_end(struct sovia_vi *vi)
+{
+	struct verbs_vi *v = verbs_vi(vi);
+	bool idle;
+
+	verbs_vi_silence(v);
+	/* No other is queued once it is dead. */
+	idle = cancel_work(&v->setup_work);
+	spin_lock_bh(&v->lock);
+	v->setups -= idle;
+	v->ending = true;
+	idle = !v->setups;
+	spin_unlock_bh(&v->lock);
+	if (idle)
+		queue_work(sovia_end_wq, &v->end_work);
 }
 
 /* Set the error state of the queue pair, which flushes all posted descriptors. */
-static void verbs_fail(struct sovia_vi *vi)
+static void verbs_break_work(struct work_struct *work)
 {
+	struct verbs_vi *v = container_of(work, struct verbs_vi, break_work);
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct verbs_vi *v = verbs_vi(vi);
 
 	rdma_lock_handler(v->id);
 	if (v->qp)
@@ -478,17 +667,9 @@ static void verbs_fail(struct sovia_vi *vi)
 	rdma_unlock_handler(v->id);
 }
 
-static void verbs_disconnect(struct sovia_vi *vi)
+static void verbs_fail(struct sovia_vi *vi)
 {
-	struct verbs_vi *v = verbs_vi(vi);
-	bool started;
-
-	rdma_lock_handler(v->id);
-	started = v->started;
-	rdma_unlock_handler(v->id);
-	/* With iWARP this waits for the end of the handshake, which needs the handler. */
-	if (started)
-		rdma_disconnect(v->id);
+	queue_work(sovia_end_wq, &verbs_vi(vi)->break_work);
 }
 
 const struct sovia_provider sovia_verbs_provider = {
@@ -502,8 +683,7 @@ const struct sovia_provider sovia_verbs_provider = {
 	.reject		= verbs_reject,
 	.post_send	= verbs_post_send,
 	.fail		= verbs_fail,
-	.disconnect	= verbs_disconnect,
-	.destroy	= verbs_destroy,
+	.end		= verbs_end,
 };
 
 /**
@@ -526,7 +706,7 @@ int sovia_verbs_init(void)
 /**
  * sovia_verbs_exit - release all devices
  *
- * Every VI has been destroyed, every request answered and every namespace
+ * Every VI's end has been requested, every request answered and every namespace
  * unlistened before.
  *
  * Context: process, may sleep.

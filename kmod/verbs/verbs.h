@@ -12,7 +12,7 @@
  *
  * Lock order
  *	rdma_cm's handler mutex of an id (rdma_lock_handler)
- *	  verbs_dev.c's device lock
+ *	  verbs_dev::lock ("the device lock")
  *	    verbs_vi::lock (spinlock, bottom halves off)
  *
  * Upcalls run without verbs_vi::lock.  The device lock is held over the closed
@@ -28,10 +28,10 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "compat/workqueue.h"
 #include "provider.h"
 
 struct verbs_dev;
+struct verbs_request;
 struct verbs_vi;
 
 /* Bytes of a message that land in the descriptor's head, not in pages. */
@@ -45,6 +45,12 @@ struct verbs_vi;
  * after 4.6 s, or 6.1 s on InfiniBand and before 6.12: three times within it.
  */
 #define VERBS_STEP_MS	20000
+
+/*
+ * Time for the flushed completions of a dead queue pair.  A device that needs longer is
+ * broken: see verbs_drain_late().
+ */
+#define VERBS_DRAIN_TIMEOUT	(10 * HZ)
 
 /**
  * struct verbs_cq - a completion queue that several VIs share
@@ -137,14 +143,35 @@ enum verbs_state {
 };
 
 /**
+ * enum verbs_setup - what the set-up work does next: verbs_cm.c, verbs_listen.c
+ * @VERBS_SETUP_ACTIVE: make an identifier, start to resolve the peer's address
+ * @VERBS_SETUP_PASSIVE: answer the peer's request
+ * @VERBS_SETUP_ADDR: try to resolve the address again
+ * @VERBS_SETUP_ROUTE: attach to the device, start to resolve the route
+ * @VERBS_SETUP_CONNECT: make the queue pair, send the request
+ */
+enum verbs_setup {
+	VERBS_SETUP_ACTIVE,
+	VERBS_SETUP_PASSIVE,
+	VERBS_SETUP_ADDR,
+	VERBS_SETUP_ROUTE,
+	VERBS_SETUP_CONNECT,
+};
+
+/**
  * struct verbs_vi - a VI
  * @vi: the client's part
  * @id: rdma_cm's identifier; its handler mutex serialises set-up and events
+ * @net: network namespace, held by the client
+ * @rq: the peer's request, until it is answered
  * @qp: queue pair, NULL before the device is known
+ * @ibdev: the device of @qp
  * @dev: device that it is attached to, or NULL
  * @cq: completion queue, room for @cqes reserved
  * @cqes: see @cq
- * @dev_entry: in verbs_dev::vis, protected by the device lock
+ * @dev_entry: in verbs_dev::vis or ::stuck, protected by the device lock
+ * @stuck: in quarantine; protected by the device lock
+ * @abandoned: and its device is being removed, which frees it; likewise
  * @hello: sent to the peer
  * @peer_hello: received from the peer
  * @peer_hello_len: bytes of @peer_hello
@@ -153,17 +180,26 @@ enum verbs_state {
  * @cm_established: rdma_cm has reported the connection established; see verbs_established().
  *	Protected by the handler mutex.
  *
- * @lock: protects @state, @error, @early_rx and @rx_unposted; receives are posted
- *	under it, so that nothing is posted once @state is VERBS_DEAD
+ * @lock: protects @state, @error, @early_rx, @rx_unposted, @setup, @setups and @ending;
+ *	receives are posted under it, so that nothing is posted once @state is VERBS_DEAD
  * @state: enum verbs_state
  * @error: errno to close with after VERBS_OPENING, or 0
  * @early_rx: receives that completed before VERBS_OPEN, in order
  * @rx_unposted: receives that wait for memory
  *
  * @source: source port of the request
- * @resolve_work: retries address resolution
  * @tries: number of tries of address resolution
- * @connect_work: creates the queue pair and sends the request
+ * @setup_work: does what may block, on the set-up queue
+ * @setup: what it does next
+ * @setups: how often it is queued or running
+ * @ending: the client has ended the VI: @end_work follows when @setups is 0
+ * @end_work: stops the VI, on the end queue
+ * @drain_tx: completion of the last send
+ * @drain_rx: completion of the last receive
+ * @draining: number of these that are due, and one more until both are posted
+ * @drain_deadline: the device does not complete them
+ * @finish_work: frees the VI when nothing is in flight, on the end queue
+ * @break_work: sets the error state, for tests
  * @heard_work: tells rdma_cm that a message has arrived
  * @deadline: fires if a step of the set-up takes too long
  * @fail_work: closes a VI that failed in a context where upcalls may not run
@@ -187,16 +223,21 @@ enum verbs_state {
  * @rx_num_pages: pages of a descriptor
  * @rx_order: size of a page: PAGE_SIZE << @rx_order
  *
- * Created and destroyed by the client's connection thread, see verbs.c.
+ * Created for the client's connection thread, which also requests its end, see verbs.c.
  */
 struct verbs_vi {
 	struct sovia_vi		vi;
 	struct rdma_cm_id	*id;
+	struct net		*net;
+	struct verbs_request	*rq;
 	struct ib_qp		*qp;
+	struct ib_device	*ibdev;
 	struct verbs_dev	*dev;
 	struct verbs_cq		*cq;
 	unsigned int		cqes;
 	struct list_head	dev_entry;
+	bool			stuck;
+	bool			abandoned;
 	struct sovia_hello	hello;
 	struct sovia_hello	peer_hello;
 	unsigned int		peer_hello_len;
@@ -211,9 +252,18 @@ struct verbs_vi {
 	struct list_head	rx_unposted;
 
 	u16			source;
-	struct work_struct	resolve_work;
 	unsigned int		tries;
-	struct work_struct	connect_work;
+	struct work_struct	setup_work;
+	enum verbs_setup	setup;
+	unsigned int		setups;
+	bool			ending;
+	struct work_struct	end_work;
+	struct ib_cqe		drain_tx;
+	struct ib_cqe		drain_rx;
+	atomic_t		draining;
+	struct delayed_work	drain_deadline;
+	struct work_struct	finish_work;
+	struct work_struct	break_work;
 	struct work_struct	heard_work;
 	struct delayed_work	deadline;
 	struct delayed_work	fail_work;
@@ -245,7 +295,7 @@ static inline struct verbs_vi *verbs_vi(struct sovia_vi *vi)
 
 static inline struct ib_device *verbs_ibdev(const struct verbs_vi *v)
 {
-	return v->qp->device;
+	return v->ibdev;
 }
 
 /* Once the device is known. */
@@ -272,6 +322,8 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 				const struct sovia_hello *hello,
 				const struct sovia_vi_client *client, void *context);
 void verbs_vi_free(struct verbs_vi *v);
+void verbs_vi_abandon(struct verbs_vi *v);
+void verbs_vi_setup(struct verbs_vi *v, enum verbs_setup setup);
 int verbs_vi_attach(struct verbs_vi *v);
 int verbs_vi_create_qp(struct verbs_vi *v);
 void verbs_vi_opened(struct verbs_vi *v);
@@ -292,8 +344,7 @@ void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
 		    int scope, u16 port);
 void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
 void verbs_set_timers(struct rdma_cm_id *id);
-void verbs_resolve_work(struct work_struct *work);
-void verbs_connect_work(struct work_struct *work);
+void verbs_cm_setup(struct verbs_vi *v, enum verbs_setup setup);
 void verbs_heard_work(struct work_struct *work);
 
 /* verbs_listen.c */
@@ -304,6 +355,8 @@ struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
 			      const struct sovia_hello *hello,
 			      const struct sovia_vi_client *client, void *context);
 void verbs_reject(struct sovia_vi_request *req, int err);
+void verbs_answer(struct verbs_vi *v);
+void verbs_request_drop(struct verbs_request *rq, int err);
 
 /* verbs_dev.c */
 int verbs_dev_init(void);
@@ -311,6 +364,8 @@ void verbs_dev_exit(void);
 bool verbs_dev_has_netdev(struct net_device *ndev);
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
 void verbs_dev_detach(struct verbs_vi *v);
+void verbs_dev_quarantine(struct verbs_vi *v);
+bool verbs_dev_release(struct verbs_vi *v);
 struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
 
 /* verbs_tx.c */

@@ -16,10 +16,10 @@
  * it is open.  An identifier is destroyed with its VI or its request, never from
  * its own handler; so handlers return 0, except for a request without an owner.
  *
- * A work creates the queue pair, not the handler, because all handlers
- * of the system share one thread and some devices connect synchronously.
+ * A work on the set-up queue does what may wait for the device, not the handler, because
+ * all handlers of the system share one thread; some devices connect synchronously.
  *
- * A dead VI belongs to the thread that destroys it; its events are ignored.
+ * A dead VI belongs to its end; its events are ignored.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -118,7 +118,7 @@ static int verbs_reject_errno(u32 code)
 	case SOVIA_CODE_PROTOCOL:
 		return -EPROTO;
 	case SOVIA_CODE_NO_MEMORY:
-		return -ECONNRESET;
+		return -EBUSY;
 	case SOVIA_CODE_NO_LINK:
 		return -ESTALE;
 	default:
@@ -132,6 +132,9 @@ static int verbs_reason_errno(int status)
 	switch (status) {
 	case IB_CM_REJ_TIMEOUT:
 		return -ETIMEDOUT;
+	case IB_CM_REJ_NO_QP:
+	case IB_CM_REJ_NO_RESOURCES:
+		return -EBUSY;
 	case IB_CM_REJ_STALE_CONN:
 	case -ECONNRESET:
 		return -ECONNRESET;
@@ -177,9 +180,26 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
 {
 	if (status == -ETIMEDOUT && ++v->tries < VERBS_RESOLVE_TRIES)
 		/* not from here: it waits for the handler */
-		queue_work(system_dfl_wq, &v->resolve_work);
+		verbs_vi_setup(v, VERBS_SETUP_ADDR);
 	else
 		verbs_vi_die(v, verbs_route_errno(status));
+}
+
+/* Holds the handler mutex. */
+static int verbs_start_route(struct verbs_vi *v)
+{
+	const struct rdma_dev_addr *dev = &v->id->route.addr.dev_addr;
+	int err;
+
+	/* rdma_cm may have found a way out through another L3 domain. */
+	if (l3mdev_master_ifindex_by_index(dev->net, dev->bound_dev_if) != v->vi.pair.l3)
+		return -ENETUNREACH;
+	err = verbs_vi_attach(v);
+	if (err)
+		return err;
+	verbs_vi_step(v);
+	err = rdma_resolve_route(v->id, VERBS_STEP_MS);
+	return err ? verbs_route_errno(err) : 0;
 }
 
 /*
@@ -187,31 +207,17 @@ static void verbs_addr_error(struct verbs_vi *v, int status)
  * removes the device: it may look at the device's type when there is no device any more.
  * With a VI that is attached, removal waits until both are gone.
  */
-static void verbs_start_route(struct verbs_vi *v)
+static void verbs_setup_route(struct verbs_vi *v)
 {
-	const struct rdma_dev_addr *dev = &v->id->route.addr.dev_addr;
-	int err;
+	int err = 0;
 
-	/* rdma_cm may have found a way out through another L3 domain. */
-	if (l3mdev_master_ifindex_by_index(dev->net, dev->bound_dev_if) != v->vi.pair.l3) {
-		verbs_vi_die(v, -ENETUNREACH);
-		return;
-	}
-	err = verbs_vi_attach(v);
-	if (err) {
-		verbs_vi_die(v, err);
-		return;
-	}
-	verbs_vi_step(v);
-	err = rdma_resolve_route(v->id, VERBS_STEP_MS);
+	rdma_lock_handler(v->id);
+	/* Otherwise the device may be gone. */
+	if (verbs_vi_usable(v))
+		err = verbs_start_route(v);
+	rdma_unlock_handler(v->id);
 	if (err)
-		verbs_vi_die(v, verbs_route_errno(err));
-}
-
-static void verbs_start_connect(struct verbs_vi *v)
-{
-	verbs_vi_step(v);
-	queue_work(system_dfl_wq, &v->connect_work);
+		verbs_vi_die(v, err);
 }
 
 static bool verbs_comm_est(struct verbs_vi *v)
@@ -270,10 +276,12 @@ static void verbs_vi_event(struct verbs_vi *v, struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		verbs_start_route(v);
+		verbs_vi_step(v);
+		verbs_vi_setup(v, VERBS_SETUP_ROUTE);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		verbs_start_connect(v);
+		verbs_vi_step(v);
+		verbs_vi_setup(v, VERBS_SETUP_CONNECT);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		verbs_established(v, &event->param.conn);
@@ -353,15 +361,9 @@ void verbs_set_timers(struct rdma_cm_id *id)
 	rdma_set_min_rnr_timer(id, VERBS_RNR_TIMER);
 }
 
-/**
- * verbs_connect_work - the route is resolved: create the queue pair, send the request
- * @work: verbs_vi::connect_work
- *
- * Context: workqueue.
- */
-void verbs_connect_work(struct work_struct *work)
+/* The route is resolved: create the queue pair, send the request. */
+static void verbs_setup_connect(struct verbs_vi *v)
 {
-	struct verbs_vi *v = container_of(work, struct verbs_vi, connect_work);
 	struct rdma_conn_param param;
 	int err = 0;
 
@@ -443,19 +445,65 @@ static int verbs_resolve(struct verbs_vi *v)
 				 VERBS_RESOLVE_MS);
 }
 
-/**
- * verbs_resolve_work - retry address resolution
- * @work: verbs_vi::resolve_work
- *
- * Context: workqueue.
- */
-void verbs_resolve_work(struct work_struct *work)
+static void verbs_setup_address(struct verbs_vi *v)
 {
-	struct verbs_vi *v = container_of(work, struct verbs_vi, resolve_work);
 	int err = verbs_resolve(v);
 
 	if (err)
 		verbs_vi_die(v, verbs_route_errno(err));
+}
+
+static int verbs_create_id(struct verbs_vi *v)
+{
+	struct rdma_cm_id *id;
+	int err;
+
+	id = rdma_create_id(v->net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	v->id = id;
+	verbs_set_timers(id);
+	err = verbs_bind_source(v);
+	return err ? verbs_route_errno(err) : 0;
+}
+
+/* This runs in a worker, which has all capabilities. */
+static void verbs_setup_active(struct verbs_vi *v)
+{
+	int err = verbs_create_id(v);
+
+	if (err)
+		verbs_vi_die(v, err);
+	else
+		verbs_setup_address(v);
+}
+
+/**
+ * verbs_cm_setup - do the next thing of a set-up
+ * @v: VI that is being connected
+ * @setup: what
+ *
+ * Context: set-up queue.
+ */
+void verbs_cm_setup(struct verbs_vi *v, enum verbs_setup setup)
+{
+	switch (setup) {
+	case VERBS_SETUP_ACTIVE:
+		verbs_setup_active(v);
+		break;
+	case VERBS_SETUP_PASSIVE:
+		verbs_answer(v);
+		break;
+	case VERBS_SETUP_ADDR:
+		verbs_setup_address(v);
+		break;
+	case VERBS_SETUP_ROUTE:
+		verbs_setup_route(v);
+		break;
+	case VERBS_SETUP_CONNECT:
+		verbs_setup_connect(v);
+		break;
+	}
 }
 
 /**
@@ -467,7 +515,7 @@ void verbs_resolve_work(struct work_struct *work)
  * @client: see there
  * @context: see there
  *
- * Context: connection thread, which has all capabilities; may sleep.
+ * Context: connection thread.
  * Return: see there.
  */
 struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
@@ -476,30 +524,13 @@ struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
 			       const struct sovia_vi_client *client, void *context)
 {
 	struct verbs_vi *v = verbs_vi_alloc(pair, attr, hello, client, context);
-	struct rdma_cm_id *id;
-	int err;
 
 	if (!v)
 		return ERR_PTR(-ENOMEM);
-	id = rdma_create_id(net, verbs_vi_handler, v, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(id)) {
-		err = PTR_ERR(id);
-		goto free;
-	}
-	v->id = id;
-	verbs_set_timers(id);
+	v->net = net;
 	verbs_vi_step(v);
-	err = verbs_bind_source(v);
-	if (!err)
-		err = verbs_resolve(v);
-	if (err) {
-		err = verbs_route_errno(err);
-		goto free;
-	}
+	verbs_vi_setup(v, VERBS_SETUP_ACTIVE);
 	return &v->vi;
-free:
-	verbs_vi_free(v);
-	return ERR_PTR(err);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

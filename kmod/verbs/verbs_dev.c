@@ -11,17 +11,21 @@
  * their identifiers are destroyed before rdma_cm handles the removal.
  *
  * Removal: unlist the device, so that no VI can be attached any more; close its
- * VIs; wait until the client has destroyed them; free.
+ * VIs; wait until the client has ended them; free.  A VI whose queue pair does not drain is
+ * not waited for: its queue pair is destroyed, after which the device accesses nothing of it,
+ * then the completion queues, after which no handler runs, then the rest.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
 
 #include <linux/completion.h>
+#include <linux/kref.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "compat/netdevice.h"
+#include "debug/objcount.h"
 #include "param.h"
 #include "verbs.h"
 
@@ -40,32 +44,36 @@ MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them,
 
 /**
  * struct verbs_dev - an RDMA device
- * @entry: in verbs_devs
+ * @entry: in verbs_devs, protected by verbs_devs_lock
+ * @kref: one until it is removed, one for each VI
+ * @lock: the device lock, protects what follows @napi_dev
  * @ibdev: the device
  * @pd: its protection domain; only the local key is used, no memory is registered
  * @napi_dev: a dummy network device, required by NAPI
  * @cqs: struct verbs_cq
  * @num_cqs: length of @cqs
  * @vis: struct verbs_vi attached to it
+ * @stuck: those in quarantine; while there are any, no other is attached
  * @removed: the device is being removed
- * @idle: @removed is set and @vis is empty
- *
- * Protected by verbs_dev_lock.
+ * @idle: @removed is set and @vis has become empty; it may fill again from @stuck
  */
 struct verbs_dev {
 	struct list_head	entry;
+	struct kref		kref;
+	struct mutex		lock;	/* see above */
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
 	struct net_device	*napi_dev;
 	struct list_head	cqs;
 	unsigned int		num_cqs;
 	struct list_head	vis;
+	struct list_head	stuck;
 	bool			removed;
 	struct completion	idle;
 };
 
 static struct ib_client verbs_ib_client;
-static DEFINE_MUTEX(verbs_dev_lock);	/* "the device lock" */
+static DEFINE_MUTEX(verbs_devs_lock);	/* protects verbs_devs; never held over a driver's call */
 static LIST_HEAD(verbs_devs);
 
 /**
@@ -77,15 +85,25 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev)
 	return dev->pd;
 }
 
+static void verbs_dev_kfree(struct kref *kref)
+{
+	kfree(container_of(kref, struct verbs_dev, kref));
+}
+
+/* With a reference, or NULL. */
 static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
 {
-	struct verbs_dev *dev;
+	struct verbs_dev *dev, *found = NULL;
 
-	lockdep_assert_held(&verbs_dev_lock);
+	mutex_lock(&verbs_devs_lock);
 	list_for_each_entry(dev, &verbs_devs, entry)
-		if (dev->ibdev == ibdev)
-			return dev;
-	return NULL;
+		if (dev->ibdev == ibdev) {
+			kref_get(&dev->kref);
+			found = dev;
+			break;
+		}
+	mutex_unlock(&verbs_devs_lock);
+	return found;
 }
 
 /* ---- completion queues ---- */
@@ -133,8 +151,6 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 		kfree(cq);
 		return ERR_PTR(err);
 	}
-	/* ib_create_cq() set IB_POLL_DIRECT; ib_drain_qp() would poll concurrently with NAPI. */
-	cq->cq->poll_ctx = IB_POLL_SOFTIRQ;
 	netif_napi_add(dev->napi_dev, &cq->napi, verbs_cq_poll);
 	napi_enable(&cq->napi);
 	ib_req_notify_cq(cq->cq, IB_CQ_NEXT_COMP);
@@ -183,38 +199,56 @@ static void verbs_cqs_free(struct verbs_dev *dev)
 
 /* ---- VIs ---- */
 
+static int verbs_dev_add_vi(struct verbs_dev *dev, struct verbs_vi *v)
+{
+	unsigned int need = v->vi.attr.send_depth + verbs_rx_depth(v) + VERBS_CQ_SPARE;
+	struct verbs_cq *cq;
+
+	lockdep_assert_held(&dev->lock);
+	if (dev->removed || !list_empty(&dev->stuck))
+		return -ENODEV;
+	cq = verbs_cq_get(dev, need);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	cq->used += need;
+	v->cq = cq;
+	v->cqes = need;
+	v->dev = dev;
+	list_add_tail(&v->dev_entry, &dev->vis);
+	return 0;
+}
+
 /**
  * verbs_dev_attach - give a VI its device and room in a completion queue
  * @v: VI without a device
  * @ibdev: device that rdma_cm has chosen
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
- * Return: 0, -ENODEV if the device is going away or cannot carry VIs, -ENOSPC,
+ * Return: 0, -ENODEV if the device is going away, cannot carry VIs or is broken, -ENOSPC,
  * -ENOMEM or the driver's errno.
  */
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev)
 {
-	unsigned int need = v->vi.attr.send_depth + verbs_rx_depth(v) + VERBS_CQ_SPARE;
-	struct verbs_dev *dev;
-	struct verbs_cq *cq;
-	int err = -ENODEV;
+	struct verbs_dev *dev = verbs_dev_find(ibdev);
+	int err;
 
-	mutex_lock(&verbs_dev_lock);
-	dev = verbs_dev_find(ibdev);
 	if (!dev)
-		goto unlock;
-	cq = verbs_cq_get(dev, need);
-	err = PTR_ERR_OR_ZERO(cq);
+		return -ENODEV;
+	mutex_lock(&dev->lock);
+	err = verbs_dev_add_vi(dev, v);
+	mutex_unlock(&dev->lock);
+	/* Otherwise the VI has the reference. */
 	if (err)
-		goto unlock;
-	cq->used += need;
-	v->cq = cq;
-	v->cqes = need;
-	v->dev = dev;
-	list_add_tail(&v->dev_entry, &dev->vis);
-unlock:
-	mutex_unlock(&verbs_dev_lock);
+		kref_put(&dev->kref, verbs_dev_kfree);
 	return err;
+}
+
+/* @v has left a list: let the removal go on if it was the last. */
+static void verbs_dev_left(struct verbs_dev *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	if (dev->removed && list_empty(&dev->vis))
+		complete(&dev->idle);
 }
 
 /**
@@ -232,13 +266,62 @@ void verbs_dev_detach(struct verbs_vi *v)
 
 	if (!dev)
 		return;
-	mutex_lock(&verbs_dev_lock);
-	list_del(&v->dev_entry);
-	v->cq->used -= v->cqes;
+	mutex_lock(&dev->lock);
 	v->dev = NULL;
-	if (dev->removed && list_empty(&dev->vis))
-		complete(&dev->idle);
-	mutex_unlock(&verbs_dev_lock);
+	/* The completion queues of an abandoned one are gone. */
+	if (!v->abandoned) {
+		list_del(&v->dev_entry);
+		v->cq->used -= v->cqes;
+		verbs_dev_left(dev);
+	}
+	mutex_unlock(&dev->lock);
+	kref_put(&dev->kref, verbs_dev_kfree);
+}
+
+/**
+ * verbs_dev_quarantine - the queue pair of a VI does not drain: its device is broken
+ * @v: VI that is ending
+ *
+ * The VI keeps everything, because the device may still access it, until a late completion
+ * or the removal of the device.  The latter does not wait for it.
+ *
+ * Context: process, may sleep.
+ */
+void verbs_dev_quarantine(struct verbs_vi *v)
+{
+	struct verbs_dev *dev = v->dev;
+
+	pr_err("%s: link to %pI6c does not drain, device not used until it does, or is removed\n",
+	       dev_name(&dev->ibdev->dev), &v->vi.pair.remote);
+	sovia_object_inc(stuck_vis);
+	mutex_lock(&dev->lock);
+	v->stuck = true;
+	list_move_tail(&v->dev_entry, &dev->stuck);
+	verbs_dev_left(dev);
+	mutex_unlock(&dev->lock);
+}
+
+/**
+ * verbs_dev_release - a VI has drained, in time or late
+ * @v: VI that is ending
+ *
+ * Context: process, may sleep.
+ * Return: false if the removal of its device frees it.
+ */
+bool verbs_dev_release(struct verbs_vi *v)
+{
+	struct verbs_dev *dev = v->dev;
+	bool ours;
+
+	mutex_lock(&dev->lock);
+	ours = !v->abandoned;
+	if (ours && v->stuck) {
+		v->stuck = false;
+		list_move_tail(&v->dev_entry, &dev->vis);
+		sovia_object_dec(stuck_vis);
+	}
+	mutex_unlock(&dev->lock);
+	return ours;
 }
 
 /**
@@ -276,7 +359,7 @@ static void verbs_dev_free(struct verbs_dev *dev)
 		ib_dealloc_pd(dev->pd);
 	if (dev->napi_dev)
 		free_netdev(dev->napi_dev);
-	kfree(dev);
+	kref_put(&dev->kref, verbs_dev_kfree);
 }
 
 static int verbs_dev_add(struct ib_device *ibdev)
@@ -288,6 +371,8 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
+	kref_init(&dev->kref);
+	mutex_init(&dev->lock);
 	dev->napi_dev = alloc_netdev_dummy(0);
 	if (!dev->napi_dev) {
 		verbs_dev_free(dev);
@@ -304,40 +389,75 @@ static int verbs_dev_add(struct ib_device *ibdev)
 	dev->ibdev = ibdev;
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->vis);
+	INIT_LIST_HEAD(&dev->stuck);
 	init_completion(&dev->idle);
 	ib_set_client_data(ibdev, &verbs_ib_client, dev);
 
-	mutex_lock(&verbs_dev_lock);
+	mutex_lock(&verbs_devs_lock);
 	list_add_tail(&dev->entry, &verbs_devs);
-	mutex_unlock(&verbs_dev_lock);
+	mutex_unlock(&verbs_devs_lock);
 	return 0;
 }
 
-/* Takes the device off the list and closes its VIs.  Are there any? */
-static bool verbs_dev_close_vis(struct verbs_dev *dev)
+/* Takes the device off the list and closes its VIs. */
+static void verbs_dev_close_vis(struct verbs_dev *dev)
 {
 	struct verbs_vi *v;
-	bool any;
 
-	mutex_lock(&verbs_dev_lock);
+	mutex_lock(&verbs_devs_lock);
 	list_del(&dev->entry);
+	mutex_unlock(&verbs_devs_lock);
+	mutex_lock(&dev->lock);
 	dev->removed = true;
 	list_for_each_entry(v, &dev->vis, dev_entry)
 		verbs_vi_die(v, -ENODEV);
-	any = !list_empty(&dev->vis);
-	mutex_unlock(&verbs_dev_lock);
-	return any;
+	mutex_unlock(&dev->lock);
+}
+
+/*
+ * If no other VI is attached, those in quarantine belong to the removal from here on: a late
+ * completion changes nothing.  Until then it puts its VI back among the others.
+ */
+static bool verbs_dev_abandon(struct verbs_dev *dev, struct list_head *stuck)
+{
+	struct verbs_vi *v;
+	bool idle;
+
+	mutex_lock(&dev->lock);
+	idle = list_empty(&dev->vis);
+	if (idle)
+		list_splice_init(&dev->stuck, stuck);
+	list_for_each_entry(v, stuck, dev_entry)
+		v->abandoned = true;
+	mutex_unlock(&dev->lock);
+	return idle;
+}
+
+static void verbs_dev_free_stuck(struct list_head *stuck)
+{
+	struct verbs_vi *v, *next;
+
+	list_for_each_entry_safe(v, next, stuck, dev_entry) {
+		sovia_object_dec(stuck_vis);
+		verbs_vi_abandon(v);
+	}
 }
 
 static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 {
 	struct verbs_dev *dev = data;
+	LIST_HEAD(stuck);
+	struct verbs_vi *v;
 
-	if (verbs_dev_close_vis(dev))
-		while (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
+	verbs_dev_close_vis(dev);
+	while (!verbs_dev_abandon(dev, &stuck))
+		if (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
 			pr_warn("%s: device removal blocked by active links\n",
 				dev_name(&ibdev->dev));
+	list_for_each_entry(v, &stuck, dev_entry)
+		rdma_destroy_qp(v->id);
 	verbs_cqs_free(dev);
+	verbs_dev_free_stuck(&stuck);
 	verbs_dev_free(dev);
 }
 
@@ -361,7 +481,7 @@ int verbs_dev_init(void)
 /**
  * verbs_dev_exit - release all devices
  *
- * Every VI has been destroyed before.
+ * Every VI's end has been requested before.
  *
  * Context: process, may sleep.
  */

@@ -23,6 +23,7 @@
 #include "l3.h"
 #include "net.h"
 #include "verbs.h"
+#include "work.h"
 
 /* Requests that the client has not answered yet. */
 #define VERBS_MAX_REQUESTS	128
@@ -35,11 +36,15 @@
  * @req: the client's part
  * @id: identifier of the future VI
  * @error: errno if it has failed; protected by the handler mutex
+ * @why: errno that @reject_work rejects it with
+ * @reject_work: rejects it, on the end queue
  */
 struct verbs_request {
 	struct sovia_vi_request	req;
 	struct rdma_cm_id	*id;
 	int			error;
+	int			why;
+	struct work_struct	reject_work;
 };
 
 /**
@@ -102,6 +107,8 @@ static int verbs_request_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev
 	return 0;
 }
 
+static void verbs_reject_work(struct work_struct *work);
+
 static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 			     const struct rdma_conn_param *conn)
 {
@@ -119,6 +126,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 	rq->req.hello_len = min_t(unsigned int, conn->private_data_len, sizeof(rq->req.hello));
 	memcpy(&rq->req.hello, conn->private_data, rq->req.hello_len);
 	rq->id = id;
+	INIT_WORK(&rq->reject_work, verbs_reject_work);
 	id->context = rq;
 	id->event_handler = verbs_request_handler;
 	/* The client owns it from here on. */
@@ -133,7 +141,9 @@ static u32 verbs_reject_code(int err)
 		return SOVIA_CODE_BUSY;
 	case -EPROTO:
 		return SOVIA_CODE_PROTOCOL;
+	case -EBUSY:
 	case -ENOMEM:
+	case -ENOSPC:
 		return SOVIA_CODE_NO_MEMORY;
 	case -ESTALE:
 		return SOVIA_CODE_NO_LINK;
@@ -202,15 +212,14 @@ static void verbs_request_free(struct verbs_request *rq)
 }
 
 /**
- * verbs_reject - reject of struct sovia_provider
- * @req: see there
- * @err: see there
+ * verbs_request_drop - reject a request and free it
+ * @rq: the request
+ * @err: see struct sovia_provider::reject
  *
- * Context: process, may sleep.
+ * Context: process, may sleep; no locks.
  */
-void verbs_reject(struct sovia_vi_request *req, int err)
+void verbs_request_drop(struct verbs_request *rq, int err)
 {
-	struct verbs_request *rq = container_of(req, struct verbs_request, req);
 	struct rdma_cm_id *id = rq->id;
 
 	rdma_lock_handler(id);
@@ -221,8 +230,30 @@ void verbs_reject(struct sovia_vi_request *req, int err)
 	verbs_request_free(rq);
 }
 
-/* The VI takes over the identifier and replies to the peer. */
-static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
+static void verbs_reject_work(struct work_struct *work)
+{
+	struct verbs_request *rq = container_of(work, struct verbs_request, reject_work);
+
+	verbs_request_drop(rq, rq->why);
+}
+
+/**
+ * verbs_reject - reject of struct sovia_provider
+ * @req: see there
+ * @err: see there
+ *
+ * Context: connection thread.
+ */
+void verbs_reject(struct sovia_vi_request *req, int err)
+{
+	struct verbs_request *rq = container_of(req, struct verbs_request, req);
+
+	rq->why = err;
+	queue_work(sovia_end_wq, &rq->reject_work);
+}
+
+/* Replies to the peer with a queue pair. */
+static int verbs_answer_request(struct verbs_vi *v, const struct verbs_request *rq)
 {
 	struct rdma_conn_param param;
 	int err;
@@ -245,6 +276,30 @@ static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
 }
 
 /**
+ * verbs_answer - the VI takes over the request's identifier and replies to the peer
+ * @v: VI with a request
+ *
+ * Context: set-up queue.
+ */
+void verbs_answer(struct verbs_vi *v)
+{
+	struct verbs_request *rq = v->rq;
+	struct rdma_cm_id *id = rq->id;
+	int err;
+
+	rdma_lock_handler(id);
+	id->context = v;
+	id->event_handler = verbs_vi_handler;
+	v->id = id;
+	v->rq = NULL;
+	err = verbs_answer_request(v, rq);
+	rdma_unlock_handler(id);
+	verbs_request_free(rq);
+	if (err)
+		verbs_vi_die(v, err);
+}
+
+/**
  * verbs_accept - accept of struct sovia_provider
  * @req: see there
  * @attr: see there
@@ -252,7 +307,7 @@ static int verbs_answer(struct verbs_vi *v, const struct verbs_request *rq)
  * @client: see there
  * @context: see there
  *
- * Context: process, may sleep.
+ * Context: connection thread.
  * Return: see there.
  */
 struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
@@ -262,7 +317,6 @@ struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
 {
 	struct verbs_request *rq = container_of(req, struct verbs_request, req);
 	struct verbs_vi *v = verbs_vi_alloc(&req->pair, attr, hello, client, context);
-	int err;
 
 	if (!v) {
 		verbs_reject(req, -ENOMEM);
@@ -271,18 +325,10 @@ struct sovia_vi *verbs_accept(struct sovia_vi_request *req,
 	v->passive = true;
 	v->peer_hello = req->hello;
 	v->peer_hello_len = req->hello_len;
-	v->id = rq->id;
-
-	rdma_lock_handler(v->id);
-	v->id->context = v;
-	v->id->event_handler = verbs_vi_handler;
-	err = verbs_answer(v, rq);
-	rdma_unlock_handler(v->id);
-	verbs_request_free(rq);
-	if (err) {
-		verbs_vi_free(v);
-		return ERR_PTR(err);
-	}
+	v->net = req->net;
+	v->rq = rq;
+	verbs_vi_step(v);
+	verbs_vi_setup(v, VERBS_SETUP_PASSIVE);
 	return &v->vi;
 }
 
@@ -401,15 +447,17 @@ void verbs_unlisten(struct net *net)
 
 	mutex_lock(&verbs_listen_lock);
 	lis = verbs_listener_find(net);
-	if (lis) {
+	if (lis)
 		list_del(&lis->entry);
-		if (lis->id6)
-			rdma_destroy_id(lis->id6);
-		if (lis->id4)
-			rdma_destroy_id(lis->id4);
-		kfree(lis);
-	}
 	mutex_unlock(&verbs_listen_lock);
+	/* Not under the lock: other namespaces do not wait.  For one the client serialises. */
+	if (!lis)
+		return;
+	if (lis->id6)
+		rdma_destroy_id(lis->id6);
+	if (lis->id4)
+		rdma_destroy_id(lis->id4);
+	kfree(lis);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

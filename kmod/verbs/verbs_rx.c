@@ -26,6 +26,7 @@
 
 #include "debug/objcount.h"
 #include "verbs.h"
+#include "work.h"
 
 #define VERBS_REFILL_DELAY	msecs_to_jiffies(10)
 
@@ -190,7 +191,7 @@ static void verbs_rx_starve(struct verbs_rx *rx)
 	spin_lock_bh(&v->lock);
 	list_add_tail(&rx->entry, &v->rx_unposted);
 	spin_unlock_bh(&v->lock);
-	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
+	queue_delayed_work(sovia_setup_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
 /* Refills and reposts a descriptor whose memory was taken, in part or whole. */
@@ -224,7 +225,7 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 	spin_lock_bh(&v->lock);
 	list_add(&rx->entry, &v->rx_unposted);
 	spin_unlock_bh(&v->lock);
-	queue_delayed_work(system_percpu_wq, &v->refill_work, VERBS_REFILL_DELAY);
+	queue_delayed_work(sovia_setup_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
 /**

@@ -542,6 +542,9 @@ static inline void skb_queue_splice_tail_init(struct sk_buff_head *from, struct 
 #define __init
 #define __ro_after_init
 struct kthread_work { char none; };
+struct work_struct { char none; };
+typedef struct { char none; } netns_tracker;
+typedef struct { unsigned int val; } kuid_t;
 struct kthread_delayed_work { char none; };
 struct net;
 struct net_device;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The VI of a link: made for it, and ended, by the provider, while the connection thread
+ * does other things.  See Documentation/locking.rst.
+ *
+ *	       connect, accept          end                   ended
+ *	NONE -------------------> LIVE --------> ENDING -------------------> NONE
+ *
+ * A link has one VI at most.  link->vi is set until it has ended, lane.vi only while it may
+ * be used.  What asks for a VI meanwhile waits: link->wanted for an attempt of ours,
+ * link->parked for a request of the peer.
+ */
+#include "debug/fault.h"
+#include "lane.h"
+#include "lane_rx.h"
+#include "link_request.h"
+#include "link_state.h"
+#include "link_vi.h"
+
+static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
+{
+	if (IS_ERR(vi)) {
+		sovia_lane_fail(&link->lane, PTR_ERR(vi));
+		return;
+	}
+	/* Put by sovia_link_vi_ended(). */
+	sovia_link_ref(link);
+	link->vi = vi;
+	spin_lock_bh(&link->lane.lock);
+	link->lane.vi = vi;
+	spin_unlock_bh(&link->lane.lock);
+}
+
+/* Start the attempt that the link waits for, unless it has to go on waiting. */
+static void link_make(struct sovia_link *link)
+{
+	struct sovia_vi_attr attr;
+	struct sovia_hello hello;
+
+	if (!link->wanted || link->vi || link->parked)
+		return;
+	link->wanted = false;
+	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
+	sovia_lane_vi_attr(&link->lane, &attr);
+	sovia_lane_hello(&link->lane, &hello);
+	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
+					      &hello, &sovia_lane_vi_client, &link->lane));
+}
+
+/**
+ * sovia_link_connect() - request a VI from the peer, as soon as that is possible
+ * @link: CONNECTING or RECOVERING, without a live VI
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_connect(struct sovia_link *link)
+{
+	link->wanted = true;
+	link_make(link);
+}
+
+/* The VI of before has not ended yet.  A peer that asks again has given up its first try. */
+static void link_park(struct sovia_link *link, struct sovia_vi_request *req)
+{
+	if (link->parked)
+		sovia_link_request_reject(link->parked, -EAGAIN);
+	link->parked = req;
+}
+
+/**
+ * sovia_link_accept() - answer a peer's request with a VI
+ * @link: CONNECTING or RECOVERING, without a live VI
+ * @req: the request; consumed
+ * @peer_id: of the peer's end of the link
+ *
+ * If the previous VI has not ended yet, the request waits and is decided again then.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id)
+{
+	struct net *net = req->net;
+	struct sovia_vi_attr attr;
+	struct sovia_hello hello;
+
+	if (link->vi) {
+		link_park(link, req);
+		return;
+	}
+	sovia_lane_prepare(&link->lane, false, peer_id);
+	sovia_lane_vi_attr(&link->lane, &attr);
+	sovia_lane_hello(&link->lane, &hello);
+	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
+					     &sovia_lane_vi_client, &link->lane));
+	put_net(net);
+}
+
+/**
+ * sovia_link_drop_vi() - end the VI of a link, and forget that another one is wanted
+ * @link: the link
+ *
+ * No event of the VI but its end follows: lane.dead stays set until another one is made, and
+ * its upcalls look at that under the lane's lock.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_drop_vi(struct sovia_link *link)
+{
+	struct sovia_vi *vi;
+
+	link->wanted = false;
+	spin_lock_bh(&link->lane.lock);
+	vi = link->lane.vi;
+	link->lane.vi = NULL;
+	link->lane.up = false;
+	link->lane.dead = true;
+	spin_unlock_bh(&link->lane.lock);
+	clear_bit(SOVIA_LINK_EV_UP, &link->events);
+	clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
+	if (vi)
+		vi->prov->end(vi);
+}
+
+/**
+ * sovia_link_unpark() - decide the request that waits on a link, if there is one
+ * @link: DOWN, or without a VI
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_unpark(struct sovia_link *link)
+{
+	struct sovia_vi_request *req = link->parked;
+
+	link->parked = NULL;
+	if (req)
+		sovia_link_request_decide(req);
+}
+
+/**
+ * sovia_link_vi_ended() - the VI is gone: go on with what waited for that
+ * @link: in any state
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_vi_ended(struct sovia_link *link)
+{
+	link->vi = NULL;
+	sovia_link_unpark(link);
+	link_make(link);
+	sovia_link_put(link);
+}
