@@ -25,7 +25,8 @@
  * @link_lock: protects @links and @link_count; innermost but for the connection
  *	thread's queue, bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
- * @link_count: number of links to other nodes
+ * @far_links: struct sovia_link::far_node of links to other nodes.  Protected by @link_lock.
+ * @link_count: how many these are
  * @link_ids: all links in @links, by a number of their own; for /proc
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
@@ -48,6 +49,7 @@ struct sovia_net {
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
+	struct list_head		far_links;
 	unsigned int			link_count;
 	struct xarray			link_ids;
 	struct mutex			listen_mutex;	/* see above */

@@ -48,6 +48,8 @@ typedef node {
 	byte vi;
 	bool asking;		/* the VI is an attempt of our own */
 	bool open;		/* the VI is established */
+	bool ending;		/* the VI of before is not gone yet */
+	byte parked;		/* a request that waits for that, 0: none */
 	byte there;		/* rx_next of the peer's hello */
 	bool wanted;		/* a program wants the link */
 	/* struct sovia_credit; messages between these two are in unacked */
@@ -75,16 +77,25 @@ byte ids, vis;
 byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS;
 bool excuse;		/* a node may now lose a link */
 
-/* ---- link.c ---- */
+/* ---- link_vi.c ---- */
 
 inline drop_vi(i)
 {
+	n[i].ending = n[i].ending || n[i].vi != 0;
 	n[i].vi = 0; n[i].open = false; n[i].asking = false; n[i].there = 0
 }
 
+/* ---- link.c ---- */
+
+/* The next link does not wait for this one's VI; the request that waited is decided anew. */
 inline reset(i)
 {
 	drop_vi(i);
+	n[i].ending = false;
+	if
+	:: n[i].parked -> cm[i]!REQUEST, n[i].parked; n[i].parked = 0
+	:: else
+	fi;
 	n[i].link = NONE; n[i].id = 0; n[i].peer = 0;
 	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0
 }
@@ -111,18 +122,27 @@ inline connect(i)
 	say(i, REQUEST, vis)
 }
 
-/* The reply says what has arrived; nothing arrives over an older VI any more. */
-inline accept(i, v)
-{
-	drop_vi(i);
-	n[i].vi = v; n[i].peer = h[v].id; n[i].there = h[v].rx;
-	say(i, ANSWER, v)
-}
-
 inline reject(i, why, v)
 {
 	h[v].id = 0; h[v].peer = 0; h[v].rx = 0;
 	cm[1 - i]!why, v
+}
+
+/* The reply says what has arrived; nothing arrives over an older VI any more. */
+inline accept(i, v)
+{
+	drop_vi(i);
+	if
+	:: n[i].ending ->
+		if
+		:: n[i].parked -> reject(i, AGAIN, n[i].parked)
+		:: else
+		fi;
+		n[i].parked = v
+	:: else ->
+		n[i].vi = v; n[i].peer = h[v].id; n[i].there = h[v].rx;
+		say(i, ANSWER, v)
+	fi
 }
 
 /* A lane with a new VI: sovia_lane_rewind(). */
@@ -215,7 +235,7 @@ inline died(i)
 			 !cm[0]??[UNKNOWN, v] && !cm[1]??[REQUEST, v] && !cm[1]??[ANSWER, v] && \
 			 !cm[1]??[AGAIN, v] && !cm[1]??[UNKNOWN, v])
 #define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].open && !n[1].open) && \
-			 NO_MORE(eval(n[i].vi)))
+			 n[1 - i].parked != n[i].vi && NO_MORE(eval(n[i].vi)))
 /* The higher address lets the lower one try first. */
 #define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
 
@@ -249,8 +269,21 @@ end:	do
 		ids++; n[i].id = ids; n[i].link = CONNECTING; connect(i)
 	   }
 	:: atomic {
-		(n[i].link == CONNECTING || n[i].link == RECOVERING) && !n[i].vi && TURN(i) ->
+		(n[i].link == CONNECTING || n[i].link == RECOVERING) && !n[i].vi && !n[i].ending &&
+		TURN(i) ->
 		connect(i)
+	   }
+	:: atomic {
+		n[i].ending ->
+		n[i].ending = false;
+		v = n[i].parked;	/* MUTANT parked-forgotten (crossing): n[i].parked => 0 */
+		n[i].parked = 0;
+		if
+		:: v && !h[v].peer -> fresh_request(i, v)
+		:: v && h[v].peer -> resume_request(i, v)
+		:: else
+		fi;
+		v = 0
 	   }
 	:: atomic { ALONE(i) -> died(i) }
 	/* The attempt times out, though the reply may still arrive. */

@@ -37,6 +37,7 @@
 #include "link_conns.h"
 #include "link_probe.h"
 #include "link_recover.h"
+#include "link_slot.h"
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
@@ -217,13 +218,14 @@ static void link_work(struct kthread_work *work);
  * @snet: namespace
  * @pair: its addresses
  * @prov: its provider
+ * @uid: user that asks for it, invalid for a peer
  * @gfp: allocation flags
  *
  * Context: any that @gfp allows.
  * Return: the link with a reference for the caller, in no table, or NULL.
  */
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				    const struct sovia_provider *prov, gfp_t gfp)
+				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp)
 {
 	struct sovia_link *link = kzalloc(sizeof(*link), gfp);
 
@@ -233,9 +235,11 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 	link->snet = snet;
 	link->pair = *pair;
 	link->addr_hash = sovia_pair_addr_hash(pair);
+	link->uid = uid;
 	link->prov = prov;
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->conns);
+	INIT_LIST_HEAD(&link->slot_behind);
 	kthread_init_work(&link->work, link_work);
 	timer_setup(&link->timer, link_timeout, 0);
 	if (sovia_lane_init(&link->lane, link, gfp)) {
@@ -256,6 +260,10 @@ static void link_up(struct sovia_link *link)
 	/* Connections of a recovered link were not notified of its loss. */
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
+	sovia_slot_put(link);
+	if (!again)
+		sovia_link_make_room(link);
+	link->pause = 0;
 	sovia_recovery_established(link);
 	link->waiting = false;
 	link->doubted = false;
@@ -473,6 +481,15 @@ static void link_timer(struct sovia_link *link)
 	}
 }
 
+/* The set-up that has waited may start, unless nobody needs it any more. */
+static void link_slot(struct sovia_link *link)
+{
+	if (link->state == SOVIA_LINK_CONNECTING && !READ_ONCE(link->conn_count) && link->wanted)
+		sovia_link_down(link, -ECONNRESET);
+	else
+		sovia_link_go_on(link);
+}
+
 static void link_work(struct kthread_work *work)
 {
 	struct sovia_link *link = container_of(work, struct sovia_link, work);
@@ -491,6 +508,8 @@ static void link_work(struct kthread_work *work)
 	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
 	    link->state == SOVIA_LINK_UP && link->lane.vi)
 		link->lane.vi->prov->fail(link->lane.vi);
+	if (test_and_clear_bit(SOVIA_LINK_EV_SLOT, &link->events))
+		link_slot(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_ENDED, &link->events))
 		sovia_link_vi_ended(link);
 	sovia_link_put(link);

@@ -179,6 +179,32 @@ struct sovia_recovery {
 };
 
 /**
+ * enum sovia_slot - does a link have a slot for its set-up: link_slot.c
+ * @SOVIA_SLOT_NONE: no
+ * @SOVIA_SLOT_WAITS: not yet
+ * @SOVIA_SLOT_HELD: yes
+ */
+enum sovia_slot {
+	SOVIA_SLOT_NONE,
+	SOVIA_SLOT_WAITS,
+	SOVIA_SLOT_HELD,
+};
+
+/**
+ * enum sovia_slot_kind - on whose account a set-up is
+ * @SOVIA_SLOT_USER: the user whose connection asked for the link
+ * @SOVIA_SLOT_PEER: the peer that asked for it
+ * @SOVIA_SLOT_RECOVERY: nobody's: the link has been up
+ * @SOVIA_SLOT_KINDS: how many there are
+ */
+enum sovia_slot_kind {
+	SOVIA_SLOT_USER,
+	SOVIA_SLOT_PEER,
+	SOVIA_SLOT_RECOVERY,
+	SOVIA_SLOT_KINDS
+};
+
+/**
  * struct sovia_link - all connections between two addresses that use one lane
  * @kref: the table (until DOWN), each connection, its VI, queued work and the armed timer
  * @rcu: readers of /proc may access it after the last reference
@@ -186,8 +212,10 @@ struct sovia_recovery {
  * @ns_tracker: of that reference
  * @pair: the key
  * @addr_hash: hash of its addresses, for the table of connections
+ * @uid: of the socket that asked for it first; invalid if the peer did
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
+ * @far_node: in sovia_net::far_links, unless @prov is local.  Likewise.
  * @id: its number in sovia_net::link_ids.  Likewise.
  * @lock: protects @state and @conns; taken with bottom halves off
  * @state: written by the connection thread only, through link_enter()
@@ -202,6 +230,11 @@ struct sovia_recovery {
  * @wanted: an attempt of ours to make one waits
  * @parked: a request of the peer waits, or NULL
  * @pause: delay of the last retry because the peer had no room, jiffies
+ * @slot: for its set-up
+ * @slot_kind: of the slot that it has or waits for
+ * @slot_node: in a list of link_slot.c, unless @slot is SOVIA_SLOT_NONE
+ * @slot_behind: links that wait behind it: for its slot, or if it waits, of its user
+ * @slot_user: in a hash of link_slot.c, if it is the first of its user that waits
  * @seen_una: the lane's first unacknowledged number when the timer last fired
  * @waiting: it has fired, so @seen_una is valid
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
@@ -216,8 +249,10 @@ struct sovia_link {
 	netns_tracker			ns_tracker;
 	struct sovia_pair		pair;
 	u32				addr_hash;
+	kuid_t				uid;
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
+	struct list_head		far_node;
 	u32				id;
 	spinlock_t			lock;	/* see above */
 	enum sovia_link_state		state;
@@ -232,6 +267,11 @@ struct sovia_link {
 	bool				wanted;
 	struct sovia_vi_request		*parked;
 	unsigned long			pause;
+	enum sovia_slot			slot;
+	enum sovia_slot_kind		slot_kind;
+	struct list_head		slot_node;
+	struct list_head		slot_behind;
+	struct hlist_node		slot_user;
 	u32				seen_una;
 	bool				waiting;
 	unsigned long			rtr_retry;
@@ -275,9 +315,10 @@ struct sovia_client {
 #define SOVIA_LINK_EV_TIMER	4	/* @timer fired */
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 #define SOVIA_LINK_EV_ENDED	6	/* the VI is gone */
+#define SOVIA_LINK_EV_SLOT	7	/* the set-up it waits for may start */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				    const struct sovia_provider *prov, gfp_t gfp);
+				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 void sovia_link_event(struct sovia_link *link, unsigned int event);

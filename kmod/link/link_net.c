@@ -247,15 +247,18 @@ static void kill_links(struct sovia_net *snet)
  */
 void sovia_link_stop(void)
 {
-	struct sovia_net *snet, *next;
+	struct sovia_net *snet;
 	LIST_HEAD(done);
 
 	while ((snet = served_next(&done)))
 		stop_listening(snet, false);
 	/* Requests received before. */
 	sovia_connd_flush();
-	list_for_each_entry_safe(snet, next, &done, served_node) {
+	while ((snet = list_first_entry_or_null(&done, struct sovia_net, served_node))) {
 		kill_links(snet);
+		spin_lock(&served_lock);
+		list_del_init(&snet->served_node);
+		spin_unlock(&served_lock);
 		put_net(snet->net);
 	}
 }

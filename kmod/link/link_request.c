@@ -10,6 +10,7 @@
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_request.h"
+#include "link_slot.h"
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
@@ -88,7 +89,7 @@ static struct sovia_link *link_for_request(struct sovia_net *snet,
 	struct sovia_link *link;
 
 	for (;;) {
-		link = sovia_link_get(snet, &req->pair, req->prov, GFP_KERNEL);
+		link = sovia_link_get(snet, &req->pair, req->prov, INVALID_UID, GFP_KERNEL);
 		*err = link ? link_yield(link, peer_id) : -ENOMEM;
 		/* If link_yield() ended the link, get another one. */
 		if (!*err && link->state != SOVIA_LINK_DOWN)
@@ -149,6 +150,10 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		return;
 	}
 	req->pair.lane = params.lane;
+	if (!req->prov->local && !sovia_slot_peer_has_room(snet, &req->pair.remote)) {
+		sovia_link_request_reject(req, -EBUSY);
+		return;
+	}
 	if (params.peer_id)
 		link = link_to_resume(snet, req, &params, &err);
 	else

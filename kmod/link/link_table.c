@@ -16,6 +16,8 @@
 #define SOVIA_LINKS_PART	8
 #define SOVIA_LINKS_MIN		16U
 #define SOVIA_LINKS_MAX		4096U
+/* Links that a user or a peer may have half open, or a quarter of all if that is more. */
+#define SOVIA_LINKS_OWN		8U
 
 unsigned int sovia_max_links;
 module_param_named(max_links, sovia_max_links, uint, 0644);
@@ -26,7 +28,15 @@ static u32 pair_hash(const struct sovia_pair *pair)
 	return jhash_2words(pair->passive, pair->lane, sovia_pair_addr_hash(pair));
 }
 
-static bool pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
+/**
+ * sovia_pair_equal() - are two pairs the key of the same link
+ * @a: one of a namespace
+ * @b: another one of it
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
 {
 	return ipv6_addr_equal(&a->local, &b->local) &&
 	       ipv6_addr_equal(&a->remote, &b->remote) &&
@@ -40,7 +50,7 @@ static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_p
 
 	lockdep_assert_held(&snet->link_lock);
 	hash_for_each_possible(snet->links, link, net_node, pair_hash(pair))
-		if (pair_equal(&link->pair, pair))
+		if (sovia_pair_equal(&link->pair, pair))
 			return link;
 	return NULL;
 }
@@ -55,7 +65,7 @@ static unsigned int links_most(void)
 
 static bool link_unused(const struct sovia_link *link)
 {
-	return !link->prov->local && !READ_ONCE(link->conn_count) &&
+	return !READ_ONCE(link->conn_count) &&
 	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
 }
 
@@ -65,30 +75,105 @@ static void link_unhash(struct sovia_link *link)
 	lockdep_assert_held(&link->snet->link_lock);
 	hash_del(&link->net_node);
 	xa_erase(&link->snet->link_ids, link->id);
-	link->snet->link_count -= !link->prov->local;
+	if (!link->prov->local) {
+		list_del(&link->far_node);
+		link->snet->link_count--;
+	}
+}
+
+/**
+ * struct link_census - what a new link competes with
+ * @half: links that are not established yet
+ * @own: those of its own user, or of its own peer if the peer asks
+ * @unused: links that may be evicted
+ * @known: its peer has another link that is established
+ */
+struct link_census {
+	unsigned int	half;
+	unsigned int	own;
+	unsigned int	unused;
+	bool		known;
+};
+
+static bool link_is_half_open(const struct sovia_link *link)
+{
+	return link->state == SOVIA_LINK_NEW || link->state == SOVIA_LINK_CONNECTING;
+}
+
+static bool link_same_owner(const struct sovia_link *a, const struct sovia_link *b)
+{
+	if (uid_valid(a->uid) || uid_valid(b->uid))
+		return uid_eq(a->uid, b->uid);
+	return ipv6_addr_equal(&a->pair.remote, &b->pair.remote);
+}
+
+static void link_count(struct sovia_net *snet, const struct sovia_link *fresh,
+		       struct link_census *count)
+{
+	struct sovia_link *link;
+
+	memset(count, 0, sizeof(*count));
+	lockdep_assert_held(&snet->link_lock);
+	list_for_each_entry(link, &snet->far_links, far_node) {
+		if (link_is_half_open(link)) {
+			count->half++;
+			count->own += link_same_owner(link, fresh);
+		} else if (ipv6_addr_equal(&link->pair.remote, &fresh->pair.remote)) {
+			count->known = true;
+		}
+		count->unused += link_unused(link);
+	}
 }
 
 /*
- * May another link be added?  At the maximum an unused one is evicted.  It leaves the
- * table at once, so that its peer's messages do not keep it.
+ * May another link be added?  It is not established yet, so it evicts nothing
+ * (sovia_link_make_room()), and a flood of its kind must not take what others need: a user or
+ * a peer has a quarter of all, and while some are half open, the last quarter is for peers
+ * that have a link already.  Beyond the maximum there is room for what will evict others, but
+ * these may be in use by then: a quarter at most.
  */
 static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 {
-	struct sovia_link *link;
-	int bkt;
+	unsigned int most = links_most(), quarter = most / 4, room = most;
+	struct link_census count;
 
-	lockdep_assert_held(&snet->link_lock);
 	/* Loop links take hardly any memory, and end without connections. */
-	if (fresh->prov->local || snet->link_count < links_most())
+	if (fresh->prov->local)
 		return true;
-	hash_for_each(snet->links, bkt, link, net_node)
-		if (link_unused(link)) {
+	link_count(snet, fresh, &count);
+	if (count.own >= max(quarter, SOVIA_LINKS_OWN))
+		return false;
+	if (!count.known && count.half > quarter / 4)
+		room -= quarter;
+	return snet->link_count < room || (snet->link_count < most + max(quarter, 1U) &&
+					   count.unused > count.half && count.half <= quarter);
+}
+
+/**
+ * sovia_link_make_room() - a link is established: evict an unused one if there are too many
+ * @fresh: UP
+ *
+ * The other one leaves the table at once, so that its peer's messages do not keep it.
+ *
+ * Context: connection thread.
+ */
+void sovia_link_make_room(struct sovia_link *fresh)
+{
+	struct sovia_net *snet = fresh->snet;
+	struct sovia_link *link;
+
+	spin_lock_bh(&snet->link_lock);
+	if (snet->link_count <= links_most())
+		goto unlock;
+	list_for_each_entry(link, &snet->far_links, far_node)
+		if (link != fresh && link_unused(link)) {
 			link_unhash(link);
 			sovia_link_event(link, SOVIA_LINK_EV_KILL);
 			sovia_link_put(link);
-			return true;
+			break;
 		}
-	return false;
+unlock:
+	spin_unlock_bh(&snet->link_lock);
 }
 
 static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
@@ -100,7 +185,10 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	snet->link_count += !fresh->prov->local;
+	if (!fresh->prov->local) {
+		list_add_tail(&fresh->far_node, &snet->far_links);
+		snet->link_count++;
+	}
 	return true;
 }
 
@@ -109,6 +197,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
  * @snet: namespace
  * @pair: the addresses
  * @prov: provider of a link that has to be created
+ * @uid: the user that asks for it, invalid for a peer
  * @gfp: its allocation flags
  *
  * Context: any that @gfp allows; a socket lock may be held.
@@ -116,7 +205,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
  * the maximum.
  */
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, gfp_t gfp)
+				  const struct sovia_provider *prov, kuid_t uid, gfp_t gfp)
 {
 	struct sovia_link *link, *fresh = NULL;
 	bool full;
@@ -134,7 +223,7 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 		spin_unlock_bh(&snet->link_lock);
 		if (link || full)
 			break;
-		fresh = sovia_link_alloc(snet, pair, prov, gfp);
+		fresh = sovia_link_alloc(snet, pair, prov, uid, gfp);
 		if (!fresh)
 			return NULL;
 	}

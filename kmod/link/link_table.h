@@ -7,9 +7,11 @@
 
 extern unsigned int sovia_max_links;
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, gfp_t gfp);
+				  const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);
 struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
 struct sovia_link *sovia_link_first(struct sovia_net *snet);
+bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
+void sovia_link_make_room(struct sovia_link *fresh);
 void sovia_link_unlist(struct sovia_link *link);
 
 #endif /* _SOVIA_LINK_TABLE_H */

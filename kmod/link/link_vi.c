@@ -14,12 +14,14 @@
 #include "lane.h"
 #include "lane_rx.h"
 #include "link_request.h"
+#include "link_slot.h"
 #include "link_state.h"
 #include "link_vi.h"
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 {
 	if (IS_ERR(vi)) {
+		sovia_slot_put(link);
 		sovia_lane_fail(&link->lane, PTR_ERR(vi));
 		return;
 	}
@@ -31,13 +33,31 @@ static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 	spin_unlock_bh(&link->lane.lock);
 }
 
-/* Start the attempt that the link waits for, unless it has to go on waiting. */
-static void link_make(struct sovia_link *link)
+/* How often a link that waits for a slot looks whether its connections are still there. */
+#define SOVIA_LINK_SLOT_WAIT	(2 * HZ)
+
+static bool link_may_start(struct sovia_link *link)
+{
+	if (link->state == SOVIA_LINK_RECOVERING)
+		return sovia_slot_get(link, SOVIA_SLOT_RECOVERY);
+	if (sovia_slot_get(link, SOVIA_SLOT_USER))
+		return true;
+	sovia_link_set_timer(link, SOVIA_LINK_SLOT_WAIT);
+	return false;
+}
+
+/**
+ * sovia_link_go_on() - start the attempt that a link waits for, unless it must go on waiting
+ * @link: in any state
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_go_on(struct sovia_link *link)
 {
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	if (!link->wanted || link->vi || link->parked)
+	if (!link->wanted || link->vi || link->parked || !link_may_start(link))
 		return;
 	link->wanted = false;
 	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
@@ -56,7 +76,7 @@ static void link_make(struct sovia_link *link)
 void sovia_link_connect(struct sovia_link *link)
 {
 	link->wanted = true;
-	link_make(link);
+	sovia_link_go_on(link);
 }
 
 /* The VI of before has not ended yet.  A peer that asks again has given up its first try. */
@@ -87,6 +107,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 		link_park(link, req);
 		return;
 	}
+	sovia_slot_get(link, SOVIA_SLOT_PEER);
 	sovia_lane_prepare(&link->lane, false, peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
@@ -119,6 +140,9 @@ void sovia_link_drop_vi(struct sovia_link *link)
 	clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
 	if (vi)
 		vi->prov->end(vi);
+	/* Otherwise the VI that ends has it. */
+	if (!link->vi)
+		sovia_slot_put(link);
 }
 
 /**
@@ -145,7 +169,8 @@ void sovia_link_unpark(struct sovia_link *link)
 void sovia_link_vi_ended(struct sovia_link *link)
 {
 	link->vi = NULL;
+	sovia_slot_put(link);
 	sovia_link_unpark(link);
-	link_make(link);
+	sovia_link_go_on(link);
 	sovia_link_put(link);
 }

@@ -6,6 +6,7 @@
 #include "link.h"
 
 void sovia_link_connect(struct sovia_link *link);
+void sovia_link_go_on(struct sovia_link *link);
 void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u64 peer_id);
 void sovia_link_drop_vi(struct sovia_link *link);
 void sovia_link_unpark(struct sovia_link *link);

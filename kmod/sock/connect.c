@@ -109,7 +109,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	int err;
 
 	do {
-		link = sovia_link_get(snet, pair, prov, gfp);
+		link = sovia_link_get(snet, pair, prov, sk_uid(sk), gfp);
 		if (!link)
 			return -ENOBUFS;
 		conn = sovia_conn_create(link, sk, inet_sk(sk)->inet_num,

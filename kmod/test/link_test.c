@@ -391,7 +391,8 @@ static void link_test_reach(struct kunit *test, struct sovia_link *link, struct 
 static void link_test_end(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
-	struct sovia_link *link = sovia_link_get(snet, pair, &test_provider, GFP_KERNEL);
+	struct sovia_link *link = sovia_link_get(snet, pair, &test_provider, GLOBAL_ROOT_UID,
+						 GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	link_test_happen(test, link, HAS_KILL);
@@ -411,7 +412,7 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 	test_connect_err = 0;
 	test_post_err = 0;
 	test_rejected = 0;
-	link = sovia_link_get(snet, pair, &test_provider, GFP_KERNEL);
+	link = sovia_link_get(snet, pair, &test_provider, GLOBAL_ROOT_UID, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	link_test_reach(test, link, sock->sk, stage);
 	link_test_happen(test, link, what);
@@ -476,7 +477,7 @@ static void link_all(struct kunit *test)
 static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_link *link = sovia_link_get(sovia_net(&init_net), pair, &test_provider,
-						 GFP_KERNEL);
+						 GLOBAL_ROOT_UID, GFP_KERNEL);
 	struct socket *first = test_socket(test), *late = test_socket(test);
 	struct test_vi *tv;
 	int ret;
@@ -517,13 +518,18 @@ static void link_up_races(struct kunit *test)
 		link_up_told_once(test, &pair);
 }
 
-static struct sovia_link *link_test_get(__be32 remote)
+static struct sovia_link *link_test_get_by(__be32 remote, kuid_t uid)
 {
 	struct sovia_pair pair = {};
 
 	ipv6_addr_set_v4mapped(htonl(0x0a630001), &pair.local);
 	ipv6_addr_set_v4mapped(remote, &pair.remote);
-	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, GFP_KERNEL);
+	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, uid, GFP_KERNEL);
+}
+
+static struct sovia_link *link_test_get(__be32 remote)
+{
+	return link_test_get_by(remote, GLOBAL_ROOT_UID);
 }
 
 static bool link_test_listed(const struct sovia_link *link)
@@ -759,8 +765,10 @@ static void link_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->state, SOVIA_LINK_DOWN);
 	c = link_test_get(htonl(0x0a630004));
 	KUNIT_ASSERT_NOT_NULL(test, c);
-	KUNIT_EXPECT_EQ(test, snet->link_count, sovia_max_links);
+	/* Not before the new one is established. */
+	KUNIT_EXPECT_EQ(test, b->state, SOVIA_LINK_RECOVERING);
 	link_test_reach(test, c, sock->sk, STAGE_UP);
+	KUNIT_EXPECT_EQ(test, snet->link_count, sovia_max_links);
 	KUNIT_EXPECT_EQ(test, b->state, SOVIA_LINK_DOWN);
 	KUNIT_EXPECT_NULL(test, link_test_get(htonl(0x0a630005)));
 	KUNIT_EXPECT_EQ(test, c->state, SOVIA_LINK_UP);
@@ -942,6 +950,195 @@ static void link_peer_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
+#define LINK_CROWD	9
+
+/* A user's set-ups beyond his slots wait in order; others do not wait for him. */
+static void link_slots_of_users(struct kunit *test)
+{
+	struct sovia_link *crowd[LINK_CROWD], *other;
+	struct socket *socks[LINK_CROWD];
+	int i;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	for (i = 0; i < LINK_CROWD; i++) {
+		crowd[i] = link_test_get(htonl(0x0a630002 + i));
+		KUNIT_ASSERT_NOT_NULL(test, crowd[i]);
+		socks[i] = test_socket(test);
+		link_test_attach(test, crowd[i], socks[i]->sk);
+	}
+	KUNIT_EXPECT_EQ(test, test_vis, LINK_CROWD - 1);
+	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->slot, SOVIA_SLOT_WAITS);
+	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->state, SOVIA_LINK_CONNECTING);
+	other = link_test_get_by(htonl(0x0a630102), KUIDT_INIT(1));
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	link_test_happen(test, other, HAS_START);
+	KUNIT_EXPECT_NOT_NULL(test, other->vi);
+	/* One set-up has ended: but its VI has not. */
+	test_end_later = true;
+	link_test_happen(test, crowd[0], HAS_CLOSED);
+	KUNIT_EXPECT_EQ(test, crowd[0]->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->slot, SOVIA_SLOT_WAITS);
+	test_end_later = false;
+	test_vi_ended(test_ending);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->slot, SOVIA_SLOT_HELD);
+	KUNIT_EXPECT_NOT_NULL(test, crowd[LINK_CROWD - 1]->vi);
+	/* An established link needs none. */
+	link_test_happen(test, crowd[1], HAS_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, crowd[1]->slot, SOVIA_SLOT_NONE);
+	link_test_gone(test, other);
+	for (i = 0; i < LINK_CROWD; i++) {
+		sock_release(socks[i]);
+		link_test_gone(test, crowd[i]);
+	}
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
+/* A set-up that a link has given up holds back the next one between the same addresses. */
+static void link_slot_of_silent_peer(struct kunit *test)
+{
+	struct sovia_link *old = link_test_get(htonl(0x0a630002)), *next, *other;
+	struct sovia_vi *blocked;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_NOT_NULL(test, old);
+	link_test_happen(test, old, HAS_START);
+	blocked = old->vi;
+	test_end_later = true;
+	link_test_happen(test, old, HAS_KILL);
+	test_end_later = false;
+	KUNIT_EXPECT_EQ(test, old->slot, SOVIA_SLOT_HELD);
+	next = link_test_get(htonl(0x0a630002));
+	KUNIT_ASSERT_NOT_NULL(test, next);
+	link_test_happen(test, next, HAS_START);
+	KUNIT_EXPECT_EQ(test, next->slot, SOVIA_SLOT_WAITS);
+	KUNIT_EXPECT_NULL(test, next->vi);
+	other = link_test_get(htonl(0x0a630003));
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	link_test_happen(test, other, HAS_START);
+	KUNIT_EXPECT_NOT_NULL(test, other->vi);
+	test_vi_ended(blocked);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, old->slot, SOVIA_SLOT_NONE);
+	/* Not for nothing. */
+	KUNIT_EXPECT_EQ(test, next->state, SOVIA_LINK_DOWN);
+	link_test_gone(test, old);
+	link_test_gone(test, next);
+	link_test_gone(test, other);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
+/* Links of two users that wait start in turn, and those who leave the queue do not stop it. */
+static void link_slots_in_turn(struct kunit *test)
+{
+	struct sovia_link *links[76];
+	kuid_t one = KUIDT_INIT(101), two = KUIDT_INIT(102);
+	unsigned int limit = sovia_max_links;
+	int i;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	sovia_max_links = 400;
+	/* 60 slots of others, then 14 links of one user and two of another. */
+	for (i = 0; i < 76; i++) {
+		kuid_t uid = i < 60 ? KUIDT_INIT(i / 6) : i < 74 ? one : two;
+
+		links[i] = link_test_get_by(htonl(0x0a630002 + i), uid);
+		KUNIT_ASSERT_NOT_NULL(test, links[i]);
+		/* Otherwise it is not wanted when its turn comes. */
+		links[i]->conn_count = 1;
+		link_test_happen(test, links[i], HAS_START);
+		KUNIT_EXPECT_EQ(test, links[i]->slot, i <= 60 || i == 74 ? SOVIA_SLOT_HELD :
+				SOVIA_SLOT_WAITS);
+	}
+	/* The first one in the queue leaves, and the one behind it. */
+	link_test_happen(test, links[61], HAS_KILL);
+	link_test_happen(test, links[63], HAS_KILL);
+	/* Each user has one slot, and 62 are taken: three have to end for the next. */
+	for (i = 0; i < 3; i++)
+		link_test_happen(test, links[i], HAS_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, links[75]->slot + links[62]->slot,
+			SOVIA_SLOT_HELD + SOVIA_SLOT_WAITS);
+	link_test_happen(test, links[3], HAS_ESTABLISHED);
+	KUNIT_EXPECT_EQ(test, links[75]->slot, SOVIA_SLOT_HELD);
+	KUNIT_EXPECT_EQ(test, links[62]->slot, SOVIA_SLOT_HELD);
+	KUNIT_EXPECT_EQ(test, links[64]->slot, SOVIA_SLOT_WAITS);
+	sovia_max_links = limit;
+	for (i = 0; i < 76; i++)
+		link_test_gone(test, links[i]);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
+/* A peer that requests more links than it has slots is told to come again. */
+static void link_slots_of_peers(struct kunit *test)
+{
+	struct sovia_link *as = kunit_kzalloc(test, sizeof(*as), GFP_KERNEL), *link;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, as);
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	ipv6_addr_set_v4mapped(htonl(0x0a630001), &as->pair.local);
+	ipv6_addr_set_v4mapped(htonl(0x0a630002), &as->pair.remote);
+	test_rejected = 0;
+	for (i = 0; i < LINK_CROWD; i++) {
+		KUNIT_EXPECT_EQ(test, test_rejected, 0);
+		as->pair.lane = i;
+		link_test_ask(test, as, TEST_PEER_ID, 0);
+		link_flush();
+	}
+	KUNIT_EXPECT_EQ(test, test_rejected, -EBUSY);
+	KUNIT_EXPECT_EQ(test, test_vis, LINK_CROWD - 1);
+	/* Another peer is not concerned. */
+	test_rejected = 0;
+	ipv6_addr_set_v4mapped(htonl(0x0a630003), &as->pair.remote);
+	link_test_ask(test, as, TEST_PEER_ID, 0);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, test_rejected, 0);
+	KUNIT_EXPECT_EQ(test, test_vis, LINK_CROWD);
+	while ((link = sovia_link_first(sovia_net(&init_net)))) {
+		sovia_link_event(link, SOVIA_LINK_EV_KILL);
+		link_flush();
+		sovia_link_put(link);
+	}
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+}
+
+/* Half-open links of a user are a part of all, and never evict a link. */
+static void link_half_open(struct kunit *test)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct sovia_link *unused, *half[8], *other;
+	unsigned int limit = sovia_max_links;
+	int i;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(snet), 0);
+	unused = link_test_left(test, htonl(0x0a630002), STAGE_UP);
+	sovia_max_links = 32;
+	for (i = 0; i < ARRAY_SIZE(half); i++) {
+		half[i] = link_test_get(htonl(0x0a630010 + i));
+		KUNIT_ASSERT_NOT_NULL(test, half[i]);
+	}
+	KUNIT_EXPECT_NULL(test, link_test_get(htonl(0x0a630020)));
+	other = link_test_get_by(htonl(0x0a630020), KUIDT_INIT(1));
+	KUNIT_EXPECT_NOT_NULL(test, other);
+	if (other)
+		link_test_gone(test, other);
+	/* The last quarter is for peers that have a link: 9 links, 12 in all. */
+	sovia_max_links = 12;
+	KUNIT_EXPECT_NULL(test, link_test_get_by(htonl(0x0a630021), KUIDT_INIT(1)));
+	KUNIT_EXPECT_EQ(test, unused->state, SOVIA_LINK_UP);
+	sovia_max_links = limit;
+	for (i = 0; i < ARRAY_SIZE(half); i++)
+		link_test_gone(test, half[i]);
+	link_test_gone(test, unused);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
 static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE_PARAM(link_all, link_gen_params),
 	KUNIT_CASE(link_up_races),
@@ -955,6 +1152,11 @@ static struct kunit_case link_test_cases[] = {
 	KUNIT_CASE(link_waits_for_end),
 	KUNIT_CASE(link_down_does_not_wait),
 	KUNIT_CASE(link_peer_busy),
+	KUNIT_CASE(link_slots_of_users),
+	KUNIT_CASE(link_slot_of_silent_peer),
+	KUNIT_CASE(link_slots_in_turn),
+	KUNIT_CASE(link_slots_of_peers),
+	KUNIT_CASE(link_half_open),
 	{}
 };
 

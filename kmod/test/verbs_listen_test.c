@@ -79,6 +79,35 @@ static void listen_refuses(struct kunit *test)
 	listen_forget(id);
 }
 
+/* A peer has a part of the pending requests; another peer is not concerned. */
+static void listen_crowd(struct kunit *test)
+{
+	struct sovia_vi_request *reqs[VERBS_PEER_REQUESTS + 1];
+	int before = atomic_read(&verbs_pending);
+	struct rdma_cm_id *id;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(reqs); i++) {
+		id = listen_id(test, AF_INET);
+		/* The last one is another peer's. */
+		((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_addr.s_addr =
+			htonl(0xc0000201 + (i == VERBS_PEER_REQUESTS));
+		KUNIT_EXPECT_EQ(test, listen_ask(id), 0);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, listen_request);
+		id->route.addr.src_addr.ss_family = AF_UNSPEC;
+		reqs[i] = listen_request;
+	}
+	id = listen_id(test, AF_INET);
+	((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_addr.s_addr = htonl(0xc0000201);
+	KUNIT_EXPECT_EQ(test, listen_ask(id), -EBUSY);
+	KUNIT_EXPECT_PTR_EQ(test, listen_request, NULL);
+	listen_forget(id);
+	for (i = 0; i < ARRAY_SIZE(reqs); i++)
+		verbs_reject(reqs[i], -EAGAIN);
+	flush_workqueue(sovia_end_wq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&verbs_pending), before);
+}
+
 /* A request from an unprivileged port is refused in each form, and counted. */
 static void listen_users(struct kunit *test)
 {
@@ -185,6 +214,7 @@ static void listen_codes(struct kunit *test)
 
 static struct kunit_case verbs_listen_test_cases[] = {
 	KUNIT_CASE(listen_refuses),
+	KUNIT_CASE(listen_crowd),
 	KUNIT_CASE(listen_users),
 	KUNIT_CASE(listen_too_late),
 	KUNIT_CASE(listen_rejects),

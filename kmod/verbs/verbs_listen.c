@@ -25,8 +25,9 @@
 #include "verbs.h"
 #include "work.h"
 
-/* Requests that the client has not answered yet. */
+/* Requests that the client has not answered yet, in all and of one peer. */
 #define VERBS_MAX_REQUESTS	128
+#define VERBS_PEER_REQUESTS	16
 
 /* rdma_listen()'s backlog; only some drivers use it. */
 #define VERBS_BACKLOG		128
@@ -34,6 +35,7 @@
 /**
  * struct verbs_request - a peer's request until the client answers
  * @req: the client's part
+ * @entry: in verbs_requests
  * @id: identifier of the future VI
  * @error: errno if it has failed; protected by the handler mutex
  * @why: errno that @reject_work rejects it with
@@ -41,6 +43,7 @@
  */
 struct verbs_request {
 	struct sovia_vi_request	req;
+	struct list_head	entry;
 	struct rdma_cm_id	*id;
 	int			error;
 	int			why;
@@ -65,6 +68,8 @@ struct verbs_listener {
 
 static DEFINE_MUTEX(verbs_listen_lock);	/* protects verbs_listeners */
 static LIST_HEAD(verbs_listeners);
+static DEFINE_SPINLOCK(verbs_requests_lock);	/* protects verbs_requests */
+static LIST_HEAD(verbs_requests);
 static atomic_t verbs_pending = ATOMIC_INIT(0);
 
 /* ---- requests ---- */
@@ -107,22 +112,42 @@ static int verbs_request_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev
 	return 0;
 }
 
+/* Has the peer fewer than its part of the pending requests?  Counts this one then. */
+static bool verbs_request_admit(struct verbs_request *rq)
+{
+	const struct verbs_request *other;
+	int same = 0;
+
+	spin_lock(&verbs_requests_lock);
+	list_for_each_entry(other, &verbs_requests, entry)
+		same += other->req.net == rq->req.net &&
+			ipv6_addr_equal(&other->req.pair.remote, &rq->req.pair.remote);
+	if (same < VERBS_PEER_REQUESTS)
+		list_add_tail(&rq->entry, &verbs_requests);
+	spin_unlock(&verbs_requests_lock);
+	return same < VERBS_PEER_REQUESTS;
+}
+
 static void verbs_reject_work(struct work_struct *work);
 
 static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 			     const struct rdma_conn_param *conn)
 {
 	struct verbs_request *rq = kzalloc(sizeof(*rq), GFP_KERNEL);
+	int err;
 
 	if (!rq)
 		return -ENOMEM;
-	if (verbs_pair(&rq->req.pair, lis->net, id)) {
+	rq->req.net = lis->net;
+	err = verbs_pair(&rq->req.pair, lis->net, id);
+	if (!err && !verbs_request_admit(rq))
+		err = -EBUSY;
+	if (err) {
 		kfree(rq);
-		return -EAFNOSUPPORT;
+		return err;
 	}
 	sovia_object_inc(requests);
 	rq->req.prov = &sovia_verbs_provider;
-	rq->req.net = lis->net;
 	rq->req.hello_len = min_t(unsigned int, conn->private_data_len, sizeof(rq->req.hello));
 	memcpy(&rq->req.hello, conn->private_data, rq->req.hello_len);
 	rq->id = id;
@@ -199,13 +224,16 @@ static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *eve
 forget:
 	atomic_dec(&verbs_pending);
 reject:
-	verbs_send_reject(id, -ENOMEM);
+	verbs_send_reject(id, -EBUSY);
 	/* not 0: rdma_cm destroys the identifier */
 	return err;
 }
 
 static void verbs_request_free(struct verbs_request *rq)
 {
+	spin_lock(&verbs_requests_lock);
+	list_del(&rq->entry);
+	spin_unlock(&verbs_requests_lock);
 	kfree(rq);
 	sovia_object_dec(requests);
 	atomic_dec(&verbs_pending);

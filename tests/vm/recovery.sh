@@ -14,8 +14,8 @@ cd "$(dirname "$0")" || exit 1
 
 LANES=50
 
-# siw connects to the peer with an uninterruptible connect() of TCP: the connection
-# thread waits for it.
+# siw connects to the peer with an uninterruptible connect() of TCP: the next attempt waits
+# for it.
 if [ "$SOVIA_DEVICE" = siw ]; then
 	echo 2 >/proc/sys/net/ipv4/tcp_syn_retries
 	there 'echo 2 >/proc/sys/net/ipv4/tcp_syn_retries'
