@@ -481,7 +481,7 @@ static void link_timer(struct sovia_link *link)
 	}
 }
 
-/* The set-up that has waited may start, unless nobody needs it any more. */
+/* The set-up that has waited may start, unless it is not needed any more. */
 static void link_slot(struct sovia_link *link)
 {
 	if (link->state == SOVIA_LINK_CONNECTING && !READ_ONCE(link->conn_count) && link->wanted)

@@ -194,7 +194,7 @@ enum sovia_slot {
  * enum sovia_slot_kind - on whose account a set-up is
  * @SOVIA_SLOT_USER: the user whose connection asked for the link
  * @SOVIA_SLOT_PEER: the peer that asked for it
- * @SOVIA_SLOT_RECOVERY: nobody's: the link has been up
+ * @SOVIA_SLOT_RECOVERY: no user's and no peer's: the link has been up
  * @SOVIA_SLOT_KINDS: how many there are
  */
 enum sovia_slot_kind {

@@ -118,7 +118,7 @@ void sovia_link_request_reject(struct sovia_vi_request *req, int err)
 	put_net(net);
 }
 
-/* Is anybody here?  The last socket of a namespace may have ended its links already. */
+/* Has the last socket of the namespace gone?  It may have ended its links already. */
 static bool link_request_late(struct sovia_net *snet)
 {
 	return !READ_ONCE(snet->listening) && !atomic_read(&snet->socks);

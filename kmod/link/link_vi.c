@@ -7,7 +7,7 @@
  *	NONE -------------------> LIVE --------> ENDING -------------------> NONE
  *
  * A link has one VI at most.  link->vi is set until it has ended, lane.vi only while it may
- * be used.  What asks for a VI meanwhile waits: link->wanted for an attempt of ours,
+ * be used.  What asks for a VI until then waits: link->wanted for an attempt of ours,
  * link->parked for a request of the peer.
  */
 #include "debug/fault.h"

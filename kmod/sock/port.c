@@ -5,7 +5,7 @@
  * A bucket for each port in use, with a list of its owners: sockets bound to it, the
  * children of listeners, and sockets whose connect() chose the port.  Those of the last
  * kind borrow the port: they share it with each other, as long as the four-tuples differ, and
- * with nobody else.  CONN does not look at any of this: listener.c has the listeners.
+ * with no other socket.  CONN does not look at any of this: listener.c has the listeners.
  *
  * The rules of conflict are TCP's: two sockets may share a port when their
  * addresses or devices differ, when both allow SO_REUSEADDR and none of them

@@ -3,12 +3,12 @@
  * Choosing a port: bind() to any port, and connect() of a socket without one.
  *
  * In TCP's order: connect() starts with ports of the parity of the range's first one, bind()
- * with the others, so that they rarely meet.  bind() wants a port that nobody uses at its
+ * with the others, so that they rarely meet.  bind() wants a port that no socket uses at its
  * address; connect() shares ports with other connections to other destinations.
  *
  * Where connect() starts depends on the addresses and on the destination's port, hashed with
  * a secret, and advances with each port chosen: consecutive connections to one
- * destination find a port at once, and nobody learns from them about others (RFC 6056,
+ * destination find a port at once, and programs do not learn from them about others (RFC 6056,
  * 3.3.4).
  */
 #include <linux/hash.h>
@@ -223,7 +223,7 @@ int sovia_connect_port(struct sock *sk, int (*use)(struct sock *sk, void *contex
 	err = range_try(sk, &range, offset, try_borrow, &search, &tries);
 	if (err)
 		return err;
-	/* Steps that nobody can foresee, as long as that costs no tries. */
+	/* Steps that cannot be foreseen, as long as that costs no tries. */
 	tries = max(tries, hash_32(*advance ^ (u32)hash, 3) * range.step);
 	WRITE_ONCE(*advance, READ_ONCE(*advance) + tries + range.step);
 	return 0;

@@ -155,7 +155,7 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 
 /*
  * The first link from number *@pos on, with a reference; @pos is set to its number.  A link that
- * exists throughout is shown once, whatever comes and goes meanwhile.
+ * exists throughout is shown once, whatever else comes and goes.
  */
 static struct sovia_link *link_from(struct sovia_net *snet, loff_t *pos)
 {

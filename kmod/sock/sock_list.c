@@ -4,7 +4,7 @@
  *
  * A hash of their addresses in memory, which costs a socket little.  Each slot numbers those
  * that are added to it.  Slot and number are a cursor: a socket that exists throughout is
- * found once, whatever comes and goes meanwhile.  Readers are under RCU.
+ * found once, whatever else comes and goes.  Readers are under RCU.
  */
 #include <linux/hash.h>
 #include <linux/slab.h>

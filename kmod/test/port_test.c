@@ -124,7 +124,7 @@ static void port_many_owners(struct kunit *test)
 	sock_release(sock);
 }
 
-/* connect() shares a port with other connections, and with nobody else. */
+/* connect() shares a port with other connections, and with no other socket. */
 static void port_borrowed(struct kunit *test)
 {
 	struct socket *a = test_socket(test), *b = test_socket(test), *c = test_socket(test);

@@ -375,7 +375,7 @@ int verbs_vi_create_qp(struct verbs_vi *v)
 
 /* ---- set-up ---- */
 
-/* The set-up work has returned.  If the client has ended the VI meanwhile, go on with that. */
+/* The set-up work has returned.  If the client has ended the VI, go on with that. */
 static void verbs_vi_setup_done(struct verbs_vi *v)
 {
 	bool end;
