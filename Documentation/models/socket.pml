@@ -369,7 +369,7 @@ end:	do
 	od
 }
 
-/* ---- the bottom half: lane_rx.c, recv.c, listen.c ---- */
+/* ---- the bottom half: lane_rx.c, rx.c, listen.c ---- */
 
 /* sovia_sock_rx_data() */
 inline data_message(i, x)

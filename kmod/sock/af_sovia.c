@@ -5,7 +5,7 @@
  * Data path:
  *
  *	send.c -> conn.c -> lane_tx.c -> verbs_tx.c or loop.c
- *	verbs_rx.c or loop.c -> lane_rx.c -> conn_table.c -> recv.c
+ *	verbs_rx.c or loop.c -> lane_rx.c -> conn_table.c -> rx.c
  *
  * A socket begins with a whole struct inet_sock and has sk_family AF_INET or
  * AF_INET6, so that the kernel's generic code (bind, getname, SOL_SOCKET, IP

@@ -26,7 +26,7 @@
 #include "listen.h"
 #include "mem.h"
 #include "port.h"
-#include "recv.h"
+#include "rx.h"
 #include "send.h"
 #include "sock_list.h"
 

@@ -25,8 +25,8 @@
 #include "link/link_table.h"
 #include "port.h"
 #include "port_search.h"
-#include "recv.h"
 #include "route.h"
+#include "rx.h"
 
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
 #define SOVIA_RETRY_MAX		HZ

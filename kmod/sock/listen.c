@@ -28,6 +28,7 @@
 #include "program.h"
 #include "recv.h"
 #include "route.h"
+#include "rx.h"
 #include "sock_list.h"
 #include "upcall.h"
 

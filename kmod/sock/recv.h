@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From the lane to the program. */
+/* From the receive queue to the program. */
 #ifndef _SOVIA_RECV_H
 #define _SOVIA_RECV_H
 
@@ -30,13 +30,6 @@ struct sovia_sink {
 int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target);
 int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
-bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
-			const struct sovia_msg *msg);
-bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
-		       const struct sovia_msg *msg);
-void sovia_rx_prepare(struct sock *sk);
-void sovia_rx_open(struct sock *sk);
-bool sovia_rx_close(struct sock *sk);
 int sovia_inq(struct sock *sk);
 bool sovia_readable(struct sock *sk);
 

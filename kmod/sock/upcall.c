@@ -10,7 +10,7 @@
 #include "defer_accept.h"
 #include "keepalive.h"
 #include "listen.h"
-#include "recv.h"
+#include "rx.h"
 #include "send.h"
 #include "upcall.h"
 #include "urgent.h"

@@ -11,22 +11,13 @@
  *	      +---------------------+-----------------+----> DEAD ----> destroyed
  *	                          closed                 destroy
  *
- * Only verbs_vi_opened() and verbs_vi_die() change the state and call established
- * and closed, serialised by verbs_vi::lock.  A VI that fails while
+ * Only verbs_vi_opened(), verbs_vi_die() and verbs_vi_silence() change the state, and the
+ * first two call established and closed, serialised by verbs_vi::lock.  A VI that fails while
  * it is being opened is closed by the opener, so that closed never
  * overtakes established.
  *
- * What may block in the set-up is done by setup_work on the set-up queue.  The end has two
- * steps on the other queue, neither of which waits for the set-up or for completions:
- *
- *	end		DEAD, so that no receive is posted and no upcall but send_done starts
- *	  (setup_work has returned)
- *	end_work	wait for rdma_cm's handler, disconnect, begin to drain the queue pair
- *	  (both drain descriptors complete)
- *	finish_work	nothing is in flight: report unsent messages, free, upcall ended
- *
- * If the device does not complete them in time, the VI is quarantined: it keeps its memory,
- * mapped for the device, until they do complete or the device is removed.
+ * What may block in the set-up is done by setup_work on the set-up queue.  The end: see
+ * verbs_end.c.
  */
 
 #define pr_fmt(fmt) "sovia: " fmt
@@ -135,6 +126,21 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 		return;
 	cancel_delayed_work(&v->deadline);
 	v->vi.client->closed(&v->vi, err);
+}
+
+/**
+ * verbs_vi_silence - the client has ended the VI: DEAD without an upcall
+ * @v: VI in any state
+ *
+ * After this no upcall but send_done starts, and no receive is posted.
+ *
+ * Context: any but hard interrupt, verbs_vi::lock not held.
+ */
+void verbs_vi_silence(struct verbs_vi *v)
+{
+	spin_lock_bh(&v->lock);
+	WRITE_ONCE(v->state, VERBS_DEAD);
+	spin_unlock_bh(&v->lock);
 }
 
 /**
@@ -415,10 +421,17 @@ void verbs_vi_setup(struct verbs_vi *v, enum verbs_setup setup)
 
 /* ---- life ---- */
 
-static void verbs_end_work(struct work_struct *work);
-static void verbs_drain_late(struct work_struct *work);
-static void verbs_finish_work(struct work_struct *work);
-static void verbs_break_work(struct work_struct *work);
+/* Set the error state of the queue pair, which flushes all posted descriptors. */
+static void verbs_break_work(struct work_struct *work)
+{
+	struct verbs_vi *v = container_of(work, struct verbs_vi, break_work);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	rdma_lock_handler(v->id);
+	if (v->qp)
+		ib_modify_qp(v->qp, &attr, IB_QP_STATE);
+	rdma_unlock_handler(v->id);
+}
 
 /**
  * verbs_vi_alloc - allocate a VI without an identifier
@@ -461,210 +474,6 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 	INIT_DELAYED_WORK(&v->deadline, verbs_deadline_work);
 	INIT_DELAYED_WORK(&v->refill_work, verbs_rx_refill_work);
 	return v;
-}
-
-/* After this no upcall but send_done starts, and no receive is posted. */
-static void verbs_vi_silence(struct verbs_vi *v)
-{
-	spin_lock_bh(&v->lock);
-	WRITE_ONCE(v->state, VERBS_DEAD);
-	spin_unlock_bh(&v->lock);
-}
-
-/* Waits for the handler that may be running; later ones see a dead VI. */
-static void verbs_vi_flush_events(struct verbs_vi *v)
-{
-	if (!v->id)
-		return;
-	rdma_lock_handler(v->id);
-	rdma_unlock_handler(v->id);
-}
-
-/* Nothing is in flight. */
-static void verbs_vi_free_rings(struct verbs_vi *v)
-{
-	cancel_delayed_work_sync(&v->refill_work);
-	verbs_tx_free(v);
-	verbs_rx_free(v);
-}
-
-/* After this no upcall but ended follows. */
-static void verbs_vi_free_rest(struct verbs_vi *v)
-{
-	cancel_work_sync(&v->heard_work);
-	if (v->rq)
-		verbs_request_drop(v->rq, -EAGAIN);
-	if (v->id)
-		rdma_destroy_id(v->id);
-	verbs_dev_detach(v);
-	cancel_delayed_work_sync(&v->fail_work);
-	cancel_delayed_work_sync(&v->deadline);
-}
-
-static void verbs_vi_release(struct verbs_vi *v)
-{
-	if (v->qp) {
-		verbs_vi_free_rings(v);
-		rdma_destroy_qp(v->id);
-	}
-	verbs_vi_free_rest(v);
-}
-
-static void verbs_vi_kfree(struct verbs_vi *v)
-{
-	kfree(v);
-	sovia_object_dec(verbs_vis);
-}
-
-/**
- * verbs_vi_free - free a VI that has no upcall ended
- * @v: VI in any state, but nothing is in flight and its set-up works have returned
- *
- * When it returns no upcall is running, and none follows.
- *
- * Context: process, may sleep; holds no lock.
- */
-void verbs_vi_free(struct verbs_vi *v)
-{
-	verbs_vi_silence(v);
-	verbs_vi_flush_events(v);
-	verbs_vi_release(v);
-	verbs_vi_kfree(v);
-}
-
-static void verbs_vi_ended(struct verbs_vi *v)
-{
-	v->vi.client->ended(&v->vi);
-	verbs_vi_kfree(v);
-}
-
-/**
- * verbs_vi_abandon - free a VI in quarantine whose device is being removed
- * @v: VI without a queue pair any more; the completion queues are gone, too
- *
- * Context: process, may sleep; holds no lock.
- */
-void verbs_vi_abandon(struct verbs_vi *v)
-{
-	/* It may have been queued by a late completion, and must not find the VI. */
-	cancel_work_sync(&v->finish_work);
-	cancel_delayed_work_sync(&v->drain_deadline);
-	verbs_vi_free_rings(v);
-	verbs_vi_free_rest(v);
-	verbs_vi_ended(v);
-}
-
-/* ---- draining ---- */
-
-static void verbs_drained(struct verbs_vi *v)
-{
-	if (atomic_dec_and_test(&v->draining))
-		queue_work(sovia_end_wq, &v->finish_work);
-}
-
-static void verbs_drain_tx_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	verbs_drained(container_of(wc->wr_cqe, struct verbs_vi, drain_tx));
-}
-
-static void verbs_drain_rx_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	verbs_drained(container_of(wc->wr_cqe, struct verbs_vi, drain_rx));
-}
-
-/*
- * As ib_drain_qp(), which waits without a deadline: a last descriptor on each queue, whose
- * completion tells that there is no other.
- */
-static int verbs_drain_post(struct verbs_vi *v)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct ib_send_wr tx = { .wr_cqe = &v->drain_tx, .opcode = IB_WR_SEND };
-	struct ib_recv_wr rx = { .wr_cqe = &v->drain_rx };
-	int err;
-
-	v->drain_tx.done = verbs_drain_tx_done;
-	v->drain_rx.done = verbs_drain_rx_done;
-	err = ib_modify_qp(v->qp, &attr, IB_QP_STATE);
-	if (!err)
-		err = ib_post_send(v->qp, &tx, NULL);
-	if (!err)
-		err = sovia_fault_drain() ? -EIO : ib_post_recv(v->qp, &rx, NULL);
-	return err;
-}
-
-static void verbs_drain(struct verbs_vi *v)
-{
-	/* The third is ours: the deadline is to be there when the work is queued. */
-	atomic_set(&v->draining, 3);
-	queue_delayed_work(sovia_end_wq, &v->drain_deadline, VERBS_DRAIN_TIMEOUT);
-	if (!verbs_drain_post(v))
-		verbs_drained(v);
-}
-
-static void verbs_drain_late(struct work_struct *work)
-{
-	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi,
-					  drain_deadline);
-
-	verbs_dev_quarantine(v);
-}
-
-/* ---- the end ---- */
-
-static void verbs_finish_work(struct work_struct *work)
-{
-	struct verbs_vi *v = container_of(work, struct verbs_vi, finish_work);
-
-	cancel_delayed_work_sync(&v->drain_deadline);
-	if (!verbs_dev_release(v))
-		return;
-	verbs_vi_release(v);
-	verbs_vi_ended(v);
-}
-
-static void verbs_end_work(struct work_struct *work)
-{
-	struct verbs_vi *v = container_of(work, struct verbs_vi, end_work);
-
-	cancel_work_sync(&v->break_work);
-	verbs_vi_flush_events(v);
-	if (v->started) {
-		rdma_disconnect(v->id);
-		verbs_drain(v);
-		return;
-	}
-	verbs_vi_release(v);
-	verbs_vi_ended(v);
-}
-
-static void verbs_end(struct sovia_vi *vi)
-{
-	struct verbs_vi *v = verbs_vi(vi);
-	bool idle;
-
-	verbs_vi_silence(v);
-	/* No other is queued once it is dead. */
-	idle = cancel_work(&v->setup_work);
-	spin_lock_bh(&v->lock);
-	v->setups -= idle;
-	v->ending = true;
-	idle = !v->setups;
-	spin_unlock_bh(&v->lock);
-	if (idle)
-		queue_work(sovia_end_wq, &v->end_work);
-}
-
-/* Set the error state of the queue pair, which flushes all posted descriptors. */
-static void verbs_break_work(struct work_struct *work)
-{
-	struct verbs_vi *v = container_of(work, struct verbs_vi, break_work);
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-
-	rdma_lock_handler(v->id);
-	if (v->qp)
-		ib_modify_qp(v->qp, &attr, IB_QP_STATE);
-	rdma_unlock_handler(v->id);
 }
 
 static void verbs_fail(struct sovia_vi *vi)

@@ -2,7 +2,8 @@
 /*
  * The verbs provider: a VI is a reliable connection (RC) queue pair.
  *
- *	verbs.c		life of a VI: its states, connect, accept, destroy
+ *	verbs.c		life of a VI: its states, its queue pair, its set-up
+ *	verbs_end.c	its end: drain, free, quarantine
  *	verbs_cm.c	rdma_cm: events of a VI, the active side
  *	verbs_listen.c	rdma_cm: listeners and requests, the passive side
  *	verbs_dev.c	devices: one PD and a few completion queues each
@@ -223,7 +224,7 @@ enum verbs_setup {
  * @rx_num_pages: pages of a descriptor
  * @rx_order: size of a page: PAGE_SIZE << @rx_order
  *
- * Created for the client's connection thread, which also requests its end, see verbs.c.
+ * Created for the client's connection thread, which also requests its end, see verbs_end.c.
  */
 struct verbs_vi {
 	struct sovia_vi		vi;
@@ -321,17 +322,24 @@ struct verbs_vi *verbs_vi_alloc(const struct sovia_pair *pair,
 				const struct sovia_vi_attr *attr,
 				const struct sovia_hello *hello,
 				const struct sovia_vi_client *client, void *context);
-void verbs_vi_free(struct verbs_vi *v);
-void verbs_vi_abandon(struct verbs_vi *v);
 void verbs_vi_setup(struct verbs_vi *v, enum verbs_setup setup);
 int verbs_vi_attach(struct verbs_vi *v);
 int verbs_vi_create_qp(struct verbs_vi *v);
 void verbs_vi_opened(struct verbs_vi *v);
 void verbs_vi_die(struct verbs_vi *v, int err);
+void verbs_vi_silence(struct verbs_vi *v);
 void verbs_vi_fail(struct verbs_vi *v, unsigned long delay);
 void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc);
 void verbs_vi_heard(struct verbs_vi *v);
 void verbs_vi_step(struct verbs_vi *v);
+
+/* verbs_end.c */
+void verbs_vi_free(struct verbs_vi *v);
+void verbs_vi_abandon(struct verbs_vi *v);
+void verbs_end(struct sovia_vi *vi);
+void verbs_end_work(struct work_struct *work);
+void verbs_drain_late(struct work_struct *work);
+void verbs_finish_work(struct work_struct *work);
 
 /* verbs_cm.c */
 extern unsigned int verbs_service_port;

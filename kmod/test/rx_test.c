@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of windows, over a connection of the loop provider; included by recv.c. */
+/* KUnit suite of windows, over a connection of the loop provider; included by rx.c. */
 #include <net/ip.h>
 #include "sock/recv.h"
+#include "sock/rx.h"
 #include "sock_helper.h"
 #include "suites.h"
 
@@ -171,6 +172,6 @@ static struct kunit_case window_test_cases[] = {
 };
 
 struct kunit_suite sovia_window_suite = {
-	.name = "sovia-recv",
+	.name = "sovia-rx",
 	.test_cases = window_test_cases,
 };

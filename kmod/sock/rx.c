@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From the lane to the receive queue (KSOVIA 3.1): the window, and data in the bottom half.
+ *
+ * The bottom half appends to sk_receive_queue under the queue's own lock, whether
+ * or not a process owns the socket; recv.c reads from it.  A large
+ * payload stays in the buffer it arrived in.  A small one is copied, into the
+ * free end of the last buffer if there is one: a thousand 1-byte messages do
+ * not pin a thousand buffers.
+ *
+ * The window is half of the receive buffer in payload bytes.  Buffers at least
+ * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <net/busy_poll.h>
+#include "defer.h"
+#include "mem.h"
+#include "program.h"
+#include "recv.h"
+#include "rx.h"
+#include "send.h"
+#include "urgent.h"
+
+/* Small payloads are gathered in buffers of this truesize. */
+#define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
+/* The first of them, which may stay alone, gets one of this size. */
+#define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
+
+static u32 window_size(const struct sock *sk)
+{
+	u32 clamp = READ_ONCE(sovia_sk(sk)->opt.window_clamp);
+	int buf = READ_ONCE(sk->sk_rcvbuf);
+	u32 size;
+
+	if (sovia_mem_short())
+		buf = min(buf, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]));
+	size = max(buf / 2, 1);
+	return clamp ? min(size, clamp) : size;
+}
+
+/**
+ * sovia_rx_advance() - open the window as far as the buffer has room; it never shrinks
+ * @sk: the socket
+ *
+ * Context: any but hard interrupts, the receive queue's lock held.
+ */
+void sovia_rx_advance(struct sock *sk)
+{
+	u32 size = window_size(sk), adv = sovia_sk(sk)->rx.copied + size;
+	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(conn->wnd_update_min, size / 4);
+	if (sovia_before(conn->rcv_wnd_end, adv))
+		WRITE_ONCE(conn->rcv_wnd_end, adv);
+}
+
+/**
+ * sovia_rx_prepare() - set the initial window, for CONN or ACCEPT
+ * @sk: about to be connected
+ *
+ * Context: process or softirq.
+ */
+void sovia_rx_prepare(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	sovia_rx_advance(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_accepted() - ACCEPT arrived: allow data in both directions
+ * @sk: the socket, which may be waiting for it
+ * @conn: its connection
+ * @msg: the message
+ *
+ * Context: the lane's bottom half, @conn's lock held.
+ * Return: false if it answers an earlier CONN.
+ */
+bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
+		       const struct sovia_msg *msg)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool ours;
+
+	lockdep_assert_held(&conn->lock);
+	spin_lock(&sk->sk_receive_queue.lock);
+	ours = READ_ONCE(conn->conn_seq) == msg->ref &&
+	       READ_ONCE(sk->sk_state) == TCP_SYN_SENT;
+	if (ours) {
+		WRITE_ONCE(ss->tx.wnd_end, msg->window);
+		ss->rx.open = true;
+		sovia_rx_advance(sk);
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	return ours;
+}
+
+/**
+ * sovia_rx_open() - allow data to be received
+ * @sk: about to be connected
+ *
+ * Context: process or softirq.
+ */
+void sovia_rx_open(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rx.open = true;
+	sovia_rx_advance(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_close() - refuse further data
+ * @sk: its program has closed it, or shut down both halves
+ *
+ * Data already received stays.
+ *
+ * Context: process, socket lock held.
+ * Return: true if there is data that the program has not read.
+ */
+bool sovia_rx_close(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	bool left;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rx.closed = true;
+	left = ss->rx.nxt != ss->rx.copied + ss->urg.skip;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	return left;
+}
+
+/* ---- bottom half ---- */
+
+/* Timestamp a payload, if enabled. */
+static void recv_stamp(const struct sock *sk, struct sk_buff *skb)
+{
+	if (sock_flag(sk, SOCK_RCVTSTAMP) || sock_flag(sk, SOCK_TIMESTAMPING_RX_SOFTWARE))
+		__net_timestamp(skb);
+}
+
+/* Append a small payload to the last buffer.  False if that is not possible. */
+static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+
+	if (!tail || skb_is_nonlinear(tail) || skb_cloned(tail) || skb_tailroom(tail) < len) {
+		u32 size = tail ? SOVIA_GATHER : SOVIA_GATHER_FIRST;
+
+		tail = alloc_skb(max(size, len), GFP_ATOMIC | __GFP_NOWARN);
+		if (!tail)
+			return false;
+		SOVIA_RX_CB(tail)->off = 0;
+		sovia_own_rx(tail, sk);
+		__skb_queue_tail(&sk->sk_receive_queue, tail);
+	}
+	/* Cannot fail: the length has been checked against the message. */
+	skb_copy_bits(skb, 0, skb_put(tail, len), len);
+	recv_stamp(sk, tail);
+	return true;
+}
+
+/*
+ * May a small payload stay in the buffer it arrived in?  Fine for a lone sk_buff, unless
+ * it is a borrowed receive buffer.
+ */
+static bool may_take(const struct sock *sk, const struct sk_buff *skb)
+{
+	return !sovia_conn_of(sk)->link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
+	       skb_queue_empty(&sk->sk_receive_queue);
+}
+
+/* Queue a payload.  Returns true if @skb itself was taken. */
+static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
+{
+	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
+		return false;
+	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
+	sovia_own_rx(skb, sk);
+	SOVIA_RX_CB(skb)->off = 0;
+	recv_stamp(sk, skb);
+	__skb_queue_tail(&sk->sk_receive_queue, skb);
+	return true;
+}
+
+/* Is there no memory, for a socket that already has its minimum? */
+static bool no_room(const struct sock *sk)
+{
+	return sovia_mem_none() &&
+	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
+}
+
+/* Has the peer used up its window? */
+static bool window_used(const struct sovia_sock *ss)
+{
+	const struct sovia_conn *conn;
+	bool used;
+
+	rcu_read_lock();
+	conn = rcu_dereference(ss->conn);
+	used = conn && !sovia_before(READ_ONCE(ss->rx.nxt), READ_ONCE(conn->rcv_wnd_sent));
+	rcu_read_unlock();
+	return used;
+}
+
+/**
+ * sovia_rx_enough() - has SO_RCVLOWAT been reached, or the end of the window
+ * @ss: the socket
+ * @start: stream offset to count from
+ * @target: bytes wanted
+ *
+ * Context: any.
+ * Return: true if a reader need not wait.
+ */
+bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target)
+{
+	int have = READ_ONCE(ss->rx.nxt) - start;
+
+	return have >= target || (have > 0 && window_used(ss));
+}
+
+/**
+ * sovia_rx_ready() - wake readers; not below SO_RCVLOWAT, as with TCP
+ * @sk: the socket
+ * @urgent: the urgent byte has arrived: wake them in any case
+ *
+ * Context: any but hard interrupts.
+ */
+void sovia_rx_ready(struct sock *sk, bool urgent)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	if (urgent || sovia_rx_enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
+	    sock_flag(sk, SOCK_DONE) || READ_ONCE(ss->await_data))
+		sk->sk_data_ready(sk);
+}
+
+/**
+ * struct rx_result - what became of a DATA message
+ * @taken: the sk_buff was taken
+ * @urgent: it has the urgent byte
+ * @push: the peer's window has opened for queued data
+ * @breach: enum sovia_code to reset the connection with, or 0
+ */
+struct rx_result {
+	bool	taken;
+	bool	urgent;
+	bool	push;
+	u32	breach;
+};
+
+/* May this payload be queued?  Returns an enum sovia_code. */
+static u32 data_check(const struct sock *sk, const struct sovia_conn *conn,
+		      const struct sovia_msg *msg)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	/* It will never be read: reset, as TCP does. */
+	if (ss->rx.closed)
+		return SOVIA_CODE_ABORT;
+	if (ss->rx.fin || sovia_before(conn->rcv_wnd_end, ss->rx.nxt + msg->len)) {
+		pr_warn_ratelimited("%u bytes beyond the window or the end of a stream, connection reset\n",
+				    msg->len);
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
+		return SOVIA_CODE_PROTOCOL;
+	}
+	if (no_room(sk)) {
+		sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
+		return SOVIA_CODE_NO_MEMORY;
+	}
+	return SOVIA_CODE_NONE;
+}
+
+static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk_buff *skb,
+		       const struct sovia_msg *msg, struct rx_result *res)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (!res->breach)
+		res->breach = data_check(sk, conn, msg);
+	/* As TCP, which handles urgent data before it refuses the data. */
+	if (!res->breach || res->breach == SOVIA_CODE_ABORT)
+		res->urgent = sovia_urgent_data(sk, skb, msg->len);
+	if (res->breach)
+		return;
+	sk_mark_napi_id(sk, skb);
+	res->taken = recv_enqueue(sk, skb, msg->len);
+	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
+	ss->rx.bytes += msg->len;
+	ss->rx.fin = msg->flags & SOVIA_F_FIN;
+	res->push = !msg->compact && sovia_window_moved(sk, msg->window);
+}
+
+/*
+ * FIN came with the data: handle it first, so that a reader woken for the data finds it.
+ * Consumes a reference to @sk.
+ */
+static void data_fin(struct sock *sk, struct sovia_conn *conn, const struct sovia_msg *msg,
+		     bool urgent)
+{
+	sovia_defer(conn, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
+	sovia_rx_ready(sk, urgent);
+	sock_put(sk);
+}
+
+/**
+ * sovia_sock_rx_data() - struct sovia_client::data
+ * @conn: the connection
+ * @skb: the message
+ * @msg: its header
+ *
+ * Context: softirq, one at a time for each connection, under RCU; no locks.
+ * Return: true if @skb was taken.
+ */
+bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
+			const struct sovia_msg *msg)
+{
+	struct rx_result res = {};
+	struct sock *sk;
+
+	spin_lock(&conn->lock);
+	sk = conn->sk;
+	/* Before ACCEPT, it is meant for an earlier connection on these ports. */
+	if (!sk || !READ_ONCE(sovia_sk(sk)->rx.open)) {
+		spin_unlock(&conn->lock);
+		return false;
+	}
+	if (!sovia_filter_data(sk, msg, skb))
+		res.breach = SOVIA_CODE_ABORT;
+	spin_lock(&sk->sk_receive_queue.lock);
+	data_queue(sk, conn, skb, msg, &res);
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (!res.breach) {
+		sk_incoming_cpu_update(sk);
+		if (msg->flags & SOVIA_F_FIN)
+			sock_hold(sk);
+		else
+			sovia_rx_ready(sk, res.urgent);
+	}
+	spin_unlock(&conn->lock);
+	if (res.push)
+		sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
+	if (res.breach)
+		sovia_defer(conn, SOVIA_DEFER_BREACH, res.breach);
+	else if (msg->flags & SOVIA_F_FIN)
+		data_fin(sk, conn, msg, res.urgent);
+	return res.taken;
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/rx_test.c"
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From the lane to the receive queue. */
+#ifndef _SOVIA_RX_H
+#define _SOVIA_RX_H
+
+#include "sock.h"
+
+bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
+			const struct sovia_msg *msg);
+bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
+		       const struct sovia_msg *msg);
+void sovia_rx_prepare(struct sock *sk);
+void sovia_rx_open(struct sock *sk);
+bool sovia_rx_close(struct sock *sk);
+void sovia_rx_advance(struct sock *sk);
+bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target);
+void sovia_rx_ready(struct sock *sk, bool urgent);
+
+#endif /* _SOVIA_RX_H */
