@@ -15,7 +15,7 @@ static int break_links(struct sovia_net *snet, const struct in6_addr *remote)
 
 	spin_lock_bh(&snet->link_lock);
 	hash_for_each(snet->links, bkt, link, net_node) {
-		if (link->state != SOVIA_LINK_UP || !link->prov->fail ||
+		if (READ_ONCE(link->state) != SOVIA_LINK_UP || !link->prov->fail ||
 		    (remote && !ipv6_addr_equal(remote, &link->pair.remote)))
 			continue;
 		sovia_link_event(link, SOVIA_LINK_EV_BREAK);

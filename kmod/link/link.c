@@ -97,7 +97,8 @@ static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 	spin_lock_bh(&link->lock);
 	ok = link_next[link->state] & BIT(state);
 	if (ok) {
-		link->state = state;
+		/* Readers without the lock: link_table.c, debug/. */
+		WRITE_ONCE(link->state, state);
 		if (conns)
 			list_splice_init(&link->conns, conns);
 	}

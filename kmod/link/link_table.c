@@ -65,8 +65,10 @@ static unsigned int links_most(void)
 
 static bool link_unused(const struct sovia_link *link)
 {
+	enum sovia_link_state state = READ_ONCE(link->state);
+
 	return !READ_ONCE(link->conn_count) &&
-	       (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING);
+	       (state == SOVIA_LINK_UP || state == SOVIA_LINK_RECOVERING);
 }
 
 /* Remove it from the table.  The caller puts the table's reference. */
@@ -97,7 +99,9 @@ struct link_census {
 
 static bool link_is_half_open(const struct sovia_link *link)
 {
-	return link->state == SOVIA_LINK_NEW || link->state == SOVIA_LINK_CONNECTING;
+	enum sovia_link_state state = READ_ONCE(link->state);
+
+	return state == SOVIA_LINK_NEW || state == SOVIA_LINK_CONNECTING;
 }
 
 static bool link_same_owner(const struct sovia_link *a, const struct sovia_link *b)

@@ -22,7 +22,7 @@ EMULATED_CPU = "max,-erms,-pclmulqdq"
 
 KERNEL_OPTIONS = """
     console=ttyS0 quiet loglevel=4 panic=-1 reboot=t printk.devkmsg=on log_buf_len=8M
-    mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on
+    mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on print-fatal-signals=1
     watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60
 """.split()
 

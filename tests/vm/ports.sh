@@ -19,4 +19,6 @@ sysctl -qw net.ipv4.ip_local_port_range='7500 7509'
 check "any port" port_rules any 12
 sysctl -qw net.ipv4.ip_local_port_range='40000 40099'
 check "ports shared by destinations" port_rules range 40000 40099
+sysctl -qw net.ipv4.ip_local_port_range='40000 40999'
+check "a thousand ports shared" port_rules range 40000 40999
 finish

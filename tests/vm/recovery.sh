@@ -36,12 +36,12 @@ load() { # PARAMETER=VALUE...
 	start_server
 }
 
-# The first request for a link is lost: the connection manager retransmits it in time.
+# The first requests for a link are lost: the connection manager retransmits in time.
 request_lost() {
 	local before answer
 	before=$(count link_fail)
 	ping -c 1 "$SOVIA_PEER" >/dev/null && there "$CUT" || return
-	{ sleep 3; there "$MEND"; } &
+	{ sleep 7; there "$MEND"; } &
 	answer=$(socktool connect "$SOVIA_PEER" 5004)
 	wait $!
 	equal "$answer" ok && equal "$(count link_fail)" "$before"

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Many connections: at once, one after the other, and beside one whose reader sleeps."""
+import collections
 import errno
+import os
 import resource
 import select
 import socket
+import threading
 import time
 
 import pytest
@@ -347,3 +350,46 @@ def test_left_nothing_behind(t):
         with open("/proc/net/sovia/sock", encoding="ascii") as f:
             return len(f.readlines())
     until(lambda: lines() <= before, f"no more than {before} lines in /proc/net/sovia/sock", 60)
+
+
+def come_and_go(t, stop):
+    """Opens and closes sockets until @stop is set, always some at a time."""
+    while not stop.is_set():
+        for s in [t.listener(t.here) for _ in range(20)]:
+            s.close()
+
+
+def listed(chunk):
+    """Addresses in /proc/net/sovia/sock, with the number of times, read @chunk bytes at a time."""
+    text = b""
+    fd = os.open("/proc/net/sovia/sock", os.O_RDONLY)
+    try:
+        while data := os.read(fd, chunk):
+            text += data
+    finally:
+        os.close(fd)
+    return collections.Counter(line.split()[1] for line in text.decode().splitlines())
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.families("4|6")
+def test_listed_once(t):
+    """A reader of /proc finds each socket once, while others come and go."""
+    if not t.sovia:
+        t.skip("AF_SOVIA only")
+    allow_descriptors(8192)
+    host = t.host(t.here)
+    name = f"[{host}]" if ":" in host else host
+    listeners = [t.listener(t.here) for _ in range(500)]
+    ours = [f"{name}:{s.port()}" for s in listeners]
+    stop = threading.Event()
+    others = t.bg(come_and_go, t, stop)
+    try:
+        for chunk in (100, 1000, 4096, 65536) * 3:
+            found = listed(chunk)
+            eq({address: found[address] for address in ours}, dict.fromkeys(ours, 1), f"read {chunk} bytes at a time")
+    finally:
+        stop.set()
+        others.result()
+        for s in listeners:
+            s.close()
