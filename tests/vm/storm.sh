@@ -20,10 +20,10 @@ COUNT=220
 # Small links, so that neither memory nor max_links is what limits them.
 SMALL=(window=4 payload=2048 max_links=2000)
 
-load() {
+load() { # [MAX_LINKS of the peer]
 	stop_server || return
 	modprobe -r sovia && modprobe sovia "${SMALL[@]}" || return
-	there "modprobe -r sovia && modprobe sovia ${SMALL[*]}" || return
+	there "modprobe -r sovia && modprobe sovia ${SMALL[*]} ${1:+max_links=$1}" || return
 	start_server
 }
 
@@ -38,17 +38,11 @@ add_addresses() { # NET
 gids() { cat /sys/class/infiniband/"$SOVIA_RDMA"/ports/1/gids/* 2>/dev/null | grep -ci 'ffff:0a4d'; }
 ready() { [ "$(gids)" -ge $COUNT ]; }
 
-all_ok() { # TOTAL SOURCES DESTINATIONS
+all_ok() { # TOTAL SOURCES DESTINATIONS [close]
 	local got
-	got=$(storm 5004 "$2" "$3")
+	got=$(storm 5004 "${@:2}")
 	awk '/^link_|^no_link/' /proc/net/sovia/stat
 	equal "$got" "ok $1"
-}
-
-links_end() { # of this node and the peer
-	modprobe -r sovia && modprobe sovia "${SMALL[@]}" || return
-	there 'rm -f /tmp/echo4 /tmp/echo6; eventually no_echo' || return
-	there "modprobe -r sovia && modprobe sovia ${SMALL[*]}" && start_server
 }
 
 limit 200
@@ -59,7 +53,10 @@ check 'which the devices know'			eventually ready
 check '... there, too'				there "COUNT=$COUNT; eventually ready"
 check 'many addresses connect to one'		all_ok $COUNT 10.77.1:$COUNT 10.77.2:1
 check 'one connects to many'			all_ok $COUNT 10.77.1:1 10.77.2:$COUNT
-check 'no links are left'			links_end
+check 'no links are left'			load
 check 'one connects to many, without any link'	all_ok $COUNT 10.77.1:1 10.77.2:$COUNT
 check 'ten connect to forty each'		all_ok 400 10.77.1:10 10.77.2:40
+check 'a peer with room for 40 links'		load 40
+check 'one connects to many, which close'	all_ok $COUNT 10.77.1:1 10.77.2:$COUNT close
+check 'many addresses do'			all_ok $COUNT 10.77.1:$COUNT 10.77.2:1 close
 finish
