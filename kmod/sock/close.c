@@ -29,6 +29,7 @@
 #include "rx.h"
 #include "send.h"
 #include "sock_list.h"
+#include "urgent.h"
 
 /* An orphan whose peer acknowledges no data is given up after this time. */
 #define SOVIA_ORPHAN_TIMEOUT	(60 * HZ)
@@ -38,14 +39,14 @@ static struct sovia_conn *leave_conn(struct sock *sk)
 {
 	struct sovia_conn *conn = sovia_conn_of(sk);
 
-	sovia_purge_send(sk);
+	sovia_purge_queue(sk);
 	if (!conn)
 		return NULL;
 	sovia_conn_unhash(conn);
 	sovia_link_detach(conn);
 	/* First: upcalls rely on the socket's pointer. */
 	sovia_conn_leave(conn);
-	sovia_set_conn(sk, NULL);
+	sovia_rx_leave(sk);
 	return conn;
 }
 
@@ -57,23 +58,27 @@ static struct sovia_conn *leave_conn(struct sock *sk)
  */
 void sovia_destroy(struct sock *sk)
 {
+	sovia_sk(sk)->left = leave_conn(sk);
 	sovia_put_port(sk);
 	sovia_sock_unlist(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
 	sk_stop_timer(sk, &sovia_sk(sk)->tx.cork_timer);
-	sovia_sk(sk)->left = leave_conn(sk);
 	skb_queue_purge(&sk->sk_receive_queue);
 	sovia_orphan_end(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 	sock_put(sk);
 }
 
-/* The state has just become CLOSE, with @err: release everything but memory. */
+/* The state has just become CLOSE, with @err: keep only what the program may still ask for. */
 static void close_finish(struct sock *sk, int err)
 {
 	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sovia_sock *ss = sovia_sk(sk);
 
+	if (sock_flag(sk, SOCK_DEAD)) {
+		sovia_destroy(sk);
+		return;
+	}
 	if (conn) {
 		sovia_conn_unhash(conn);
 		sovia_link_detach(conn);
@@ -84,10 +89,6 @@ static void close_finish(struct sock *sk, int err)
 	sk_stop_timer(sk, &ss->tx.cork_timer);
 	sovia_purge_send(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
-	if (sock_flag(sk, SOCK_DEAD)) {
-		sovia_destroy(sk);
-		return;
-	}
 	sk->sk_state_change(sk);
 	if (err)
 		sk_error_report(sk);
@@ -172,6 +173,33 @@ void sovia_discard_child(struct sock *child)
 	sock_put(child);
 }
 
+/* Restart both directions at offset 0. */
+static void reset_stream(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	ss->rx.nxt = 0;
+	ss->rx.bytes = 0;
+	ss->rx.copied = 0;
+	ss->rx.open = false;
+	ss->rx.fin = false;
+	ss->rx.closed = false;
+	ss->urg.state = SOVIA_URG_NONE;
+	ss->urg.skip = 0;
+	ss->tx.wnd_end = 0;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	ss->tx.nxt = 0;
+	ss->tx.bytes = 0;
+	ss->tx.unasked = 0;
+	ss->urg.snd_end = 0;
+	ss->end.fin_gone = false;
+	ss->end.peer_gone = false;
+	ss->end.reset_due = false;
+	ss->tx.more = false;
+	ss->tx.flush = false;
+}
+
 /**
  * sovia_disconnect() - struct proto::disconnect
  * @sk: in any state
@@ -195,7 +223,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 	WRITE_ONCE(sk->sk_shutdown, 0);
 	sock_reset_flag(sk, SOCK_DONE);
 	sovia_leave_link(sk);
-	sovia_reset_stream(sk);
+	reset_stream(sk);
 	/* Deferred events do not concern the next connection. */
 	spin_lock_bh(&sk->sk_lock.slock);
 	sovia_sk(sk)->deferred = 0;

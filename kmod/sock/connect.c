@@ -118,8 +118,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 			sovia_link_put(link);
 			return -ENOBUFS;
 		}
-		sovia_set_conn(sk, conn);
-		sovia_rx_prepare(sk);
+		sovia_rx_join(sk, conn, false);
 		err = join_link(sk, conn);
 		if (err)
 			sovia_leave_link(sk);

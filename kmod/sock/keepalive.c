@@ -60,7 +60,14 @@ unsigned int sovia_keepcnt(const struct sock *sk)
 	return val ? val : READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_keepalive_probes);
 }
 
-static bool keepalive_wanted(const struct sock *sk)
+/**
+ * sovia_alive_wanted() - do the options require the keepalive timer
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_alive_wanted(const struct sock *sk)
 {
 	return sock_flag(sk, SOCK_KEEPOPEN) || sovia_sk(sk)->opt.user_timeout;
 }
@@ -76,7 +83,7 @@ void sovia_alive_start(struct sock *sk)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	if (((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT)) ||
-	    !keepalive_wanted(sk))
+	    !sovia_alive_wanted(sk))
 		return;
 	ss->alive.probes = 0;
 	ss->alive.acked = atomic64_read(&sovia_conn_of(sk)->acked);
@@ -157,7 +164,7 @@ void sovia_alive_timeout(struct sock *sk)
 	unsigned long user = msecs_to_jiffies(sovia_sk(sk)->opt.user_timeout);
 	unsigned long left = MAX_JIFFY_OFFSET;
 
-	if (!keepalive_wanted(sk))
+	if (!sovia_alive_wanted(sk))
 		return;
 	if (user)
 		left = user_time_left(sk, user);

@@ -8,6 +8,7 @@
 unsigned long sovia_keepidle(const struct sock *sk);
 unsigned long sovia_keepintvl(const struct sock *sk);
 unsigned int sovia_keepcnt(const struct sock *sk);
+bool sovia_alive_wanted(const struct sock *sk);
 void sovia_alive_start(struct sock *sk);
 void sovia_alive_timeout(struct sock *sk);
 void sovia_keepalive(struct sock *sk, int on);

@@ -95,27 +95,47 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	return NULL;
 }
 
-/* Attach the child to the link.  Returns an enum sovia_code. */
-static u32 child_start(struct sock *child, struct sovia_link *link,
+/* Attach the child to the link.  Returns 0 or a negative errno. */
+static int child_start(struct sock *child, struct sovia_link *link,
 		       const struct sovia_msg *msg)
 {
 	struct sovia_conn *conn;
+	int err;
 
 	sovia_link_ref(link);
 	conn = sovia_conn_create(link, child, msg->dport, msg->sport, GFP_ATOMIC | __GFP_NOWARN);
 	if (!conn) {
 		sovia_link_put(link);
-		return SOVIA_CODE_NO_MEMORY;
+		return -ENOMEM;
 	}
 	conn->ref = msg->seq;
 	sovia_sk(child)->tx.wnd_end = msg->window;
-	sovia_set_conn(child, conn);
-	sovia_rx_open(child);
+	sovia_rx_join(child, conn, true);
 	/* The lane is up, even if the connection thread has not set the link UP yet. */
-	if (sovia_link_attach(conn) < 0 || sovia_conn_hash(conn))
-		return SOVIA_CODE_NO_MEMORY;
-	sovia_state_event(child, SOVIA_EV_PASSIVE);
-	return SOVIA_CODE_NONE;
+	err = sovia_link_attach(conn);
+	if (err >= 0)
+		err = sovia_conn_hash(conn);
+	if (!err)
+		sovia_state_event(child, SOVIA_EV_PASSIVE);
+	return err;
+}
+
+/* A child whose connection is in the table, or an ERR_PTR(). */
+static struct sock *child_make(struct sock *listener, struct sovia_link *link,
+			       const struct sovia_msg *msg)
+{
+	struct sock *child = child_create(listener, link, msg);
+	int err;
+
+	if (!child)
+		return ERR_PTR(-ENOMEM);
+	bh_lock_sock_nested(child);
+	err = child_start(child, link, msg);
+	bh_unlock_sock(child);
+	if (!err)
+		return child;
+	sovia_discard_child(child);
+	return ERR_PTR(err);
 }
 
 /* Reset a connection with these ports that the peer has left or lost. */
@@ -241,16 +261,13 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	/* A hint; child_queue() decides.  The client also retries if a filter drops CONN. */
 	if (sk_acceptq_is_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;
-	child = child_create(listener, link, msg);
-	if (!child)
-		return SOVIA_CODE_NO_MEMORY;
-	bh_lock_sock_nested(child);
-	code = child_start(child, link, msg);
-	bh_unlock_sock(child);
-	if (code) {
-		sovia_discard_child(child);
-		return code;
+	child = child_make(listener, link, msg);
+	if (PTR_ERR(child) == -EADDRNOTAVAIL) {
+		drop_predecessor(link, msg);
+		child = child_make(listener, link, msg);
 	}
+	if (IS_ERR(child))
+		return SOVIA_CODE_NO_MEMORY;
 	bh_lock_sock(listener);
 	if (sock_owned_by_user(listener))
 		code = child_wait(listener, child);
@@ -296,15 +313,16 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 	}
 	if (accept_itself(link, msg))
 		return;
-	drop_predecessor(link, msg);
 	listener = sovia_find_listener(link->snet->net, &link->pair, msg);
 	if (listener) {
 		if (!sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
 			code = answer_conn(listener, link, msg);
 		sock_put(listener);
 	}
-	if (code)
+	if (code) {
+		drop_predecessor(link, msg);
 		sovia_link_refuse(link, msg, code);
+	}
 }
 
 /* ---- the queue for accept() ------------------------------------------ */
@@ -492,9 +510,10 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 	accept_unqueue(sk, child);
 out:
 	release_sock(sk);
-	if (child) {
+	/* Its options are the listener's until this returns: most need no lock. */
+	if (child && (READ_ONCE(sovia_sk(child)->await_data) || sovia_alive_wanted(child))) {
 		lock_sock(child);
-		sovia_sk(child)->await_data = false;
+		WRITE_ONCE(sovia_sk(child)->await_data, false);
 		sovia_alive_start(child);
 		release_sock(child);
 	}

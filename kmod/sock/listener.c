@@ -11,7 +11,6 @@
  * looks at it, takes the lookup with it to another slot; the slot counts those that leave it,
  * and a lookup during which the count changes is repeated under the lock.
  */
-#include <linux/jhash.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -63,8 +62,7 @@ struct wanted {
 static struct sovia_listen_slot *listen_slot(const struct net *net, const struct in6_addr *addr,
 					     u16 port)
 {
-	u32 hash = jhash2((__force const u32 *)addr->s6_addr32, ARRAY_SIZE(addr->s6_addr32),
-			  port ^ net_hash_mix(net) ^ listen_seed);
+	u32 hash = __ipv6_addr_jhash(addr, port ^ net_hash_mix(net) ^ listen_seed);
 
 	return &listen_slots[hash & listen_slots_mask];
 }

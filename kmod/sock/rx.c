@@ -57,15 +57,32 @@ void sovia_rx_advance(struct sock *sk)
 }
 
 /**
- * sovia_rx_prepare() - set the initial window, for CONN or ACCEPT
- * @sk: about to be connected
+ * sovia_rx_join() - give a socket its connection, and the window for CONN or ACCEPT
+ * @sk: the socket; a connection that it has had has been left
+ * @conn: the connection, whose reference goes to the socket
+ * @open: data may be received, without waiting for ACCEPT
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	rcu_assign_pointer(sovia_sk(sk)->conn, conn);
+	sovia_sk(sk)->rx.open = open;
+	sovia_rx_advance(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_leave() - the reverse of sovia_rx_join()
+ * @sk: its socket lock is held
  *
  * Context: process or softirq.
  */
-void sovia_rx_prepare(struct sock *sk)
+void sovia_rx_leave(struct sock *sk)
 {
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	sovia_rx_advance(sk);
+	RCU_INIT_POINTER(sovia_sk(sk)->conn, NULL);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
@@ -95,22 +112,6 @@ bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 	return ours;
-}
-
-/**
- * sovia_rx_open() - allow data to be received
- * @sk: about to be connected
- *
- * Context: process or softirq.
- */
-void sovia_rx_open(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rx.open = true;
-	sovia_rx_advance(sk);
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 /**

@@ -9,8 +9,8 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 			const struct sovia_msg *msg);
 bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
 		       const struct sovia_msg *msg);
-void sovia_rx_prepare(struct sock *sk);
-void sovia_rx_open(struct sock *sk);
+void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open);
+void sovia_rx_leave(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 void sovia_rx_advance(struct sock *sk);
 bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target);

@@ -152,12 +152,12 @@ void sovia_write_space(struct sock *sk)
 }
 
 /**
- * sovia_purge_send() - discard unsent data
+ * sovia_purge_queue() - discard data that the lane does not have yet
  * @sk: the socket
  *
  * Context: socket lock held, process or softirq.
  */
-void sovia_purge_send(struct sock *sk)
+void sovia_purge_queue(struct sock *sk)
 {
 	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sk_buff *skb;
@@ -167,6 +167,19 @@ void sovia_purge_send(struct sock *sk)
 		kfree_skb(skb);
 	}
 	WRITE_ONCE(sovia_sk(sk)->tx.queued, 0);
+}
+
+/**
+ * sovia_purge_send() - discard unsent data
+ * @sk: the socket
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_purge_send(struct sock *sk)
+{
+	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	sovia_purge_queue(sk);
 	if (conn)
 		sovia_conn_purge(conn);
 }

@@ -9,6 +9,7 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 void sovia_push(struct sock *sk);
 void sovia_queue_fin(struct sock *sk, bool gone);
 bool sovia_window_moved(struct sock *sk, u32 window);
+void sovia_purge_queue(struct sock *sk);
 void sovia_purge_send(struct sock *sk);
 bool sovia_stream_memory_free(const struct sock *sk, int wake);
 void sovia_write_space(struct sock *sk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A socket's lifetime: initialise, reset, set addresses, free. */
+/* A socket's lifetime: initialise, set addresses, free. */
 #include <net/ipv6.h>
 #include <net/transp_v6.h>
 #include "compat/proto.h"
@@ -7,7 +7,6 @@
 #include "link/link_net.h"
 #include "send.h"
 #include "upcall.h"
-#include "urgent.h"
 
 /* Runs when the lane has freed the last message and a grace period has passed. */
 static void sock_destruct(struct sock *sk)
@@ -23,52 +22,6 @@ static void sock_destruct(struct sock *sk)
 		inet_sock_destruct(sk);
 	sovia_object_dec(sockets);
 	sovia_link_sock_put(sovia_net(sock_net(sk)));
-}
-
-/**
- * sovia_set_conn() - give a socket its connection
- * @sk: the socket; a connection that it has had has been left
- * @conn: the connection, whose reference goes to the socket, or NULL
- *
- * Context: socket lock held, process or softirq.
- */
-void sovia_set_conn(struct sock *sk, struct sovia_conn *conn)
-{
-	spin_lock_bh(&sk->sk_receive_queue.lock);
-	rcu_assign_pointer(sovia_sk(sk)->conn, conn);
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
-}
-
-/**
- * sovia_reset_stream() - restart both directions at offset 0
- * @sk: not connected
- *
- * Context: socket lock held, or a new socket.
- */
-void sovia_reset_stream(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-
-	spin_lock_bh(&sk->sk_receive_queue.lock);
-	ss->rx.nxt = 0;
-	ss->rx.bytes = 0;
-	ss->rx.copied = 0;
-	ss->rx.open = false;
-	ss->rx.fin = false;
-	ss->rx.closed = false;
-	ss->urg.state = SOVIA_URG_NONE;
-	ss->urg.skip = 0;
-	ss->tx.wnd_end = 0;
-	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	ss->tx.nxt = 0;
-	ss->tx.bytes = 0;
-	ss->tx.unasked = 0;
-	ss->urg.snd_end = 0;
-	ss->end.fin_gone = false;
-	ss->end.peer_gone = false;
-	ss->end.reset_due = false;
-	ss->tx.more = false;
-	ss->tx.flush = false;
 }
 
 /**
@@ -89,7 +42,7 @@ void sovia_lock_class(struct sock *sk)
 
 /**
  * sovia_sock_init() - initialise AF_SOVIA's part of a new socket
- * @sk: after sk_alloc() and sock_init_data(), or a clone with this part zeroed
+ * @sk: after sk_alloc() and sock_init_data(), or a clone; this part is zeroed
  *
  * Context: the socket has no other user yet.
  */
@@ -107,7 +60,6 @@ void sovia_sock_init(struct sock *sk)
 	/* Charge the sender's control group; no OOM kill to make room for a message. */
 	sk->sk_allocation = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	sock_set_flag(sk, SOCK_RCU_FREE);
-	sovia_reset_stream(sk);
 	atomic_inc(&sovia_net(sock_net(sk))->socks);
 	sovia_object_inc(sockets);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);

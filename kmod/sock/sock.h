@@ -307,11 +307,9 @@ static inline struct sovia_conn *sovia_conn_of(const struct sock *sk)
 }
 
 /* sock.c */
-void sovia_set_conn(struct sock *sk, struct sovia_conn *conn);
 void sovia_sock_init(struct sock *sk);
 void sovia_sock_init_v6(struct sock *sk);
 void sovia_lock_class(struct sock *sk);
-void sovia_reset_stream(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);
 void sovia_set_local(struct sock *sk, const struct in6_addr *addr);
 

@@ -7,13 +7,14 @@
  */
 #include <linux/delay.h>
 #include <net/ipv6.h>
+#include "link/connd.h"
 #include "link/lane_tx.h"
 #include "link/link_net.h"
 #include "link/link_request.h"
 #include "link/link_state.h"
 #include "link/link_table.h"
 #include "link/link_vi.h"
-#include "sock/sock.h"
+#include "sock/rx.h"
 #include "sock_helper.h"
 #include "suites.h"
 
@@ -281,8 +282,19 @@ static void link_flush(void)
 		sovia_connd_flush();
 }
 
-static void link_test_happen(struct kunit *test, struct sovia_link *link,
-			     enum link_happening what)
+static DECLARE_COMPLETION(connd_held);
+static DECLARE_COMPLETION(connd_go);
+
+static void connd_hold_work(struct kthread_work *work)
+{
+	complete(&connd_held);
+	wait_for_completion(&connd_go);
+}
+
+static DEFINE_KTHREAD_WORK(connd_hold, connd_hold_work);
+
+static void link_test_upcalls(struct kunit *test, struct sovia_link *link,
+			      enum link_happening what)
 {
 	struct sovia_vi *vi = link->lane.vi;
 
@@ -339,6 +351,16 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 	case LINK_HAPPENINGS:
 		break;
 	}
+}
+
+/* The connection thread sees all of what happens at once. */
+static void link_test_happen(struct kunit *test, struct sovia_link *link,
+			     enum link_happening what)
+{
+	sovia_connd_queue(&connd_hold);
+	wait_for_completion(&connd_held);
+	link_test_upcalls(test, link, what);
+	complete(&connd_go);
 	link_flush();
 }
 
@@ -349,7 +371,7 @@ static int link_test_join(struct kunit *test, struct sovia_link *link, struct so
 	sovia_link_ref(link);
 	conn = sovia_conn_create(link, sk, 1, 2, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, conn);
-	sovia_set_conn(sk, conn);
+	sovia_rx_join(sk, conn, false);
 	return sovia_link_attach(conn);
 }
 
