@@ -19,6 +19,10 @@
 #include <unistd.h>
 #include "differ.h"
 
+/* A full buffer may become free, or the connection be reset, within so many of these. */
+#define FILL_WAITS	50
+#define FILL_WAIT_MS	200
+
 bool coarse;
 __thread atomic_uint pipe_signals;
 
@@ -386,9 +390,14 @@ static void do_recv(struct call *c)
 		say(c, " name %u", from_len);
 }
 
-/* Writes until there is no more room.  The amount is not compared. */
+/*
+ * Writes until there is no more room, and no more comes.  The amount is not compared.  A
+ * reset may still be on its way when the buffer is full, on a slow kernel.
+ */
 static void do_fill(struct call *c)
 {
+	struct pollfd room = { .fd = c->fd, .events = POLLOUT };
+	int waits = 0;
 	long ret, all = 0;
 
 	prepare(c, 50000);
@@ -397,7 +406,9 @@ static void do_fill(struct call *c)
 		if (ret > 0)
 			all += ret;
 		prepare(c, ret == 1000 ? 0 : 1);
-	} while (ret > 0 && all < (8 << 20));
+	} while ((ret > 0 && all < (8 << 20)) ||
+		 (ret < 0 && errno == EAGAIN && waits++ < FILL_WAITS &&
+		  poll(&room, 1, FILL_WAIT_MS) > 0));
 	slot_of(c)->sent += all;
 	if (ret < 0)
 		say(c, "%s", errno_name(errno));
