@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 
 extern struct kunit_suite sovia_wire_suite;
+extern struct kunit_suite sovia_rdv_wire_suite;
 extern struct kunit_suite sovia_state_suite;
 extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_port_suite;
