@@ -518,5 +518,6 @@ static void link_work(struct kthread_work *work)
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/link_test.c"
+#include "test/link_life_test.c"
 #include "test/link_vi_test.c"
 #endif

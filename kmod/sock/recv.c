@@ -3,7 +3,7 @@
  * From the receive queue to the program (KSOVIA 3.1).
  *
  * The process reads from the head of sk_receive_queue under the socket lock, and takes the
- * queue's lock to unlink; rx.c appends meanwhile.
+ * queue's lock to unlink, as rx.c appends at the same time.
  */
 #include <linux/sched/signal.h>
 #include <linux/poll.h>

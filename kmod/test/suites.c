@@ -22,6 +22,7 @@ static struct kunit_suite *suites[] = {
 #endif
 	&sovia_events_suite,
 	&sovia_link_suite,
+	&sovia_link_life_suite,
 	&sovia_link_vi_suite,
 	&sovia_urgent_suite,
 	&sovia_listen_suite,
