@@ -93,6 +93,7 @@ static inline void test_settle(void)
 	int i;
 
 	for (i = 0; i < 3; i++) {
+		flush_workqueue(sovia_listen_wq);
 		sovia_connd_flush();
 		flush_workqueue(sovia_setup_wq);
 		flush_workqueue(sovia_end_wq);
