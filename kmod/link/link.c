@@ -51,9 +51,10 @@
 #define SOVIA_LINK_PAUSE_MAX	(2 * HZ)
 
 /*
- * Refusals that end a recovery: about five seconds of attempts.
+ * Refusals that end a recovery: about fifteen seconds of attempts.  siw's device takes ten to
+ * be deleted while one of its own connects blocks, and its node refuses until it is back.
  */
-#define SOVIA_LINK_REFUSALS	6
+#define SOVIA_LINK_REFUSALS	16
 
 /* Links that have not been freed, of all namespaces. */
 static atomic_t links_alive = ATOMIC_INIT(0);
