@@ -249,11 +249,15 @@ def test_turned_to_v4(t):
 
 
 def link_local():
-    """(host, interface number) of a link-local address of this machine, None if it has none."""
+    """(host, interface number) of a link-local address of this machine, None if it has none.
+
+    Of the interface under test, if there is one: a machine may have others, for other networks.
+    """
+    under_test = os.environ.get("SOVIA_NETDEV")
     with contextlib.suppress(FileNotFoundError), open("/proc/net/if_inet6", encoding="ascii") as f:
         for line in f:
-            digits, index, _, scope, flags, _ = line.split()
-            if scope == "20" and not int(flags, 16) & 0x40:
+            digits, index, _, scope, flags, name = line.split()
+            if scope == "20" and not int(flags, 16) & 0x40 and name == (under_test or name):
                 return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits)), int(index, 16)
     return None
 
