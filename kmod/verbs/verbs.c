@@ -26,7 +26,6 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "debug/fault.h"
 #include "debug/objcount.h"
 #include "verbs.h"
 #include "work.h"
