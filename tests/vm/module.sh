@@ -153,16 +153,24 @@ no_caches_left() {
 
 cache_free() { ! grep -i sovia /proc/slabinfo; }
 
+# Its own threads: the connection thread, and those that rescue its workqueues.  A kworker of the
+# kernel's shows the workqueue that it worked for last, a destroyed one too.
+threads_gone() { ! pgrep -l '^(kworker/R-)?sovia'; }
+
 no_threads_left() {
 	unload
 	# the connection thread begins with the first listen() or connect()
 	modprobe sovia
 	socktool hold-pair "$WORK/held" &
 	eventually test -e "$WORK/held" || return
+	if threads_gone >/dev/null; then
+		echo 'no thread is seen while the module works'
+		return 1
+	fi
 	rm "$WORK/held"
 	wait $!
 	eventually unload || return
-	! pgrep -l sovia
+	eventually threads_gone
 }
 
 check 'the module is loaded on demand' autoload socktool open
