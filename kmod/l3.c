@@ -5,6 +5,57 @@
 #include <net/ipv6.h>
 #include "l3.h"
 
+/**
+ * sovia_sockaddr() - convert an address
+ * @ss: filled in
+ * @addr: address, IPv4 as v4-mapped
+ * @scope: interface index if it is link-local
+ * @port: in host order
+ *
+ * Context: any.
+ */
+void sovia_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr, int scope,
+		    u16 port)
+{
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *sin = (struct sockaddr_in *)ss;
+
+	memset(ss, 0, sizeof(*ss));
+	if (ipv6_addr_v4mapped(addr)) {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(port);
+		sin->sin_addr.s_addr = addr->s6_addr32[3];
+	} else {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(port);
+		sin6->sin6_addr = *addr;
+		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL)
+			sin6->sin6_scope_id = scope;
+	}
+}
+
+/**
+ * sovia_sockaddr_addr() - the inverse, for the address alone
+ * @addr: filled in, IPv4 as v4-mapped
+ * @ss: of any family
+ *
+ * Context: any.
+ * Return: 0 or -EAFNOSUPPORT.
+ */
+int sovia_sockaddr_addr(struct in6_addr *addr, const struct sockaddr_storage *ss)
+{
+	switch (ss->ss_family) {
+	case AF_INET:
+		ipv6_addr_set_v4mapped(((struct sockaddr_in *)ss)->sin_addr.s_addr, addr);
+		return 0;
+	case AF_INET6:
+		*addr = ((struct sockaddr_in6 *)ss)->sin6_addr;
+		return 0;
+	default:
+		return -EAFNOSUPPORT;
+	}
+}
+
 static bool has_address(struct net_device *dev, const struct in6_addr *addr)
 {
 	const struct in_device *in_dev;

@@ -16,6 +16,9 @@ static inline bool sovia_l3mdev_accept(const struct net *net)
 #endif
 }
 
+void sovia_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr, int scope,
+		    u16 port);
+int sovia_sockaddr_addr(struct in6_addr *addr, const struct sockaddr_storage *ss);
 struct net_device *sovia_address_device(struct net *net, const struct in6_addr *addr, int l3);
 
 #endif /* _SOVIA_L3_H */

@@ -15,7 +15,49 @@
 #include <net/netns/generic.h>
 #include "stat.h"
 
+struct ctl_table;
+struct ctl_table_header;
+struct socket;
+
 #define SOVIA_LINK_BITS		8
+
+/**
+ * struct sovia_rendezvous - a namespace's part in link/rendezvous.c, anchor.c and peer.c
+ * @mode: enum sovia_rendezvous_mode, net.sovia.rendezvous
+ * @table: of that sysctl
+ * @header: its registration, or NULL
+ * @instance: random, tells this kernel and namespace from others; set before @ready
+ * @ready: the sockets of @mode are there
+ * @work: makes and closes the sockets, and retries what failed
+ * @retry: jiffies until its next try; private to it
+ * @accept_work: takes connections of other kernels
+ * @mutex: protects @holders and @listeners
+ * @holders: sockets that keep the asking port from programs, IPv4's and IPv6's, or NULL
+ * @listeners: struct rdv_listener, one for each L3 domain
+ * @lock: protects @anchors; bottom halves off
+ * @anchors: struct sovia_anchor::net_node
+ * @peers: struct sovia_peer::net_node by hash of the addresses; of the connection thread
+ * @peer_lru: struct sovia_peer::lru_node, the least recently used first; likewise
+ * @peer_count: how many; likewise
+ */
+struct sovia_rendezvous {
+	int			mode;
+	struct ctl_table	*table;
+	struct ctl_table_header	*header;
+	u8			instance[16];
+	bool			ready;
+	struct delayed_work	work;
+	unsigned long		retry;
+	struct work_struct	accept_work;
+	struct mutex		mutex;	/* see above */
+	struct socket		*holders[2];
+	struct list_head	listeners;
+	spinlock_t		lock;	/* see above */
+	struct list_head	anchors;
+	DECLARE_HASHTABLE(peers, SOVIA_LINK_BITS);
+	struct list_head	peer_lru;
+	unsigned int		peer_count;
+};
 
 /**
  * struct sovia_net - per network namespace
@@ -38,6 +80,7 @@
  * @socks: number of sockets, including those whose memory is still charged
  * @idle_work: stops listening after the last socket; holds the namespace while queued
  * @sweep_work: ends the links then; runs in the connection thread
+ * @rdv: how other kernels are met
  *
  * Lives from the pernet init to the pernet exit.  Sockets hold the namespace, and so do
  * listening and links, which end with the
@@ -62,6 +105,7 @@ struct sovia_net {
 	atomic_t			socks;
 	struct work_struct		idle_work;
 	struct kthread_work		sweep_work;
+	struct sovia_rendezvous		rdv;
 };
 
 /* net.c */

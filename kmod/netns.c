@@ -2,6 +2,7 @@
 /* Network namespaces: init and exit of their state. */
 #include "link/conn_table.h"
 #include "link/link_net.h"
+#include "link/rendezvous.h"
 #include "net.h"
 
 static int __net_init net_begin(struct net *net)
@@ -24,13 +25,23 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_proc_net_init(net);
 	if (err)
 		goto free_conn_table;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_proc;
 	return 0;
 
+free_proc:
+	sovia_proc_net_exit(net);
 free_conn_table:
 	sovia_conn_table_exit(snet);
 free_mib:
 	free_percpu(snet->mib);
 	return err;
+}
+
+static void __net_exit net_before_end(struct net *net)
+{
+	sovia_rendezvous_net_pre_exit(sovia_net(net));
 }
 
 static void __net_exit net_end(struct net *net)
@@ -44,10 +55,11 @@ static void __net_exit net_end(struct net *net)
 }
 
 static struct pernet_operations sovia_net_ops = {
-	.init	= net_begin,
-	.exit	= net_end,
-	.id	= &sovia_net_id,
-	.size	= sizeof(struct sovia_net),
+	.init		= net_begin,
+	.pre_exit	= net_before_end,
+	.exit		= net_end,
+	.id		= &sovia_net_id,
+	.size		= sizeof(struct sovia_net),
 };
 
 /**

@@ -45,13 +45,25 @@ struct sovia_pair {
 };
 
 /**
+ * struct sovia_path - the path between two devices, as this host's device has it
+ * @local: GID of the own device; with iWARP its address, IPv4 as v4-mapped
+ * @remote: the same of the peer's
+ */
+struct sovia_path {
+	u8	local[16];
+	u8	remote[16];
+};
+
+/**
  * struct sovia_vi_request - a peer asks for a VI
  * @prov: provider that received it
  * @net: network namespace it was received in; valid during the request upcall, later
  *	if the client holds it
  * @pair: addresses as seen from this side
+ * @path: it came by; unset if the provider is local
  * @hello: received from the peer; only the first @hello_len bytes are valid
  * @hello_len: bytes of @hello that the peer sent, at most sizeof(@hello)
+ * @checked: the client's, at first false
  * @work: the client's, which initialises it
  *
  * Allocated by the provider, which embeds it in its own struct.  Ownership goes
@@ -62,13 +74,18 @@ struct sovia_vi_request {
 	const struct sovia_provider	*prov;
 	struct net			*net;
 	struct sovia_pair		pair;
+	struct sovia_path		path;
 	struct sovia_hello		hello;
 	unsigned int			hello_len;
+	bool				checked;
 	struct kthread_work		work;
 };
 
 /**
  * struct sovia_vi_client - upcalls of a VI, implemented by the link layer
+ * @seal: the path is known, and @hello is about to be sent over it: complete it.  Process
+ *	context; at most once, before @established; not with a local provider.  Returns 0, or a
+ *	negative errno to give the VI up.
  * @established: the VI may send.  @hello/@hello_len: received from the peer (as
  *	in struct sovia_vi_request).  Process context; at most once, never after
  *	@closed.
@@ -103,6 +120,7 @@ struct sovia_vi_request {
  * client ignores them.
  */
 struct sovia_vi_client {
+	int (*seal)(struct sovia_vi *vi, const struct sovia_path *path, struct sovia_hello *hello);
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);

@@ -50,6 +50,9 @@
  * @SOVIA_STAT_bad_state: messages not allowed in the connection's state
  * @SOVIA_STAT_bad_hello: link set-ups refused because of the peer's hello
  * @SOVIA_STAT_bad_port: link set-ups refused because of an unprivileged source port
+ * @SOVIA_STAT_bad_mac: link set-ups and introductions refused because of a wrong MAC
+ * @SOVIA_STAT_peer_up: kernels that introduced themselves
+ * @SOVIA_STAT_peer_refused: those that were refused
  * @SOVIA_STAT_COUNT: number of counters
  */
 enum sovia_stat {
@@ -93,6 +96,9 @@ enum sovia_stat {
 	SOVIA_STAT_bad_state,
 	SOVIA_STAT_bad_hello,
 	SOVIA_STAT_bad_port,
+	SOVIA_STAT_bad_mac,
+	SOVIA_STAT_peer_up,
+	SOVIA_STAT_peer_refused,
 	SOVIA_STAT_COUNT
 };
 

@@ -9,7 +9,7 @@
  *
  *	HELLO	struct sovia_rdv_hello, nways times struct sovia_rdv_way, nkeys times the number
  *		of a key (8 bytes); with AGAIN or JOIN a MAC
- *	ANSWER	struct sovia_rdv_answer; if its code is OK, the way chosen; a MAC
+ *	ANSWER	struct sovia_rdv_answer; if its code is OK, perhaps the way chosen; a MAC
  *	PING	struct sovia_rdv_ping
  *	PONG	the same
  *	CLOSE	struct sovia_rdv_close
@@ -36,7 +36,7 @@ enum sovia_rdv_type {
 };
 
 /* struct sovia_rdv_hello::flags */
-#define SOVIA_RDV_F_AGAIN	0x0001	/* another anchor for a peer; with a MAC */
+#define SOVIA_RDV_F_AGAIN	0x0001	/* another anchor, the same secret; HELLO: with a MAC */
 #define SOVIA_RDV_F_JOIN	0x0002	/* the other direction, too; with a MAC */
 
 /* struct sovia_rdv_answer::code, struct sovia_rdv_close::code */
@@ -51,6 +51,7 @@ enum sovia_rdv_code {
 	SOVIA_RDV_NO_WAY	= 7,	/* no device, or another kind */
 	SOVIA_RDV_DENIED	= 8,	/* by a rule */
 	SOVIA_RDV_LEAVING	= 9,	/* the module is being unloaded */
+	SOVIA_RDV_IDLE		= 10,	/* no sockets there */
 	SOVIA_RDV_CODES
 };
 
@@ -79,10 +80,6 @@ struct sovia_rdv_hello {
 	__u8	saddr[16];	/* IPv4 as v4-mapped */
 	__u8	daddr[16];
 	__u8	nonce[32];
-	__be64	number;		/* the sender's, of the peer; not 0 */
-	__be64	peer_number;	/* the receiver's, 0 if not known */
-	__be32	generation;
-	__be32	zero2;
 	__be16	window;
 	__be16	lanes;
 	__be32	payload;

@@ -65,6 +65,7 @@
  *	3	A link recovers with another VI: id, peer_id, rx_next, NO_LINK.
  *		Compact DATA has low bits of seq.
  *	4	Compact DATA has a check of seq and length.
+ *	5	Two kernels know each other before (rendezvous.h): hello has a MAC.
  */
 #ifndef _SOVIA_WIRE_H
 #define _SOVIA_WIRE_H
@@ -72,7 +73,7 @@
 #include <linux/types.h>
 
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
-#define SOVIA_WIRE_VERSION	4
+#define SOVIA_WIRE_VERSION	5
 
 /*
  * Both ends of the connection manager's requests (RDMA_PS_TCP) have ports that need
@@ -80,6 +81,8 @@
  */
 #define SOVIA_SERVICE_PORT	299
 #define SOVIA_PORTS_RESERVED	1024
+
+#define SOVIA_HELLO_MAC_LEN	16
 
 /* Limits of struct sovia_hello. */
 #define SOVIA_WINDOW_MAX	1024
@@ -186,6 +189,12 @@ struct sovia_hdr {
  * @rx_next: number of the message that it expects next, 0 on a fresh link
  * @id: of the sender's end of the link, not 0
  * @peer_id: of the receiver's end, 0 in a request for a fresh link
+ * @generation: of the request; each of a lane has a higher one than those before, modulo
+ *	2^32.  A reply repeats it.
+ * @zero: sent as 0, ignored
+ * @mac: under the secret of the two kernels, over the fields above and the GIDs of the path
+ *
+ * As long as private data of a request can be.
  */
 struct sovia_hello {
 	__be32	magic;
@@ -196,6 +205,9 @@ struct sovia_hello {
 	__be32	rx_next;
 	__be64	id;
 	__be64	peer_id;
+	__be32	generation;
+	__be32	zero;
+	__u8	mac[SOVIA_HELLO_MAC_LEN];
 };
 
 /**

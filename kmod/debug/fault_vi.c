@@ -296,6 +296,14 @@ static const struct sovia_provider fault_provider = {
 
 /* ---- upcalls ------------------------------------------------------------ */
 
+static int fault_seal(struct sovia_vi *vi, const struct sovia_path *path,
+		      struct sovia_hello *hello)
+{
+	struct fault_vi *fv = vi->context;
+
+	return fv->vi.client->seal(&fv->vi, path, hello);
+}
+
 static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			      unsigned int hello_len)
 {
@@ -464,6 +472,7 @@ static void fault_ended(struct sovia_vi *vi)
 }
 
 static const struct sovia_vi_client fault_client = {
+	.seal		= fault_seal,
 	.established	= fault_established,
 	.closed		= fault_closed,
 	.receive	= fault_receive,

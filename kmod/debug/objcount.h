@@ -14,6 +14,8 @@
  *	messages in flight or a grace period
  * @SOVIA_OBJECT_connections: until their memory is freed
  * @SOVIA_OBJECT_links: with their lanes
+ * @SOVIA_OBJECT_peers: other kernels that are known
+ * @SOVIA_OBJECT_anchors: connections to them
  * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
  * @SOVIA_OBJECT_verbs_vis: VIs on verbs
@@ -28,6 +30,8 @@ enum sovia_object {
 	SOVIA_OBJECT_sockets,
 	SOVIA_OBJECT_connections,
 	SOVIA_OBJECT_links,
+	SOVIA_OBJECT_peers,
+	SOVIA_OBJECT_anchors,
 	SOVIA_OBJECT_requests,
 	SOVIA_OBJECT_loop_vis,
 	SOVIA_OBJECT_verbs_vis,

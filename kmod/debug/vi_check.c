@@ -22,6 +22,7 @@
 #define SEEN_END		4	/* the call */
 #define SEEN_ENDED		5	/* the upcall */
 #define SEEN_VIOLATION		6	/* one has been reported */
+#define SEEN_SEALED		7
 
 /* Beyond the send depth: one that is being posted, one that is being completed. */
 #define CHECK_SPARE		2
@@ -198,6 +199,21 @@ static const char *check_established(struct vi_check *vc, unsigned int hello_len
 	return check_upcall(vc);
 }
 
+static int check_vi_seal(struct sovia_vi *vi, const struct sovia_path *path,
+			 struct sovia_hello *hello)
+{
+	struct vi_check *vc = vi->context;
+	const char *wrong = check_upcall(vc);
+
+	might_sleep();
+	if (test_and_set_bit(SEEN_SEALED, &vc->seen))
+		wrong = "sealed twice";
+	if (test_bit(SEEN_ESTABLISHED, &vc->seen))
+		wrong = "sealed after established";
+	check_report(vc, wrong);
+	return vc->vi.client->seal(&vc->vi, path, hello);
+}
+
 static void check_vi_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 				 unsigned int hello_len)
 {
@@ -316,6 +332,7 @@ static void check_vi_ended(struct sovia_vi *vi)
 }
 
 static const struct sovia_vi_client check_client = {
+	.seal		= check_vi_seal,
 	.established	= check_vi_established,
 	.closed		= check_vi_closed,
 	.receive	= check_vi_receive,

@@ -17,6 +17,7 @@
 #include "lane_rx.h"
 #include "lane_tx.h"
 #include "link_recover.h"
+#include "peer.h"
 
 /* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
@@ -312,6 +313,14 @@ static int lane_greeted(struct sovia_lane *lane, const struct sovia_vi *vi,
 	return err;
 }
 
+static int lane_seal(struct sovia_vi *vi, const struct sovia_path *path,
+		     struct sovia_hello *hello)
+{
+	struct sovia_lane *lane = vi->context;
+
+	return sovia_peer_seal(lane->link, path, hello);
+}
+
 static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			     unsigned int hello_len)
 {
@@ -324,6 +333,8 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 	err = sovia_hello_parse(hello, hello_len, &params);
 	if (!err && params.lane != lane->link->pair.lane)
 		err = -EPROTO;
+	if (!err && READ_ONCE(lane->active))
+		err = sovia_peer_check_reply(lane->link, hello, &params);
 	spin_lock_bh(&lane->lock);
 	/* Being destroyed. */
 	if (lane->dead)
@@ -360,6 +371,7 @@ static void lane_ended(struct sovia_vi *vi)
 }
 
 const struct sovia_vi_client sovia_lane_vi_client = {
+	.seal		= lane_seal,
 	.established	= lane_established,
 	.closed		= lane_closed,
 	.receive	= lane_receive,

@@ -41,6 +41,7 @@
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
+#include "peer.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
@@ -55,6 +56,9 @@
  * be deleted while one of its own connects blocks, and its node refuses until it is back.
  */
 #define SOVIA_LINK_REFUSALS	16
+
+/* Requests in a row that a peer may not know: it has another kernel, as its anchor will tell. */
+#define SOVIA_LINK_STALE	8
 
 /* Links that have not been freed, of all namespaces. */
 static atomic_t links_alive = ATOMIC_INIT(0);
@@ -125,6 +129,8 @@ static void link_free(struct kref *kref)
 	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
 
 	sovia_lane_free(&link->lane);
+	if (link->peer)
+		sovia_peer_put(link->peer);
 	put_net_track(link->snet->net, &link->ns_tracker);
 	sovia_object_dec(links);
 	kfree_rcu(link, rcu);
@@ -242,6 +248,7 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->conns);
 	INIT_LIST_HEAD(&link->slot_behind);
+	INIT_LIST_HEAD(&link->peer_node);
 	kthread_init_work(&link->work, link_work);
 	timer_setup(&link->timer, link_timeout, 0);
 	if (sovia_lane_init(&link->lane, link, gfp)) {
@@ -266,6 +273,7 @@ static void link_up(struct sovia_link *link)
 	if (!again)
 		sovia_link_make_room(link);
 	link->pause = 0;
+	link->stale = 0;
 	sovia_recovery_established(link);
 	link->waiting = false;
 	link->doubted = false;
@@ -311,6 +319,7 @@ void sovia_link_down(struct sovia_link *link, int err)
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	sovia_link_drop_vi(link);
+	sovia_peer_detach(link);
 	sovia_lane_reset(&link->lane);
 	sovia_link_notify_down(link, &conns, err);
 	link_stop_timer(link);
@@ -416,27 +425,42 @@ static unsigned long link_pause(struct sovia_link *link)
 	return link->pause / 2 + get_random_u32_below(link->pause);
 }
 
+/* May an attempt that failed for this reason be repeated? */
+static bool link_may_retry(struct sovia_link *link, int err)
+{
+	switch (err) {
+	case -EAGAIN:
+	case -EBUSY:
+		return true;
+	case -ESTALE:
+		return link->peer && ++link->stale < SOVIA_LINK_STALE;
+	default:
+		return false;
+	}
+}
+
 /*
  * Try again while there are connections: the peer's attempt counts (-EAGAIN), whose request
- * is to come first, or it has no room now (-EBUSY).
+ * is to come first, or it has no room now (-EBUSY), or does not know us (-ESTALE): another
+ * kernel, as we may learn soon.
  */
 static void link_retry(struct sovia_link *link, int err)
 {
+	if (err == -ESTALE)
+		sovia_peer_doubt(link->peer);
 	sovia_link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
-	sovia_link_set_timer(link, err == -EBUSY ? link_pause(link) : SOVIA_LINK_CROSS_WAIT);
+	sovia_link_set_timer(link, err == -EAGAIN ? SOVIA_LINK_CROSS_WAIT : link_pause(link));
 }
 
-static void link_closed(struct sovia_link *link)
+static void link_failed(struct sovia_link *link, int err)
 {
-	int err = READ_ONCE(link->lane.err);
-
 	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)
 		link_lost(link, err);
-	else if (link->state == SOVIA_LINK_CONNECTING && (err == -EAGAIN || err == -EBUSY))
+	else if (link->state == SOVIA_LINK_CONNECTING && link_may_retry(link, err))
 		link_retry(link, err);
 	else
-		sovia_link_down(link, err);
+		sovia_link_down(link, err == -ESTALE ? -ECONNREFUSED : err);
 }
 
 /* End a loop link that has had no connections for a while. */
@@ -492,6 +516,20 @@ static void link_slot(struct sovia_link *link)
 		sovia_link_go_on(link);
 }
 
+/* The peer that the link has waited for is known now, or cannot be. */
+static void link_introduced(struct sovia_link *link)
+{
+	int err = link->peer_err;
+
+	link->peer_err = 0;
+	if (!link->wanted)
+		return;
+	if (err)
+		link_failed(link, err);
+	else
+		link_slot(link);
+}
+
 static void link_work(struct kthread_work *work)
 {
 	struct sovia_link *link = container_of(work, struct sovia_link, work);
@@ -504,7 +542,7 @@ static void link_work(struct kthread_work *work)
 	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
 		link_up(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
-		link_closed(link);
+		link_failed(link, READ_ONCE(link->lane.err));
 	if (test_and_clear_bit(SOVIA_LINK_EV_TIMER, &link->events))
 		link_timer(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
@@ -512,6 +550,8 @@ static void link_work(struct kthread_work *work)
 		link->lane.vi->prov->fail(link->lane.vi);
 	if (test_and_clear_bit(SOVIA_LINK_EV_SLOT, &link->events))
 		link_slot(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_PEER, &link->events))
+		link_introduced(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_ENDED, &link->events))
 		sovia_link_vi_ended(link);
 	sovia_link_put(link);

@@ -24,6 +24,8 @@
 #include "provider.h"
 #include "wire.h"
 
+struct sovia_peer;
+
 /**
  * enum sovia_link_state - state of a link
  * @SOVIA_LINK_NEW: no lane yet
@@ -235,6 +237,13 @@ enum sovia_slot_kind {
  * @slot_node: in a list of link_slot.c, unless @slot is SOVIA_SLOT_NONE
  * @slot_behind: links that wait behind it: for its slot, or if it waits, of its user
  * @slot_user: in a hash of link_slot.c, if it is the first of its user that waits
+ * @peer: the kernel at the other end, with a reference, or NULL; set once
+ * @peer_node: in sovia_peer::links, unless DOWN
+ * @peer_waits: @wanted, but @peer is not known yet
+ * @peer_err: why it cannot be, a negative errno, or 0
+ * @path: of the VI; written by its seal upcall
+ * @generation: of the last request; likewise, or from the peer
+ * @stale: requests in a row that the peer did not know
  * @seen_una: the lane's first unacknowledged number when the timer last fired
  * @waiting: it has fired, so @seen_una is valid
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
@@ -272,6 +281,13 @@ struct sovia_link {
 	struct list_head		slot_node;
 	struct list_head		slot_behind;
 	struct hlist_node		slot_user;
+	struct sovia_peer		*peer;
+	struct list_head		peer_node;
+	bool				peer_waits;
+	int				peer_err;
+	struct sovia_path		path;
+	u32				generation;
+	unsigned int			stale;
 	u32				seen_una;
 	bool				waiting;
 	unsigned long			rtr_retry;
@@ -316,6 +332,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 #define SOVIA_LINK_EV_ENDED	6	/* the VI is gone */
 #define SOVIA_LINK_EV_SLOT	7	/* the set-up it waits for may start */
+#define SOVIA_LINK_EV_PEER	8	/* the peer is known, or cannot be */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);

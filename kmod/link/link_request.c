@@ -14,6 +14,7 @@
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
+#include "peer.h"
 
 /* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)
@@ -135,6 +136,7 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 	struct sovia_net *snet = sovia_net(req->net);
 	struct sovia_params params;
 	struct sovia_link *link;
+	struct sovia_peer *peer;
 	int err;
 
 	if (link_request_late(snet)) {
@@ -147,6 +149,11 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		pr_warn_ratelimited("link request of %pI6c: bad hello (%d)\n",
 				    &req->pair.remote, err);
 		sovia_link_request_reject(req, -EPROTO);
+		return;
+	}
+	err = sovia_peer_check_request(snet, req, &params, &peer);
+	if (err) {
+		sovia_link_request_reject(req, err);
 		return;
 	}
 	req->pair.lane = params.lane;
@@ -162,6 +169,9 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		sovia_link_request_reject(req, err);
 		return;
 	}
+	if (peer)
+		sovia_peer_attach(link, peer);
+	link->generation = params.generation;
 	sovia_link_accept(link, req, params.id);
 	sovia_link_put(link);
 }

@@ -17,6 +17,7 @@
 #include "link_slot.h"
 #include "link_state.h"
 #include "link_vi.h"
+#include "peer.h"
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 {
@@ -57,7 +58,8 @@ void sovia_link_go_on(struct sovia_link *link)
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	if (!link->wanted || link->vi || link->parked || !link_may_start(link))
+	if (!link->wanted || link->vi || link->parked || !sovia_peer_ready(link) ||
+	    !link_may_start(link))
 		return;
 	link->wanted = false;
 	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
@@ -130,6 +132,7 @@ void sovia_link_drop_vi(struct sovia_link *link)
 	struct sovia_vi *vi;
 
 	link->wanted = false;
+	link->peer_waits = false;
 	spin_lock_bh(&link->lane.lock);
 	vi = link->lane.vi;
 	link->lane.vi = NULL;

@@ -46,9 +46,7 @@ static int offer_check(const struct sovia_offer *offer)
 		return -ERANGE;
 	if (offer->payload < SOVIA_PAYLOAD_MIN || offer->payload > SOVIA_PAYLOAD_MAX)
 		return -ERANGE;
-	if (!offer->lanes || offer->lanes > SOVIA_LANES_MAX)
-		return -ERANGE;
-	return offer->number ? 0 : -ERANGE;
+	return offer->lanes && offer->lanes <= SOVIA_LANES_MAX ? 0 : -ERANGE;
 }
 
 static int offer_parse(const struct sovia_rdv_hello *hello, struct sovia_offer *offer)
@@ -61,9 +59,6 @@ static int offer_parse(const struct sovia_rdv_hello *hello, struct sovia_offer *
 	memcpy(&offer->saddr, hello->saddr, sizeof(offer->saddr));
 	memcpy(&offer->daddr, hello->daddr, sizeof(offer->daddr));
 	memcpy(offer->nonce, hello->nonce, sizeof(offer->nonce));
-	offer->number = be64_to_cpu(hello->number);
-	offer->peer_number = be64_to_cpu(hello->peer_number);
-	offer->generation = be32_to_cpu(hello->generation);
 	offer->window = be16_to_cpu(hello->window);
 	offer->lanes = be16_to_cpu(hello->lanes);
 	offer->payload = be32_to_cpu(hello->payload);
@@ -123,9 +118,9 @@ static int answer_parse(const struct sovia_rdv_answer *answer, unsigned int len,
 		return -EMSGSIZE;
 	msg->code = be16_to_cpu(answer->code);
 	msg->retry_ms = be32_to_cpu(answer->retry_ms);
-	/* A way is chosen if and only if the answer is OK. */
-	msg->offer.nways = msg->code == SOVIA_RDV_OK;
-	if (answer->hello.nkeys || answer->hello.nways != msg->offer.nways)
+	/* A refusal chooses no way. */
+	msg->offer.nways = answer->hello.nways;
+	if (answer->hello.nkeys || msg->offer.nways > (msg->code == SOVIA_RDV_OK))
 		return -ERANGE;
 	msg->nkeys = 1;
 	msg->keys[0] = be64_to_cpu(answer->key);
@@ -197,9 +192,6 @@ static void offer_build(struct sovia_rdv_hello *hello, const struct sovia_offer 
 	memcpy(hello->saddr, &offer->saddr, sizeof(hello->saddr));
 	memcpy(hello->daddr, &offer->daddr, sizeof(hello->daddr));
 	memcpy(hello->nonce, offer->nonce, sizeof(hello->nonce));
-	hello->number = cpu_to_be64(offer->number);
-	hello->peer_number = cpu_to_be64(offer->peer_number);
-	hello->generation = cpu_to_be32(offer->generation);
 	hello->window = cpu_to_be16(offer->window);
 	hello->lanes = cpu_to_be16(offer->lanes);
 	hello->payload = cpu_to_be32(offer->payload);
@@ -280,9 +272,9 @@ unsigned int sovia_rdv_build(void *buf, const struct sovia_rdv_msg *msg)
 	struct sovia_rdv_hdr *hdr = buf;
 	void *end = buf;
 
-	BUILD_BUG_ON(sizeof(struct sovia_rdv_hello) != 144);
+	BUILD_BUG_ON(sizeof(struct sovia_rdv_hello) != 120);
 	BUILD_BUG_ON(sizeof(struct sovia_rdv_way) != 40);
-	BUILD_BUG_ON(sizeof(struct sovia_rdv_answer) != 160);
+	BUILD_BUG_ON(sizeof(struct sovia_rdv_answer) != 136);
 	BUILD_BUG_ON(sizeof(struct sovia_rdv_hello) +
 		     SOVIA_RDV_WAYS * sizeof(struct sovia_rdv_way) +
 		     SOVIA_RDV_KEYS * sizeof(__be64) + SOVIA_RDV_MAC_LEN > SOVIA_RDV_LEN_MAX);

@@ -36,9 +36,6 @@ struct sovia_way {
  * @saddr: the sender's address
  * @daddr: the receiver's
  * @nonce: random
- * @number: the sender's, of the peer
- * @peer_number: the receiver's, 0 if not known
- * @generation: of its next REQ
  * @window: messages it takes unacknowledged
  * @lanes: maximum between the two addresses
  * @payload: largest payload it takes
@@ -57,9 +54,6 @@ struct sovia_offer {
 	struct in6_addr		saddr;
 	struct in6_addr		daddr;
 	u8			nonce[32];
-	u64			number;
-	u64			peer_number;
-	u32			generation;
 	u16			window;
 	u16			lanes;
 	u32			payload;

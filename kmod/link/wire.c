@@ -141,7 +141,7 @@ u32 sovia_imm_build(const struct sovia_msg *msg)
 void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg)
 {
 	BUILD_BUG_ON(sizeof(struct sovia_hdr) != 32);
-	BUILD_BUG_ON(sizeof(struct sovia_hello) != 32);
+	BUILD_BUG_ON(sizeof(struct sovia_hello) != 56);
 	BUILD_BUG_ON(sizeof(struct sovia_conn_body) != 32);
 
 	hdr->version = SOVIA_WIRE_VERSION;
@@ -182,6 +182,7 @@ int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 	params->rx_next = be32_to_cpu(hello->rx_next);
 	params->id = be64_to_cpu(hello->id);
 	params->peer_id = be64_to_cpu(hello->peer_id);
+	params->generation = be32_to_cpu(hello->generation);
 	if (!params->window || params->window > SOVIA_WINDOW_MAX)
 		return -ERANGE;
 	if (params->payload < SOVIA_PAYLOAD_MIN || params->payload > SOVIA_PAYLOAD_MAX)
@@ -210,6 +211,7 @@ void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *par
 	hello->rx_next = cpu_to_be32(params->rx_next);
 	hello->id = cpu_to_be64(params->id);
 	hello->peer_id = cpu_to_be64(params->peer_id);
+	hello->generation = cpu_to_be32(params->generation);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -51,6 +51,7 @@ struct sovia_slots {
  * @rx_next: number of the message the peer expects next
  * @id: of the peer's end of the link
  * @peer_id: of our end as the peer knows it, 0 if it does not
+ * @generation: of the request
  */
 struct sovia_params {
 	u16	window;
@@ -59,6 +60,7 @@ struct sovia_params {
 	u32	rx_next;
 	u64	id;
 	u64	peer_id;
+	u32	generation;
 };
 
 int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);

@@ -36,6 +36,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_net.h"
+#include "link/rendezvous.h"
 #include "listen.h"
 #include "listener.h"
 #include "mem.h"
@@ -310,11 +311,14 @@ static int __init sovia_init(void)
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
+	err = sovia_rendezvous_init();
+	if (err)
+		goto undo_net;
 	sovia_break_init();
 	/* Last: this makes the family visible. */
 	err = register_protosw();
 	if (err)
-		goto undo_net;
+		goto undo_rendezvous;
 	err = register_family();
 	if (err)
 		goto undo_protosw;
@@ -323,12 +327,15 @@ static int __init sovia_init(void)
 
 undo_protosw:
 	unregister_protosw();
+undo_rendezvous:
+	sovia_rendezvous_exit();
 undo_net:
 	sovia_net_unregister();
 undo_verbs:
 	sovia_verbs_exit();
 undo_work:
 	sovia_work_exit();
+	sovia_connd_stop();
 undo_conn:
 	sovia_conn_exit();
 undo_mem:
@@ -349,13 +356,15 @@ static void __exit sovia_exit(void)
 {
 	sock_unregister(family);
 	unregister_protosw();
+	sovia_rendezvous_exit();
 	sovia_link_stop();
 	/* Also releases VIs that could not be drained. */
 	sovia_verbs_exit();
 	sovia_link_wait();
+	/* Closes the anchors, whose works and the connection thread go on until then. */
+	sovia_net_unregister();
 	sovia_work_exit();
 	sovia_connd_stop();
-	sovia_net_unregister();
 	sovia_debugfs_exit();
 	/* Sockets and connections are freed after a grace period. */
 	rcu_barrier();

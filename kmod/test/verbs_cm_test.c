@@ -187,14 +187,14 @@ static void cm_addresses(struct kunit *test)
 	struct sockaddr_in *sin = (struct sockaddr_in *)&ss;
 	struct in6_addr v4;
 
-	verbs_sockaddr(&ss, &local, 7, 1234);
+	sovia_sockaddr(&ss, &local, 7, 1234);
 	KUNIT_EXPECT_EQ(test, sin6->sin6_family, AF_INET6);
 	KUNIT_EXPECT_EQ(test, sin6->sin6_scope_id, 7);
 	KUNIT_EXPECT_EQ(test, ntohs(sin6->sin6_port), 1234);
-	verbs_sockaddr(&ss, &in6addr_loopback, 7, 1234);
+	sovia_sockaddr(&ss, &in6addr_loopback, 7, 1234);
 	KUNIT_EXPECT_EQ(test, sin6->sin6_scope_id, 0);
 	ipv6_addr_set_v4mapped(htonl(INADDR_LOOPBACK), &v4);
-	verbs_sockaddr(&ss, &v4, 7, 1234);
+	sovia_sockaddr(&ss, &v4, 7, 1234);
 	KUNIT_EXPECT_EQ(test, sin->sin_family, AF_INET);
 	KUNIT_EXPECT_EQ(test, ntohl(sin->sin_addr.s_addr), INADDR_LOOPBACK);
 }

@@ -23,6 +23,12 @@ struct told {
 	struct completion ended;
 };
 
+static inline int told_seal(struct sovia_vi *vi, const struct sovia_path *path,
+			    struct sovia_hello *hello)
+{
+	return 0;
+}
+
 static inline void told_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 				    unsigned int hello_len)
 {
@@ -58,6 +64,7 @@ static inline void told_end(struct sovia_vi *vi)
 }
 
 static const struct sovia_vi_client told_client = {
+	.seal		= told_seal,
 	.established	= told_established,
 	.closed		= told_closed,
 	.ended		= told_ended,

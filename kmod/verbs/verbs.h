@@ -348,8 +348,8 @@ struct sovia_vi *verbs_connect(struct net *net, const struct sovia_pair *pair,
 			       const struct sovia_hello *hello,
 			       const struct sovia_vi_client *client, void *context);
 int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
-void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
-		    int scope, u16 port);
+int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path);
+int verbs_seal(struct verbs_vi *v);
 void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
 void verbs_set_timers(struct rdma_cm_id *id);
 void verbs_cm_setup(struct verbs_vi *v, enum verbs_setup setup);

@@ -76,35 +76,33 @@ MODULE_PARM_DESC(ack_timeout, "QP retransmission timeout, 4 us * 2^n, 10-31 (17)
 
 static atomic_t verbs_source = ATOMIC_INIT(0);
 
-/* ---- addresses ---- */
-
 /**
- * verbs_sockaddr - convert an address for rdma_cm
- * @ss: filled in
- * @addr: address, IPv4 as v4-mapped
- * @scope: interface index if it is link-local
- * @port: in host order
+ * verbs_path - the path that an identifier's queue pair will use
+ * @id: its route is resolved, or it has a request
+ * @path: filled in
  *
- * Context: any.
+ * Context: process.
+ * Return: 0, or -EAFNOSUPPORT if the addresses are of another family.
  */
-void verbs_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr,
-		    int scope, u16 port)
+int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path)
 {
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
-	struct sockaddr_in *sin = (struct sockaddr_in *)ss;
+	const struct rdma_route *route = &id->route;
+	struct in6_addr local, remote;
+	int err;
 
-	memset(ss, 0, sizeof(*ss));
-	if (ipv6_addr_v4mapped(addr)) {
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(port);
-		sin->sin_addr.s_addr = addr->s6_addr32[3];
-	} else {
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(port);
-		sin6->sin6_addr = *addr;
-		if (ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL)
-			sin6->sin6_scope_id = scope;
+	/* Not from rdma_read_gids(), which computes them from the addresses that the peer claims. */
+	if (!rdma_protocol_iwarp(id->device, id->port_num) && route->path_rec) {
+		memcpy(path->local, &route->path_rec->sgid, sizeof(path->local));
+		memcpy(path->remote, &route->path_rec->dgid, sizeof(path->remote));
+		return 0;
 	}
+	err = sovia_sockaddr_addr(&local, &route->addr.src_addr) ?:
+	      sovia_sockaddr_addr(&remote, &route->addr.dst_addr);
+	if (err)
+		return err;
+	memcpy(path->local, &local, sizeof(path->local));
+	memcpy(path->remote, &remote, sizeof(path->remote));
+	return 0;
 }
 
 /* ---- errors ---- */
@@ -333,6 +331,20 @@ int verbs_vi_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 /* ---- active side ---- */
 
 /**
+ * verbs_seal - let the client complete the hello, now that the path is known
+ * @v: VI that is being set up
+ *
+ * Context: set-up queue, holds the handler mutex.
+ * Return: 0 or a negative errno.
+ */
+int verbs_seal(struct verbs_vi *v)
+{
+	struct sovia_path path;
+
+	return verbs_path(v->id, &path) ?: v->vi.client->seal(&v->vi, &path, &v->hello);
+}
+
+/**
  * verbs_conn_param - rdma_cm's connection parameters of both sides
  * @v: VI; @param points to its hello
  * @param: filled in
@@ -370,7 +382,7 @@ static void verbs_setup_connect(struct verbs_vi *v)
 	rdma_lock_handler(v->id);
 	if (!verbs_vi_usable(v))
 		goto unlock;
-	err = verbs_vi_create_qp(v);
+	err = verbs_vi_create_qp(v) ?: verbs_seal(v);
 	if (err)
 		goto unlock;
 	verbs_conn_param(v, &param);
@@ -396,7 +408,7 @@ static int verbs_try_sources(struct verbs_vi *v, bool shared)
 	do {
 		v->source = VERBS_SOURCE_MAX -
 			    (unsigned int)atomic_inc_return(&verbs_source) % VERBS_SOURCES;
-		verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
+		sovia_sockaddr(&src, &pair->local, pair->scope, v->source);
 		err = rdma_bind_addr(v->id, (struct sockaddr *)&src);
 	} while ((err == -EADDRINUSE || err == -EADDRNOTAVAIL) && --tries);
 	return err;
@@ -439,8 +451,8 @@ static int verbs_resolve(struct verbs_vi *v)
 	const struct sovia_pair *pair = &v->vi.pair;
 	struct sockaddr_storage src, dst;
 
-	verbs_sockaddr(&src, &pair->local, pair->scope, v->source);
-	verbs_sockaddr(&dst, &pair->remote, pair->scope, verbs_service_port);
+	sovia_sockaddr(&src, &pair->local, pair->scope, v->source);
+	sovia_sockaddr(&dst, &pair->remote, pair->scope, verbs_service_port);
 	return rdma_resolve_addr(v->id, (struct sockaddr *)&src, (struct sockaddr *)&dst,
 				 VERBS_RESOLVE_MS);
 }

@@ -74,27 +74,13 @@ static atomic_t verbs_pending = ATOMIC_INIT(0);
 
 /* ---- requests ---- */
 
-static int verbs_address(struct in6_addr *addr, const struct sockaddr_storage *ss)
-{
-	switch (ss->ss_family) {
-	case AF_INET:
-		ipv6_addr_set_v4mapped(((struct sockaddr_in *)ss)->sin_addr.s_addr, addr);
-		return 0;
-	case AF_INET6:
-		*addr = ((struct sockaddr_in6 *)ss)->sin6_addr;
-		return 0;
-	default:
-		return -EAFNOSUPPORT;
-	}
-}
-
 static int verbs_pair(struct sovia_pair *pair, struct net *net, const struct rdma_cm_id *id)
 {
 	const struct rdma_addr *addr = &id->route.addr;
 
 	memset(pair, 0, sizeof(*pair));
-	if (verbs_address(&pair->local, &addr->src_addr) ||
-	    verbs_address(&pair->remote, &addr->dst_addr))
+	if (sovia_sockaddr_addr(&pair->local, &addr->src_addr) ||
+	    sovia_sockaddr_addr(&pair->remote, &addr->dst_addr))
 		return -EAFNOSUPPORT;
 	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
 		pair->scope = addr->dev_addr.bound_dev_if;
@@ -139,7 +125,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 	if (!rq)
 		return -ENOMEM;
 	rq->req.net = lis->net;
-	err = verbs_pair(&rq->req.pair, lis->net, id);
+	err = verbs_pair(&rq->req.pair, lis->net, id) ?: verbs_path(id, &rq->req.path);
 	if (!err && !verbs_request_admit(rq))
 		err = -EBUSY;
 	if (err) {
@@ -292,6 +278,8 @@ static int verbs_answer_request(struct verbs_vi *v, const struct verbs_request *
 	err = verbs_vi_attach(v);
 	if (!err)
 		err = verbs_vi_create_qp(v);
+	if (!err)
+		err = verbs_seal(v);
 	if (err) {
 		verbs_send_reject(v->id, err);
 		return err;
@@ -372,7 +360,7 @@ static struct rdma_cm_id *verbs_listen_on(struct verbs_listener *lis,
 	id = rdma_create_id(lis->net, verbs_listen_handler, lis, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return id;
-	verbs_sockaddr(&addr, any, 0, verbs_service_port);
+	sovia_sockaddr(&addr, any, 0, verbs_service_port);
 	err = rdma_set_afonly(id, 1);
 	if (!err)
 		err = rdma_bind_addr(id, (struct sockaddr *)&addr);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Other kernels, as far as they have introduced themselves. */
+#ifndef _SOVIA_PEER_H
+#define _SOVIA_PEER_H
+
+#include "anchor.h"
+#include "link.h"
+#include "secret.h"
+
+/**
+ * enum sovia_peer_state - what is known of a peer
+ * @SOVIA_PEER_NONE: nothing yet
+ * @SOVIA_PEER_PAIRED: the secret, and the anchor is there
+ * @SOVIA_PEER_UNANCHORED: the secret; the anchor is lost
+ */
+enum sovia_peer_state {
+	SOVIA_PEER_NONE,
+	SOVIA_PEER_PAIRED,
+	SOVIA_PEER_UNANCHORED,
+};
+
+/**
+ * struct sovia_peer - another kernel, between two addresses
+ * @kref: the table, links, anchors, the armed timer, queued work
+ * @snet: namespace, not held; valid while the peer is in the table
+ * @pair: the addresses; lane is 0
+ * @net_node: in sovia_rendezvous::peers
+ * @lru_node: in sovia_rendezvous::peer_lru
+ * @state: enum sovia_peer_state
+ * @links: struct sovia_link::peer_node of links that are not DOWN
+ * @anchor: if PAIRED, with a reference
+ * @attempt: of ours, with a reference, or NULL
+ * @asking_since: when the first attempt in a row began, jiffies
+ * @asking: there was one, and links wait
+ * @timer: delay of the next attempt
+ * @work: starts it
+ * @lock: protects what follows; bottom halves stay on
+ * @secret: valid unless the state is NONE
+ * @generation: of our last request
+ * @heard: of the peer's last request, by lane
+ *
+ * All but what @lock protects belongs to the connection thread.
+ */
+struct sovia_peer {
+	struct kref		kref;
+	struct sovia_net	*snet;
+	struct sovia_pair	pair;
+	struct hlist_node	net_node;
+	struct list_head	lru_node;
+	enum sovia_peer_state	state;
+	struct list_head	links;
+	struct sovia_anchor	*anchor;
+	struct sovia_anchor	*attempt;
+	unsigned long		asking_since;
+	bool			asking;
+	struct timer_list	timer;
+	struct kthread_work	work;
+	spinlock_t		lock;	/* see above */
+	struct sovia_secret	secret;
+	u32			generation;
+	u32			heard[SOVIA_LANES_MAX];
+};
+
+bool sovia_peer_ready(struct sovia_link *link);
+void sovia_peer_detach(struct sovia_link *link);
+void sovia_peer_put(struct sovia_peer *peer);
+int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
+			     const struct sovia_params *params, struct sovia_peer **peer);
+void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);
+int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
+		    struct sovia_hello *hello);
+int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
+			   const struct sovia_params *params);
+void sovia_peer_doubt(struct sovia_peer *peer);
+void sovia_peer_message(struct sovia_anchor *anchor);
+void sovia_peer_lost(struct sovia_anchor *anchor);
+void sovia_peers_stop(struct sovia_net *snet);
+
+#endif /* _SOVIA_PEER_H */
