@@ -202,6 +202,8 @@ struct sovia_post {
  * @name: for logs and /proc
  * @local: both ends are on this host and connected in memory: links end with their
  *	last connection, are neither probed nor recovered, and do not count for max_links
+ * @introduced: the kernels at both ends introduce themselves before, as a request proves
+ *	nothing
  * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
  *	SOVIA_COPYBREAK: cheaper to copy than to take
  * @has_netdev: does an interface have a device of this provider.  Any context.
@@ -237,6 +239,7 @@ struct sovia_post {
 struct sovia_provider {
 	const char *name;
 	bool local;
+	bool introduced;
 	bool rx_borrowed;
 	bool (*has_netdev)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));

@@ -23,16 +23,6 @@
 #include "rendezvous.h"
 #include "work.h"
 
-/* Bits of sovia_anchor::flags. */
-#define ANCHOR_OPEN	0	/* established, and our HELLO is out */
-#define ANCHOR_SEND	1	/* out waits to be sent */
-#define ANCHOR_FULL	2	/* in waits for the connection thread */
-#define ANCHOR_SETTLE	3	/* the exchange is over */
-#define ANCHOR_LATE	4	/* the deadline has passed */
-#define ANCHOR_SHUT	5	/* the connection thread wants it closed */
-#define ANCHOR_CLOSED	6	/* it is, see err */
-#define ANCHOR_GONE	7	/* the connection thread has seen that */
-
 /* As long as the connection manager repeats a request. */
 #define ANCHOR_CONNECT_TIME	(20 * HZ)
 /* The exchange, once the connection is established. */
@@ -164,14 +154,14 @@ static void anchor_stop_timer(struct sovia_anchor *anchor)
 {
 	if (timer_delete_sync(&anchor->timer))
 		sovia_anchor_put(anchor);
-	clear_bit(ANCHOR_LATE, &anchor->flags);
+	clear_bit(SOVIA_ANCHOR_LATE, &anchor->flags);
 }
 
 static void anchor_timeout(struct timer_list *timer)
 {
 	struct sovia_anchor *anchor = timer_container_of(anchor, timer, timer);
 
-	set_bit(ANCHOR_LATE, &anchor->flags);
+	set_bit(SOVIA_ANCHOR_LATE, &anchor->flags);
 	anchor_kick(anchor);
 	sovia_anchor_put(anchor);
 }
@@ -203,7 +193,7 @@ static int anchor_do_send(struct sovia_anchor *anchor)
 		return sent == -EAGAIN ? -ENOBUFS : sent;
 	if (sent < vec.iov_len)
 		return -ENOBUFS;
-	clear_bit(ANCHOR_SEND, &anchor->flags);
+	clear_bit(SOVIA_ANCHOR_SEND, &anchor->flags);
 	return 0;
 }
 
@@ -230,7 +220,7 @@ static int anchor_do_receive(struct sovia_anchor *anchor)
 {
 	int missing, got;
 
-	while (!test_bit(ANCHOR_FULL, &anchor->flags)) {
+	while (!test_bit(SOVIA_ANCHOR_FULL, &anchor->flags)) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT };
 		struct kvec vec;
 
@@ -249,7 +239,7 @@ static int anchor_do_receive(struct sovia_anchor *anchor)
 			continue;
 		if (anchor_too_fast(anchor))
 			return -EDQUOT;
-		set_bit(ANCHOR_FULL, &anchor->flags);
+		set_bit(SOVIA_ANCHOR_FULL, &anchor->flags);
 		anchor_tell(anchor);
 	}
 	return 0;
@@ -260,15 +250,15 @@ static int anchor_go_on(struct sovia_anchor *anchor)
 {
 	int err = 0;
 
-	if (test_bit(ANCHOR_SHUT, &anchor->flags))
+	if (test_bit(SOVIA_ANCHOR_SHUT, &anchor->flags))
 		return -ECONNABORTED;
 	if (!anchor->sock)
 		err = anchor_connect(anchor);
 	if (err)
 		return err;
-	if (test_and_clear_bit(ANCHOR_SETTLE, &anchor->flags))
+	if (test_and_clear_bit(SOVIA_ANCHOR_SETTLE, &anchor->flags))
 		anchor_do_settle(anchor);
-	if (test_bit(ANCHOR_LATE, &anchor->flags))
+	if (test_bit(SOVIA_ANCHOR_LATE, &anchor->flags))
 		return -ETIMEDOUT;
 	switch (READ_ONCE(anchor->sock->sk->sk_state)) {
 	case TCP_SYN_SENT:
@@ -280,11 +270,11 @@ static int anchor_go_on(struct sovia_anchor *anchor)
 	default:
 		return sock_error(anchor->sock->sk) ?: -ECONNRESET;
 	}
-	if (!test_and_set_bit(ANCHOR_OPEN, &anchor->flags) && anchor->active) {
+	if (!test_and_set_bit(SOVIA_ANCHOR_OPEN, &anchor->flags) && anchor->active) {
 		sovia_rendezvous_set_min_ttl(anchor->sock, SOVIA_RENDEZVOUS_TTL);
 		anchor_set_timer(anchor, ANCHOR_EXCHANGE_TIME);
 	}
-	if (test_bit(ANCHOR_SEND, &anchor->flags))
+	if (test_bit(SOVIA_ANCHOR_SEND, &anchor->flags))
 		err = anchor_do_send(anchor);
 	return err ?: anchor_do_receive(anchor);
 }
@@ -295,7 +285,7 @@ static void anchor_close(struct sovia_anchor *anchor, int err)
 	if (anchor->sock)
 		anchor_detach(anchor);
 	anchor->err = err;
-	set_bit(ANCHOR_CLOSED, &anchor->flags);
+	set_bit(SOVIA_ANCHOR_CLOSED, &anchor->flags);
 	anchor_tell(anchor);
 }
 
@@ -304,7 +294,7 @@ static void anchor_work(struct work_struct *work)
 	struct sovia_anchor *anchor = container_of(work, struct sovia_anchor, work);
 	int err = 0;
 
-	if (!test_bit(ANCHOR_CLOSED, &anchor->flags))
+	if (!test_bit(SOVIA_ANCHOR_CLOSED, &anchor->flags))
 		err = anchor_go_on(anchor);
 	if (err)
 		anchor_close(anchor, err);
@@ -316,7 +306,7 @@ static void anchor_gone(struct sovia_anchor *anchor)
 {
 	struct sovia_rendezvous *rdv = &anchor->snet->rdv;
 
-	if (test_and_set_bit(ANCHOR_GONE, &anchor->flags))
+	if (test_and_set_bit(SOVIA_ANCHOR_GONE, &anchor->flags))
 		return;
 	sovia_peer_lost(anchor);
 	spin_lock_bh(&rdv->lock);
@@ -333,20 +323,25 @@ static void anchor_told(struct kthread_work *work)
 		sovia_peer_message(anchor);
 		sovia_anchor_taken(anchor);
 	}
-	if (test_bit(ANCHOR_CLOSED, &anchor->flags))
+	if (test_bit(SOVIA_ANCHOR_CLOSED, &anchor->flags))
 		anchor_gone(anchor);
 	sovia_anchor_put(anchor);
 }
 
 /* ---- calls -------------------------------------------------------------- */
 
-static struct sovia_anchor *anchor_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-					 bool active)
+/**
+ * sovia_anchor_init() - initialise an anchor
+ * @anchor: zeroed memory of kzalloc(); the caller has a reference
+ * @snet: namespace
+ * @pair: the addresses
+ * @active: we ask
+ *
+ * Context: any.
+ */
+void sovia_anchor_init(struct sovia_anchor *anchor, struct sovia_net *snet,
+		       const struct sovia_pair *pair, bool active)
 {
-	struct sovia_anchor *anchor = kzalloc(sizeof(*anchor), GFP_KERNEL);
-
-	if (!anchor)
-		return NULL;
 	kref_init(&anchor->kref);
 	anchor->snet = snet;
 	INIT_LIST_HEAD(&anchor->net_node);
@@ -358,6 +353,15 @@ static struct sovia_anchor *anchor_alloc(struct sovia_net *snet, const struct so
 	kthread_init_work(&anchor->told, anchor_told);
 	timer_setup(&anchor->timer, anchor_timeout, 0);
 	sovia_object_inc(anchors);
+}
+
+static struct sovia_anchor *anchor_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
+					 bool active)
+{
+	struct sovia_anchor *anchor = kzalloc(sizeof(*anchor), GFP_KERNEL);
+
+	if (anchor)
+		sovia_anchor_init(anchor, snet, pair, active);
 	return anchor;
 }
 
@@ -371,7 +375,7 @@ static struct sovia_anchor *anchor_alloc(struct sovia_net *snet, const struct so
  *
  * Context: connection thread.
  * Return: the anchor with a reference for the caller, or an ERR_PTR: -ENOMEM, -EBUSY the
- * user, or the namespace, has too many, -ENETDOWN the rendezvous is off.
+ * user, or the namespace, has too many, -ENETUNREACH the rendezvous is off.
  */
 struct sovia_anchor *sovia_anchor_ask(struct sovia_net *snet, const struct sovia_pair *pair,
 				      kuid_t uid)
@@ -428,7 +432,7 @@ int sovia_anchor_accept(struct sovia_net *snet, const struct sovia_pair *pair,
  */
 bool sovia_anchor_may_send(const struct sovia_anchor *anchor)
 {
-	return !test_bit(ANCHOR_SEND, &anchor->flags);
+	return !test_bit(SOVIA_ANCHOR_SEND, &anchor->flags);
 }
 
 /**
@@ -441,7 +445,7 @@ bool sovia_anchor_may_send(const struct sovia_anchor *anchor)
 void sovia_anchor_send(struct sovia_anchor *anchor, unsigned int len)
 {
 	anchor->out_len = len;
-	set_bit(ANCHOR_SEND, &anchor->flags);
+	set_bit(SOVIA_ANCHOR_SEND, &anchor->flags);
 	anchor_kick(anchor);
 }
 
@@ -454,7 +458,7 @@ void sovia_anchor_send(struct sovia_anchor *anchor, unsigned int len)
  */
 bool sovia_anchor_open(const struct sovia_anchor *anchor)
 {
-	return test_bit(ANCHOR_OPEN, &anchor->flags);
+	return test_bit(SOVIA_ANCHOR_OPEN, &anchor->flags);
 }
 
 /**
@@ -466,7 +470,7 @@ bool sovia_anchor_open(const struct sovia_anchor *anchor)
 void sovia_anchor_settle(struct sovia_anchor *anchor)
 {
 	WRITE_ONCE(anchor->settled, true);
-	set_bit(ANCHOR_SETTLE, &anchor->flags);
+	set_bit(SOVIA_ANCHOR_SETTLE, &anchor->flags);
 	anchor_kick(anchor);
 }
 
@@ -478,7 +482,7 @@ void sovia_anchor_settle(struct sovia_anchor *anchor)
  */
 void sovia_anchor_shut(struct sovia_anchor *anchor)
 {
-	set_bit(ANCHOR_SHUT, &anchor->flags);
+	set_bit(SOVIA_ANCHOR_SHUT, &anchor->flags);
 	anchor_kick(anchor);
 }
 
@@ -491,7 +495,7 @@ void sovia_anchor_shut(struct sovia_anchor *anchor)
  */
 unsigned int sovia_anchor_message(const struct sovia_anchor *anchor)
 {
-	return test_bit(ANCHOR_FULL, &anchor->flags) ? anchor->in_len : 0;
+	return test_bit(SOVIA_ANCHOR_FULL, &anchor->flags) ? anchor->in_len : 0;
 }
 
 /**
@@ -503,7 +507,7 @@ unsigned int sovia_anchor_message(const struct sovia_anchor *anchor)
 void sovia_anchor_taken(struct sovia_anchor *anchor)
 {
 	anchor->in_len = 0;
-	clear_bit_unlock(ANCHOR_FULL, &anchor->flags);
+	clear_bit_unlock(SOVIA_ANCHOR_FULL, &anchor->flags);
 	anchor_kick(anchor);
 }
 
@@ -515,7 +519,7 @@ static struct sovia_anchor *anchor_first(struct sovia_net *snet, bool shut)
 
 	spin_lock_bh(&rdv->lock);
 	list_for_each_entry(anchor, &rdv->anchors, net_node) {
-		if (!shut && test_bit(ANCHOR_SHUT, &anchor->flags))
+		if (!shut && test_bit(SOVIA_ANCHOR_SHUT, &anchor->flags))
 			continue;
 		kref_get(&anchor->kref);
 		found = anchor;

@@ -15,6 +15,16 @@
 
 struct sovia_peer;
 
+/* Bits of sovia_anchor::flags. */
+#define SOVIA_ANCHOR_OPEN	0	/* established, and our HELLO is out */
+#define SOVIA_ANCHOR_SEND	1	/* out waits to be sent */
+#define SOVIA_ANCHOR_FULL	2	/* in waits for the connection thread */
+#define SOVIA_ANCHOR_SETTLE	3	/* the exchange is over */
+#define SOVIA_ANCHOR_LATE	4	/* the deadline has passed */
+#define SOVIA_ANCHOR_SHUT	5	/* the connection thread wants it closed */
+#define SOVIA_ANCHOR_CLOSED	6	/* it is, see err */
+#define SOVIA_ANCHOR_GONE	7	/* the connection thread has seen that */
+
 /**
  * struct sovia_anchor - a TCP connection to another kernel
  * @kref: the namespace's list until the peer knows of its end, the peer, queued works and the
@@ -29,7 +39,7 @@ struct sovia_peer;
  * @peer: that it belongs to, with a reference, or NULL.  Connection thread.
  * @told: gives the connection thread a message, and the end
  *
- * @flags: ANCHOR_*, see anchor.c
+ * @flags: SOVIA_ANCHOR_*
  * @work: the only user of @sock, on the set-up queue
  * @timer: deadline of the exchange
  * @sock: the socket, or NULL
@@ -71,6 +81,8 @@ struct sovia_anchor {
 	u64			out[SOVIA_RDV_LEN_MAX / sizeof(u64)];
 };
 
+void sovia_anchor_init(struct sovia_anchor *anchor, struct sovia_net *snet,
+		       const struct sovia_pair *pair, bool active);
 struct sovia_anchor *sovia_anchor_ask(struct sovia_net *snet, const struct sovia_pair *pair,
 				      kuid_t uid);
 int sovia_anchor_accept(struct sovia_net *snet, const struct sovia_pair *pair,

@@ -17,7 +17,7 @@
 #include "lane_rx.h"
 #include "lane_tx.h"
 #include "link_recover.h"
-#include "peer.h"
+#include "peer_hello.h"
 
 /* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)

@@ -15,6 +15,7 @@
 #include "link_table.h"
 #include "link_vi.h"
 #include "peer.h"
+#include "peer_hello.h"
 
 /* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)

@@ -94,7 +94,15 @@ static u32 peer_hash(const struct sovia_pair *pair)
 		      pair->passive);
 }
 
-static struct sovia_peer *peer_find(struct sovia_net *snet, const struct sovia_pair *pair)
+/**
+ * sovia_peer_find() - find the peer between two addresses
+ * @snet: namespace
+ * @pair: the addresses, and any lane
+ *
+ * Context: connection thread.
+ * Return: the peer, without a reference, or NULL.
+ */
+struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pair *pair)
 {
 	struct sovia_pair key = *pair;
 	struct sovia_peer *peer;
@@ -148,7 +156,7 @@ static bool peer_evict(struct sovia_net *snet)
 
 static struct sovia_peer *peer_get(struct sovia_net *snet, const struct sovia_pair *pair)
 {
-	struct sovia_peer *peer = peer_find(snet, pair);
+	struct sovia_peer *peer = sovia_peer_find(snet, pair);
 
 	if (peer)
 		return peer;
@@ -338,7 +346,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 {
 	struct sovia_peer *peer = link->peer;
 
-	if (link->prov->local || (!peer && !sovia_rendezvous_wanted(link->snet)))
+	if (!link->prov->introduced)
 		return true;
 	if (!peer)
 		peer = peer_get(link->snet, &link->pair);
@@ -357,105 +365,6 @@ bool sovia_peer_ready(struct sovia_link *link)
 	sovia_link_set_timer(link, PEER_LINK_WAIT);
 	peer_go_on(peer);
 	return false;
-}
-
-/* ---- requests and replies of the fabric --------------------------------- */
-
-static bool peer_mac_is_right(struct sovia_peer *peer, const struct sovia_vi_request *req,
-			      const struct sovia_params *params)
-{
-	u32 *heard = &peer->heard[params->lane];
-	bool right;
-
-	spin_lock(&peer->lock);
-	right = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REQ, &req->hello, &req->path) &&
-		sovia_before(*heard, params->generation);
-	if (right)
-		*heard = params->generation;
-	spin_unlock(&peer->lock);
-	return right;
-}
-
-/**
- * sovia_peer_check_request() - is a request what it says to be
- * @snet: namespace
- * @req: the request, with a whole hello
- * @params: of its hello
- * @peer: its sender, or NULL where none is needed
- *
- * Context: connection thread.
- * Return: 0, or -ESTALE: not, or no more.
- */
-int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
-			     const struct sovia_params *params, struct sovia_peer **peer)
-{
-	*peer = NULL;
-	if (req->prov->local || !sovia_rendezvous_wanted(snet))
-		return 0;
-	*peer = peer_find(snet, &req->pair);
-	if (!*peer || (*peer)->state == SOVIA_PEER_NONE)
-		return -ESTALE;
-	if (req->checked || peer_mac_is_right(*peer, req, params)) {
-		req->checked = true;
-		return 0;
-	}
-	sovia_stat_inc(snet, bad_mac);
-	pr_warn_ratelimited("link request of %pI6c: wrong MAC\n", &req->pair.remote);
-	return -ESTALE;
-}
-
-/**
- * sovia_peer_seal() - complete a hello that is to be sent
- * @link: its VI is being set up
- * @path: it takes
- * @hello: the hello
- *
- * Context: process.
- * Return: 0, or -ESTALE without a secret.
- */
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello)
-{
-	bool active = READ_ONCE(link->lane.active);
-	struct sovia_peer *peer = link->peer;
-
-	if (!peer)
-		return 0;
-	link->path = *path;
-	spin_lock(&peer->lock);
-	if (active)
-		link->generation = ++peer->generation;
-	hello->generation = cpu_to_be32(link->generation);
-	sovia_secret_seal(&peer->secret, active ? SOVIA_SEAL_REQ : SOVIA_SEAL_REP, hello, path);
-	spin_unlock(&peer->lock);
-	return 0;
-}
-
-/**
- * sovia_peer_check_reply() - is the reply to our request what it says to be
- * @link: has requested a VI
- * @hello: of the reply, whole
- * @params: of @hello
- *
- * Context: process.
- * Return: 0 or -ECONNREFUSED.
- */
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params)
-{
-	struct sovia_peer *peer = link->peer;
-	bool right;
-
-	if (!peer)
-		return 0;
-	spin_lock(&peer->lock);
-	right = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REP, hello, &link->path);
-	spin_unlock(&peer->lock);
-	if (right && params->generation == link->generation)
-		return 0;
-	sovia_stat_inc(link->snet, bad_mac);
-	pr_warn_ratelimited("link reply of %pI6c: wrong MAC\n", &link->pair.remote);
-	return -ECONNREFUSED;
 }
 
 /* ---- messages of the anchor --------------------------------------------- */

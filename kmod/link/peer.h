@@ -61,16 +61,11 @@ struct sovia_peer {
 	u32			heard[SOVIA_LANES_MAX];
 };
 
+struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pair *pair);
 bool sovia_peer_ready(struct sovia_link *link);
 void sovia_peer_detach(struct sovia_link *link);
 void sovia_peer_put(struct sovia_peer *peer);
-int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
-			     const struct sovia_params *params, struct sovia_peer **peer);
 void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello);
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params);
 void sovia_peer_doubt(struct sovia_peer *peer);
 void sovia_peer_message(struct sovia_anchor *anchor);
 void sovia_peer_lost(struct sovia_anchor *anchor);

@@ -47,9 +47,9 @@ static unsigned int rdv_ask_port = 297;
 sovia_param(ask_port, rdv_ask_port, 1, RDV_PORT_MAX, 0444);
 MODULE_PARM_DESC(ask_port, "TCP port from which other kernels are asked, 1-1023 (297)");
 
-static unsigned int rdv_default = SOVIA_RENDEZVOUS_OFF;
+static unsigned int rdv_default = SOVIA_RENDEZVOUS_BOTH;
 sovia_param(rendezvous, rdv_default, SOVIA_RENDEZVOUS_OFF, SOVIA_RENDEZVOUS_BOTH, 0444);
-MODULE_PARM_DESC(rendezvous, "net.sovia.rendezvous of the initial namespace: 0 off, 1 ask, 2 ask and answer (0)");
+MODULE_PARM_DESC(rendezvous, "net.sovia.rendezvous of the initial namespace: 0 off, 1 ask, 2 ask and answer (2)");
 
 static const int rdv_families[] = { AF_INET, AF_INET6 };
 
@@ -210,7 +210,7 @@ static bool rdv_same_source(const struct in6_addr *a, const struct in6_addr *b)
  * known already.
  *
  * Context: process.
- * Return: 0, -EBUSY, or -ENETDOWN if the rendezvous is off.
+ * Return: 0, -EBUSY, or -ENETUNREACH if the rendezvous is off.
  */
 int sovia_rendezvous_admit(struct sovia_anchor *anchor)
 {
@@ -233,7 +233,7 @@ int sovia_rendezvous_admit(struct sovia_anchor *anchor)
 	most = anchor->active ? RDV_ASKING : RDV_HALF_OPEN - (known ? 0 : RDV_HALF_OPEN / 4);
 	most_own = anchor->active ? RDV_ASKING_USER : RDV_HALF_OPEN_SOURCE;
 	if (!READ_ONCE(rdv->ready))
-		err = -ENETDOWN;
+		err = -ENETUNREACH;
 	else if (all >= most || own >= most_own)
 		err = -EBUSY;
 	if (!err) {

@@ -90,8 +90,11 @@ int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path)
 	struct in6_addr local, remote;
 	int err;
 
-	/* Not from rdma_read_gids(), which computes them from the addresses that the peer claims. */
-	if (!rdma_protocol_iwarp(id->device, id->port_num) && route->path_rec) {
+	/*
+	 * Not rdma_read_gids(), which computes them from the addresses that the peer claims.
+	 * With iWARP there is no record, and the addresses are TCP's.
+	 */
+	if (route->path_rec) {
 		memcpy(path->local, &route->path_rec->sgid, sizeof(path->local));
 		memcpy(path->remote, &route->path_rec->dgid, sizeof(path->remote));
 		return 0;

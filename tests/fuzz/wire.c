@@ -156,7 +156,7 @@ static void fuzz_hello(const u8 *data, size_t size)
 		/* rx_next can only be set for a link that both ends know. */
 		MUST(params.id && (params.peer_id || !params.rx_next));
 		sovia_hello_build(&hello, &params);
-		MUST(!memcmp(&hello, exact, sizeof(hello)));
+		MUST(!memcmp(&hello, exact, offsetof(struct sovia_hello, zero)));
 		MUST(!sovia_hello_parse(&hello, sizeof(hello), &twice));
 		sovia_hello_build(&again, &twice);
 		MUST(!memcmp(&hello, &again, sizeof(hello)));

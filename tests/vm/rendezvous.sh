@@ -1,0 +1,207 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Kernels introduce themselves: who may have the reserved ports, what an anchor is for, how its loss, a reload and a
+# reboot of the peer end, who is not let in, and what a namespace may be set to.
+#
+# vm: --pair --timeout 900 --append kunit.enable=0
+# shellcheck disable=SC2016 # much of this is for the shell of the other node
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+OBJECTS=/sys/kernel/debug/sovia/objects
+
+count() { sovia-stat --value "$1"; }
+object() { awk -v name="$1" '$1 == name { print $2 }' $OBJECTS; }
+reload() { modprobe -r sovia && modprobe sovia "$@"; }
+ask() { socktool -"$1" ask "$SOVIA_PEER" 500"$1"; }
+ask_both() { ask 4 && ask 6; }
+anchors() { ss -Htn state established '( dport = :298 or sport = :298 )'; }
+anchors_are() { equal "$(anchors | wc -l)" "$1" || { anchors; return 1; }; }
+local_of() { address "$1" "$SOVIA_NODE"; }
+remote_of() { address "$1" "$SOVIA_PEER"; }
+
+# ---- ports ----
+
+ports_are_taken() {
+	local port
+	for port in 297 298; do
+		equal "$(stranger take $port)" EADDRINUSE || return
+	done
+}
+
+ports_are_free() {
+	sysctl -q net.sovia.rendezvous=0 || return
+	# listeners leave nothing behind
+	equal "$(stranger take 297) $(stranger take 298)" 'taken taken'
+	local status=$?
+	sysctl -q net.sovia.rendezvous=2 && ports_are_taken && return $status
+}
+
+unsafe_ports() {
+	sysctl -q net.ipv4.ip_unprivileged_port_start=298 net.sovia.rendezvous=0 net.sovia.rendezvous=2 || return
+	equal "$(stranger take 297)" taken
+	local status=$?
+	dmesg | grep 'ip_unprivileged_port_start lets users' || status=1
+	sysctl -q net.ipv4.ip_unprivileged_port_start=1024 net.sovia.rendezvous=2
+	ports_are_taken && return $status
+}
+
+# ---- the anchor ----
+
+introduced_once() {
+	local before
+	before=$(count peer_up)
+	ask_both && ask_both && anchors_are 2 && equal "$(($(count peer_up) - before)) $(count bad_mac)" '2 0'
+}
+
+kill_anchors() { ss -HtK '( dport = :298 or sport = :298 )' >/dev/null; eventually anchors_are 0; }
+
+# Connections go on, and so do new ones on a link that is UP.
+without_anchor() { kill_anchors && ask 4; }
+lane_dies_without_anchor() { transferring break_lane; }
+break_lane() {
+	local before
+	before=$(count link_recover)
+	echo 1 >/sys/kernel/debug/sovia/break || return
+	eventually recovered "$before" && anchors_are 0
+}
+recovered() { [ "$(count link_recover)" -gt "$1" ]; }
+
+# ---- the peer's kernel is another one ----
+
+server_again() { there 'modprobe -r sovia; modprobe sovia'; start_server; }
+peer_reloads() { stop_server && server_again && ask_both && anchors_are 2; }
+we_reload() { reload && ask_both && anchors_are 2; }
+both_reload() { stop_server && reload && server_again && ask_both && anchors_are 2; }
+
+# Its host says nothing of its end: only the next one does.
+peer_reboots() {
+	ask_both || return
+	eval "$CUT" && there "$CUT && rm -f /tmp/echo4 /tmp/echo6; sleep 1; modprobe -r sovia; $MEND; modprobe sovia" && eval "$MEND" ||
+		return
+	start_server && ask_both
+}
+
+# ---- modes ----
+
+mode() { there "sysctl -q net.sovia.rendezvous=$1"; }
+off_there() { mode 0 && reload && equal "$(ask 4 2>&1 | tail -n 1)" "$1"; }
+off_here() {
+	reload && sysctl -q net.sovia.rendezvous=0 || return
+	ask 4
+	local status=$?
+	sysctl -q net.sovia.rendezvous=2 && [ $status != 0 ]
+}
+refused_there() { # MODE
+	local answer status
+	mode "$1" && reload || return
+	answer=$(ask 4 2>&1)
+	status=$?
+	mode 2
+	echo "$answer"
+	[ $status != 0 ] && grep -q 'Connection refused' <<<"$answer"
+}
+# It may ask, and then both use the link.
+asks_only() {
+	reload && mode 1 || return
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo" && there socktool -4 ask "$SOVIA_NODE" 5014 && ask 4
+	local status=$?
+	rm -f "$WORK/echo"
+	mode 2 && return $status
+}
+not_by_users() { ! setpriv --reuid=nobody --regid=nogroup --clear-groups sysctl -q net.sovia.rendezvous=0; }
+not_every_value() { ! sysctl -q net.sovia.rendezvous=3 && ! sysctl -q net.sovia.rendezvous=-1 && equal "$(sysctl -n net.sovia.rendezvous)" 2; }
+
+# ---- strangers ----
+
+# From here on the other node's ports are a program's.
+leave() { stop_server; there modprobe -r sovia && reload; }
+said_there() { # WANTED STRANGER...
+	local wanted=$1 answer
+	shift
+	answer=$(there stranger "$@" 2>&1)
+	echo "$* : $answer"
+	[ "$answer" = "$wanted" ]
+}
+answers() { # WANTED [OPTION...]
+	local v wanted=$1
+	shift
+	for v in 4 6; do
+		said_there "$wanted" hello "$(remote_of $v)" "$(local_of $v)" "$@" || return
+	done
+}
+claims() { said_there NAT hello "$(remote_of 4)" "$(local_of 4)" --claim 10.77.0.77; }
+garbled() { # WANTED KIND...
+	local kind v wanted=$1
+	shift
+	for kind; do
+		for v in 4 6; do
+			said_there "$wanted" garbage "$(remote_of $v)" "$(local_of $v)" "$kind" || return
+		done
+	done
+	eventually nothing_left
+}
+nothing_left() { [ "$(object anchors)" = 0 ] || { cat $OBJECTS; return 1; }; }
+
+# Whoever is there already stays, whatever another one says.
+stays() {
+	local pid answer status
+	there "setsid stranger hello $(remote_of 4) $(local_of 4) --hold /tmp/hold >/dev/null 2>&1 &"
+	eventually there test -e /tmp/hold || return
+	there 'ip addr add 10.77.0.9/24 dev "$SOVIA_NETDEV"'
+	said_there NAT hello 10.77.0.9 "$(local_of 4)" --claim "$(remote_of 4)"
+	status=$?
+	anchors_are 1 || status=1
+	there 'ip addr del 10.77.0.9/24 dev "$SOVIA_NETDEV"; rm -f /tmp/hold'
+	return $status
+}
+
+few_of_a_source() {
+	local addresses=() i got
+	for i in {1..12}; do
+		addresses+=("fd77::a$i")
+	done
+	there "for a in ${addresses[*]}; do ip -6 addr add \$a/64 dev \"\$SOVIA_NETDEV\" nodad; done"
+	got=$(there "stranger flood --wait 2 $(local_of 6) ${addresses[*]} 2>/tmp/flood"; there cat /tmp/flood >&2)
+	there "for a in ${addresses[*]}; do ip -6 addr del \$a/64 dev \"\$SOVIA_NETDEV\"; done"
+	echo "stayed: $got"
+	equal "$got" 4 && eventually nothing_left
+}
+
+
+limit 120
+check 'a server on the peer'					start_server
+check 'the ports are nobody else'\''s'				ports_are_taken
+check 'one introduction for each pair of addresses'		introduced_once
+check 'a link needs no anchor'					without_anchor
+check 'nor does its recovery'					lane_dies_without_anchor
+check 'the peer loads the module again'				peer_reloads
+check 'this node does'						we_reload
+check 'both do'							both_reload
+check_cut 'the peer reboots'					peer_reboots
+check 'the peer does not answer'				refused_there 0
+check 'it asks only'						asks_only
+check '... and does not answer then'				refused_there 1
+check 'this node does not ask'					off_here
+check 'users cannot set that'					not_by_users
+check 'nor anybody to something else'				not_every_value
+check 'the ports are given back'				ports_are_free
+check 'ports that users could have are not used'		unsafe_ports
+check 'the peer leaves'						leave
+check 'another implementation is welcome'			answers OK
+check 'a version of its own is not'				answers NO_VERSION --version 4
+check 'nor another address than its own'			claims
+check 'nor another port'					answers ECONNRESET --port 700
+check 'nor another hop limit'					answers timeout --ttl 254 --wait 3
+check 'garbage ends the connection'				garbled reset text framing long short type ways answer ping half nothing twice
+check 'somebody who is there stays'				stays
+check 'few connections of a source wait'			few_of_a_source
+check 'all is as before'					server_again
+check '... and connects'					ask_both
+finish
