@@ -39,6 +39,7 @@ struct socket;
  * @peers: struct sovia_peer::net_node by hash of the addresses; of the connection thread
  * @peer_lru: struct sovia_peer::lru_node, the least recently used first; likewise
  * @peer_count: how many; likewise
+ * @forget_work: forgets them when @mode is off; runs in the connection thread
  */
 struct sovia_rendezvous {
 	int			mode;
@@ -57,6 +58,7 @@ struct sovia_rendezvous {
 	DECLARE_HASHTABLE(peers, SOVIA_LINK_BITS);
 	struct list_head	peer_lru;
 	unsigned int		peer_count;
+	struct kthread_work	forget_work;
 };
 
 /**

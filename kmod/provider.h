@@ -206,7 +206,7 @@ struct sovia_post {
  *	nothing
  * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
  *	SOVIA_COPYBREAK: cheaper to copy than to take
- * @has_netdev: does an interface have a device of this provider.  Any context.
+ * @has_netdev: does an interface have a device of this provider.  Under RCU.
  *	NULL: the provider needs none.
  * @listen: accept requests in @net from now on and pass them to @request, which
  *	is called in process context.  Idempotent: retries what failed before.

@@ -18,7 +18,7 @@
 #include "compat/timer.h"
 #include "connd.h"
 #include "debug/objcount.h"
-#include "peer.h"
+#include "peer_meet.h"
 #include "rdv_wire.h"
 #include "rendezvous.h"
 #include "work.h"

@@ -42,6 +42,7 @@
 #include "link_table.h"
 #include "link_vi.h"
 #include "peer.h"
+#include "peer_meet.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */

@@ -62,13 +62,16 @@ struct sovia_peer {
 };
 
 struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pair *pair);
+struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pair *pair);
+void sovia_peer_set_timer(struct sovia_peer *peer, unsigned long delay);
+void sovia_peer_drop_anchor(struct sovia_anchor **anchor);
+void sovia_peer_wake(struct sovia_peer *peer, int err);
+bool sovia_peer_has_way(struct net *net, const struct sovia_pair *pair);
 bool sovia_peer_ready(struct sovia_link *link);
 void sovia_peer_detach(struct sovia_link *link);
 void sovia_peer_put(struct sovia_peer *peer);
 void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);
-void sovia_peer_doubt(struct sovia_peer *peer);
-void sovia_peer_message(struct sovia_anchor *anchor);
-void sovia_peer_lost(struct sovia_anchor *anchor);
+void sovia_peers_init(struct sovia_net *snet);
 void sovia_peers_stop(struct sovia_net *snet);
 
 #endif /* _SOVIA_PEER_H */

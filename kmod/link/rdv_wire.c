@@ -120,7 +120,7 @@ static int answer_parse(const struct sovia_rdv_answer *answer, unsigned int len,
 	msg->retry_ms = be32_to_cpu(answer->retry_ms);
 	/* A refusal chooses no way. */
 	msg->offer.nways = answer->hello.nways;
-	if (answer->hello.nkeys || msg->offer.nways > (msg->code == SOVIA_RDV_OK))
+	if (answer->hello.nkeys || msg->offer.nways > !msg->code)
 		return -ERANGE;
 	msg->nkeys = 1;
 	msg->keys[0] = be64_to_cpu(answer->key);

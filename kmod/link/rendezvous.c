@@ -549,8 +549,11 @@ static void rdv_work(struct work_struct *work)
 	if (mode == SOVIA_RENDEZVOUS_OFF || err == -EPERM)
 		rdv_stop(rdv);
 	mutex_unlock(&rdv->mutex);
-	if (!READ_ONCE(rdv->ready))
+	if (!READ_ONCE(rdv->ready)) {
 		sovia_anchors_shut(snet);
+		if (!sovia_connd_start())
+			sovia_connd_queue(&rdv->forget_work);
+	}
 	if (!err != !rdv->retry)
 		rdv_report(rdv, err);
 	rdv->retry = err ? clamp(2 * rdv->retry, (unsigned long)RDV_RETRY_MIN,
@@ -611,8 +614,7 @@ int sovia_rendezvous_net_init(struct sovia_net *snet)
 	spin_lock_init(&rdv->lock);
 	INIT_LIST_HEAD(&rdv->listeners);
 	INIT_LIST_HEAD(&rdv->anchors);
-	INIT_LIST_HEAD(&rdv->peer_lru);
-	hash_init(rdv->peers);
+	sovia_peers_init(snet);
 	if (net_eq(snet->net, &init_net))
 		rdv->mode = rdv_default;
 	return rdv_register(snet);

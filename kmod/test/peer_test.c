@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of peer.c and peer_hello.c; included by peer.c. */
+/* KUnit suite of peer.c, peer_hello.c and peer_meet.c; included by the last. */
+#include <linux/inetdevice.h>
 #include "link/link_net.h"
 #include "link/peer_hello.h"
 #include "suites.h"
@@ -38,6 +39,25 @@ static void peer_test_connect(struct kunit *test, bool active)
 	set_bit(SOVIA_ANCHOR_CLOSED, &pt->anchor->flags);
 }
 
+/* An IPv4 address of an interface with an RDMA device. */
+static bool peer_test_address(struct in6_addr *addr)
+{
+	const struct in_device *in_dev;
+	struct net_device *dev;
+	bool found = false;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(&init_net, dev) {
+		in_dev = __in_dev_get_rcu(dev);
+		if (!in_dev || !rcu_access_pointer(in_dev->ifa_list) || !sovia_verbs_provider.has_netdev(dev))
+			continue;
+		ipv6_addr_set_v4mapped(rcu_dereference(in_dev->ifa_list)->ifa_local, addr);
+		found = true;
+	}
+	rcu_read_unlock();
+	return found;
+}
+
 static int peer_test_init(struct kunit *test)
 {
 	struct peer_test *pt = kunit_kzalloc(test, sizeof(*pt), GFP_KERNEL);
@@ -47,9 +67,9 @@ static int peer_test_init(struct kunit *test)
 		return -ENOMEM;
 	test->priv = pt;
 	pt->snet = sovia_net(&init_net);
-	/* Addresses of both orders. */
-	ipv6_addr_set_v4mapped(htonl(0xc0000280), &pt->pair.local);
 	ipv6_addr_set_v4mapped(htonl(0xc0000200 + host), &pt->pair.remote);
+	if (!peer_test_address(&pt->pair.local))
+		kunit_skip(test, "no RDMA device");
 	memcpy(pt->path.local, &pt->pair.local, sizeof(pt->path.local));
 	memcpy(pt->path.remote, &pt->pair.remote, sizeof(pt->path.remote));
 	sovia_link_listen(pt->snet);
@@ -74,9 +94,8 @@ static void peer_test_exit(struct kunit *test)
 		peer_test_disconnect(pt);
 	if (!peer)
 		return;
-	peer_drop_anchor(&peer->attempt);
-	peer_drop_anchor(&peer->anchor);
-	peer_remove(peer);
+	sovia_peer_drop_anchor(&peer->attempt);
+	sovia_peer_drop_anchor(&peer->anchor);
 }
 
 static const struct sovia_rdv_msg peer_test_greeting = {

@@ -324,21 +324,29 @@ bool verbs_dev_release(struct verbs_vi *v)
 	return ours;
 }
 
-/**
- * verbs_dev_has_netdev - has_netdev of struct sovia_provider
- * @ndev: see there
- *
- * Context: any.
- * Return: see there.
- */
-bool verbs_dev_has_netdev(struct net_device *ndev)
+static int verbs_is_netdev(struct net_device *ndev, struct netdev_nested_priv *unused)
 {
 	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
 
 	if (!ibdev)
-		return false;
+		return 0;
 	ib_device_put(ibdev);
-	return true;
+	return 1;
+}
+
+/**
+ * verbs_dev_has_netdev - has_netdev of struct sovia_provider
+ * @ndev: see there; it may be a VLAN or a bond above the RDMA device's, or IPoIB's
+ *
+ * Context: under RCU.
+ * Return: see there.
+ */
+bool verbs_dev_has_netdev(struct net_device *ndev)
+{
+	struct netdev_nested_priv none = {};
+
+	return ndev->type == ARPHRD_INFINIBAND || verbs_is_netdev(ndev, &none) ||
+	       netdev_walk_all_lower_dev_rcu(ndev, verbs_is_netdev, &none);
 }
 
 /* ---- the RDMA core's callbacks ---- */

@@ -30,6 +30,8 @@ void hellos(void)
 	};
 	static const unsigned int lanes[] = { SOVIA_LANES_MAX, 128, 255 };
 	struct sovia_hello good = peer_hello(1), bad;
+	enum outcome how;
+	struct lane l;
 	unsigned int i;
 
 	bad = good, bad.magic = ~good.magic;
@@ -54,6 +56,12 @@ void hellos(void)
 	hello_refused(&bad, sizeof(bad), "hello without an ID", 0);
 	bad = good, bad.rx_next = htonl(1);
 	hello_refused(&bad, sizeof(bad), "hello for a new link that has received messages", 0);
+	for (i = NO_SEAL; i < WRONG_SEALS; i++) {
+		seal_wrongly(i);
+		how = lane_open_with(&l, &good, sizeof(good), true);
+		expect(how == REFUSED && l.reject_code == SOVIA_CODE_NO_LINK, "a request with a wrong MAC", i, l.reject_code);
+		lane_drop(&l);
+	}
 	/* Cut before the significant bytes of the payload limit: the rest arrives as zeros. */
 	for (i = 0; i <= offsetof(struct sovia_hello, payload) + 2; i += 2)
 		hello_refused(&good, i, "hello of length", i);
@@ -204,7 +212,7 @@ void resumes(void)
 /* ---- requests of the victim ---- */
 
 /* Number of the victim's resume requests to a peer that refuses them (Documentation/recovery.rst). */
-#define REFUSALS	6
+#define REFUSALS	16
 
 static int error_of(int fd)
 {
@@ -246,16 +254,19 @@ static void answer_badly(void)
 	struct sovia_hello hello;
 	struct lane l;
 	unsigned int i;
-	int fd, err;
+	int fd, err, cut;
 
-	/* And hellos that are cut before the significant byte of the window. */
-	for (i = 0; i < ARRAY_SIZE(spoil) + 4; i++) {
+	/* And wrong MACs, and hellos that are cut before the significant byte of the window. */
+	for (i = 0; i < ARRAY_SIZE(spoil) + WRONG_SEALS - 1 + 4; i++) {
+		cut = i - ARRAY_SIZE(spoil) - (WRONG_SEALS - 1);
 		fd = victim_connect();
 		expect(lane_asked(&l) && l.heard.id && !l.heard.peer_id && !l.heard.rx_next, "a request of the victim", i, 0);
 		hello = answer_to(&l, NULL);
 		if (i < ARRAY_SIZE(spoil))
 			spoil[i](&hello);
-		expect(lane_answer_ends(&l, &hello, i < ARRAY_SIZE(spoil) ? sizeof(hello) : 2 * (i - ARRAY_SIZE(spoil))),
+		else if (cut < 0)
+			seal_wrongly(i - ARRAY_SIZE(spoil) + 1);
+		expect(lane_answer_ends(&l, &hello, cut < 0 ? sizeof(hello) : 2 * (size_t)cut),
 		       "an invalid reply", i, 0);
 		err = error_of(fd);
 		expect(err == ECONNREFUSED, "connect() with an invalid reply", i, err);

@@ -65,6 +65,11 @@ void peer_addresses(const char *from, const char *to)
 		die("addresses");
 }
 
+void peer_meet(void)
+{
+	meet(&own, &victim);
+}
+
 /* ---- set-up ---- */
 
 /* The hello of a correct peer for a new link. */
@@ -192,13 +197,15 @@ bool lane_ask(struct lane *l, const void *hello, size_t len)
 {
 	static unsigned int number;
 	struct rdma_conn_param param = {
-		.private_data = hello, .private_data_len = len,
+		.private_data = &l->said, .private_data_len = len,
 		.responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7,
 		/* A queue pair that does not exist. */
 		.qp_num = 0x100000 + ++number,
 	};
 
 	memcpy(&l->said, hello, len);
+	if (len == sizeof(l->said))
+		seal_request(&l->said);
 	return !rdma_connect(l->id, &param);
 }
 
@@ -346,11 +353,13 @@ bool lane_asked(struct lane *l)
 static int answer(struct lane *l, const struct sovia_hello *hello, size_t len)
 {
 	struct rdma_conn_param param = {
-		.private_data = hello, .private_data_len = len,
+		.private_data = &l->said, .private_data_len = len,
 		.responder_resources = 1, .initiator_depth = 1, .rnr_retry_count = 7,
 	};
 
 	memcpy(&l->said, hello, len);
+	if (len == sizeof(l->said))
+		seal_reply(&l->said, &l->heard);
 	make_queues(l);
 	return rdma_accept(l->id, &param) ? -1 : next_event(l, PATIENCE * 1000);
 }

@@ -6,6 +6,7 @@
 #ifndef PEER_H
 #define PEER_H
 
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,6 +76,17 @@ void serve_lanes(void);
 
 /* Sets the addresses of both ends, IPv4 as text. */
 void peer_addresses(const char *own, const char *victim);
+/* Says to the victim who this is.  Whoever listens does so before. */
+void peer_meet(void);
+
+/* meet.c */
+enum wrong { WELL_SEALED, NO_SEAL, WRONG_BIT, WRONG_PATH, WRONG_GENERATION, WRONG_ROLE, WRONG_SEALS };
+
+void meet(const struct sockaddr_in *own, const struct sockaddr_in *victim);
+void seal_request(struct sovia_hello *hello);
+void seal_reply(struct sovia_hello *hello, const struct sovia_hello *request);
+/* The next hello that is sent. */
+void seal_wrongly(enum wrong how);
 
 struct sovia_hello peer_hello(unsigned int lane);
 bool lane_prepare(struct lane *l);

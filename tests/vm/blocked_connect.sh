@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A connect() that siw blocks in the kernel, because the peer is silent: whatever does not
-# need that peer goes on meanwhile, above all the end of other network namespaces.
+# A connect() that siw blocks in the kernel: the peer has introduced itself, but a firewall drops
+# what comes then.  Whatever does not need that peer goes on, above all the end of other network
+# namespaces.
 #
 # vm: --pair --device siw --timeout 400 --append kunit.enable=0
 # lab: it needs an address that nobody has
@@ -21,8 +22,10 @@ count() { awk -v name="$1" '$1 == name { print $2 }' /proc/net/sovia/stat; }
 # TCP's connect() to the service port (299) of the silent address, state SYN_SENT.
 blocked() { awk '$3 ~ /:012B$/ && $4 == "02" { found = 1 } END { exit !found }' /proc/net/tcp; }
 
-silent_neighbour() {
-	ip neigh replace "$SILENT" lladdr 02:00:00:00:00:77 nud permanent dev "$SOVIA_NETDEV"
+silent_service() {
+	there "ip addr add $SILENT/32 dev \"\$SOVIA_NETDEV\" && tc qdisc add dev \"\$SOVIA_NETDEV\" clsact &&
+		tc filter add dev \"\$SOVIA_NETDEV\" ingress protocol ip u32 match ip dst $SILENT/32 match ip protocol 6 0xff \
+			match ip dport 299 0xffff action drop"
 }
 
 connect_to_silence() {
@@ -55,7 +58,7 @@ recovers() {
 modprobe veth
 limit 120
 check 'a server on the peer'				start_server
-check 'an address whose owner is silent'		silent_neighbour
+check 'an address whose service is silent'		silent_service
 check 'a connect() to it blocks'			connect_to_silence
 check 'for longer than the link waits'			given_up_but_blocked
 check 'an unused namespace ends meanwhile'		namespace_ends

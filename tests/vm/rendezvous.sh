@@ -17,7 +17,7 @@ OBJECTS=/sys/kernel/debug/sovia/objects
 
 count() { sovia-stat --value "$1"; }
 object() { awk -v name="$1" '$1 == name { print $2 }' $OBJECTS; }
-reload() { modprobe -r sovia && modprobe sovia "$@"; }
+reload() { modprobe -r sovia && modprobe sovia; }
 ask() { socktool -"$1" ask "$SOVIA_PEER" 500"$1"; }
 ask_both() { ask 4 && ask 6; }
 anchors() { ss -Htn state established '( dport = :298 or sport = :298 )'; }
@@ -67,7 +67,7 @@ lane_dies_without_anchor() { transferring break_lane; }
 break_lane() {
 	local before
 	before=$(count link_recover)
-	echo 1 >/sys/kernel/debug/sovia/break || return
+	echo all >/sys/kernel/debug/sovia/break || return
 	eventually recovered "$before" && anchors_are 0
 }
 recovered() { [ "$(count link_recover)" -gt "$1" ]; }
@@ -151,7 +151,7 @@ nothing_left() { [ "$(object anchors)" = 0 ] || { cat $OBJECTS; return 1; }; }
 
 # Whoever is there already stays, whatever another one says.
 stays() {
-	local pid answer status
+	local status
 	there "setsid stranger hello $(remote_of 4) $(local_of 4) --hold /tmp/hold >/dev/null 2>&1 &"
 	eventually there test -e /tmp/hold || return
 	there 'ip addr add 10.77.0.9/24 dev "$SOVIA_NETDEV"'

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What kernels say to each other. */
+#ifndef _SOVIA_PEER_MEET_H
+#define _SOVIA_PEER_MEET_H
+
+#include "peer.h"
+#include "rdv_wire.h"
+
+void sovia_peer_offer(const struct sovia_peer *peer, struct sovia_offer *offer, bool again);
+void sovia_peer_doubt(struct sovia_peer *peer);
+void sovia_peer_message(struct sovia_anchor *anchor);
+void sovia_peer_lost(struct sovia_anchor *anchor);
+
+#endif /* _SOVIA_PEER_MEET_H */
