@@ -253,8 +253,9 @@ static void rdv_callback(struct sock *sk)
 
 	read_lock_bh(&sk->sk_callback_lock);
 	snet = sk->sk_user_data;
+	/* It may have to begin to listen for the fabric's requests as well. */
 	if (snet)
-		queue_work(sovia_setup_wq, &snet->rdv.accept_work);
+		queue_work(sovia_listen_wq, &snet->rdv.accept_work);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 

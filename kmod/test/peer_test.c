@@ -43,15 +43,17 @@ static void peer_test_connect(struct kunit *test, bool active)
 static bool peer_test_address(struct in6_addr *addr)
 {
 	const struct in_device *in_dev;
+	const struct in_ifaddr *ifa;
 	struct net_device *dev;
 	bool found = false;
 
 	rcu_read_lock();
 	for_each_netdev_rcu(&init_net, dev) {
 		in_dev = __in_dev_get_rcu(dev);
-		if (!in_dev || !rcu_access_pointer(in_dev->ifa_list) || !sovia_verbs_provider.has_netdev(dev))
+		ifa = in_dev ? rcu_dereference(in_dev->ifa_list) : NULL;
+		if (!ifa || !sovia_verbs_provider.has_netdev(dev))
 			continue;
-		ipv6_addr_set_v4mapped(rcu_dereference(in_dev->ifa_list)->ifa_local, addr);
+		ipv6_addr_set_v4mapped(ifa->ifa_local, addr);
 		found = true;
 	}
 	rcu_read_unlock();

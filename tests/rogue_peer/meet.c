@@ -149,9 +149,7 @@ void seal_request(struct sovia_hello *hello)
 {
 	bool reply = next_seal == WRONG_ROLE;
 
-	if (next_seal != WRONG_GENERATION)
-		generation++;
-	hello->generation = htonl(generation);
+	hello->generation = htonl(next_seal == WRONG_GENERATION ? 0 : ++generation);
 	seal(hello, reply ? "rep" : "req");
 }
 
