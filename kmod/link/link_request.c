@@ -172,7 +172,6 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 	}
 	if (peer)
 		sovia_peer_attach(link, peer);
-	link->generation = params.generation;
 	sovia_link_accept(link, req, params.id);
 	sovia_link_put(link);
 }

@@ -110,6 +110,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 		return;
 	}
 	sovia_slot_get(link, SOVIA_SLOT_PEER);
+	link->generation = be32_to_cpu(req->hello.generation);
 	sovia_lane_prepare(&link->lane, false, peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);

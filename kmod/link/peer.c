@@ -272,7 +272,8 @@ void sovia_peer_wake(struct sovia_peer *peer, int err)
 {
 	struct sovia_link *link;
 
-	peer->asking = false;
+	if (err)
+		peer->asking = false;
 	list_for_each_entry(link, &peer->links, peer_node)
 		if (link->peer_waits) {
 			link->peer_waits = false;
@@ -318,21 +319,29 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 	sovia_anchor_send(anchor, len);
 }
 
-/* Ask, if a link waits and no attempt goes on. */
+/*
+ * Ask, if a link waits and no attempt goes on.  Not all the time: a peer may end each
+ * connection as soon as it has answered.
+ */
 static void peer_go_on(struct sovia_peer *peer)
 {
 	const struct sovia_link *link = peer_first_waiting(peer);
+	unsigned long next = peer->asked + PEER_RETRY;
 
 	if (!link || peer->attempt || timer_pending(&peer->timer))
 		return;
 	if (!peer->asking) {
 		peer->asking = true;
 		peer->asking_since = jiffies;
-	}
-	if (time_before(jiffies, peer->asking_since + PEER_ASKING_TIME))
-		peer_ask(peer, link->uid);
-	else
+	} else if (time_after_eq(jiffies, peer->asking_since + PEER_ASKING_TIME)) {
 		sovia_peer_wake(peer, -ETIMEDOUT);
+		return;
+	} else if (time_before(jiffies, next)) {
+		sovia_peer_set_timer(peer, next - jiffies);
+		return;
+	}
+	peer->asked = jiffies;
+	peer_ask(peer, link->uid);
 }
 
 static void peer_work(struct kthread_work *work)
@@ -397,6 +406,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 	if (peer->state == SOVIA_PEER_PAIRED ||
 	    (peer->state == SOVIA_PEER_UNANCHORED && link->state == SOVIA_LINK_RECOVERING)) {
 		link->peer_waits = false;
+		peer->asking = false;
 		return true;
 	}
 	if (!sovia_peer_has_way(link->snet->net, &link->pair))

@@ -31,7 +31,8 @@ enum sovia_peer_state {
  * @anchor: if PAIRED, with a reference
  * @attempt: of ours, with a reference, or NULL
  * @asking_since: when the first attempt in a row began, jiffies
- * @asking: there was one, and links wait
+ * @asked: when the last one began, jiffies
+ * @asking: there was one, and no link could go on since
  * @timer: delay of the next attempt
  * @work: starts it
  * @lock: protects what follows; bottom halves stay on
@@ -52,6 +53,7 @@ struct sovia_peer {
 	struct sovia_anchor	*anchor;
 	struct sovia_anchor	*attempt;
 	unsigned long		asking_since;
+	unsigned long		asked;
 	bool			asking;
 	struct timer_list	timer;
 	struct kthread_work	work;

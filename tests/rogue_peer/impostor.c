@@ -3,7 +3,8 @@
  * A process that impersonates a node's kernel: with librdmacm it requests links from another node in its own node's
  * name, or listens at the service's port before the module does.
  *
- *     impostor ask OWN VICTIM [PORT]      sends all kinds of requests, from PORT (else the connection manager chooses
+ *     impostor ask OWN VICTIM [PORT [TIMES]]
+ *                                         sends all kinds of requests, from PORT (else, or 0, the connection manager chooses
  *                                         one, and another lane is requested as well); prints the number of requests;
  *                                         fails if one was granted
  *     impostor listen OWN FILE            listens at the service; prints "ok", creates FILE and exits when it is removed;
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <sovia/wire.h>
 
@@ -112,30 +114,37 @@ static int ask(const char *own, const char *victim, const char *port, const void
 }
 
 /* The hello of a freshly loaded module, and variants. */
-static int ask_all(const char *own, const char *victim, const char *port)
+static int ask_all(const char *own, const char *victim, const char *port, unsigned int times)
 {
 	const struct sovia_hello fresh = {
 		.magic = htonl(SOVIA_WIRE_MAGIC), .version = SOVIA_WIRE_VERSION, .window = htons(32),
 		.payload = htonl(16384), .id = htobe64((uint64_t)getpid() << 32 | 1),
 	};
 	struct sovia_hello hellos[] = { fresh, fresh, fresh, fresh, fresh, fresh };
-	unsigned int i, granted = 0, asked = 0;
+	unsigned int i, round, granted = 0, asked = 0;
 
 	/* hellos[1] repeats the first one */
 	hellos[2].id = htobe64(4711);
 	hellos[3].lane = !atoi(port);
 	hellos[4].peer_id = htobe64(4712);
 	hellos[5].peer_id = fresh.id;
-	for (i = 0; i < ARRAY_SIZE(hellos); i++) {
-		int how = ask(own, victim, port, &hellos[i], sizeof(hellos[i]));
+	for (round = 0; round < times; round++) {
+		for (i = 0; i < ARRAY_SIZE(hellos); i++) {
+			int how;
 
-		asked += how >= 0;
-		granted += how > 0;
-		if (how > 0)
-			fprintf(stderr, "request %u was granted\n", i);
+			/* A guess. */
+			if (round && getrandom(hellos[i].mac, sizeof(hellos[i].mac), 0) < 0)
+				die("random numbers");
+			hellos[i].generation = htonl(round);
+			how = ask(own, victim, port, &hellos[i], sizeof(hellos[i]));
+			asked += how >= 0;
+			granted += how > 0;
+			if (how > 0)
+				fprintf(stderr, "request %u was granted\n", i);
+		}
+		/* No hello at all. */
+		asked += ask(own, victim, port, NULL, 0) >= 0;
 	}
-	/* No hello at all. */
-	asked += ask(own, victim, port, NULL, 0) >= 0;
 	printf("%u\n", asked);
 	return granted || !asked;
 }
@@ -170,9 +179,9 @@ int main(int argc, char **argv)
 	if (!events)
 		die("event channel");
 	if (argc >= 4 && !strcmp(argv[1], "ask"))
-		return ask_all(argv[2], argv[3], argc > 4 ? argv[4] : "0");
+		return ask_all(argv[2], argv[3], argc > 4 ? argv[4] : "0", argc > 5 ? atoi(argv[5]) : 1);
 	if (argc == 4 && !strcmp(argv[1], "listen"))
 		return serve(argv[2], argv[3]);
-	fprintf(stderr, "usage: impostor ask OWN VICTIM [PORT] | listen OWN FILE\n");
+	fprintf(stderr, "usage: impostor ask OWN VICTIM [PORT [TIMES]] | listen OWN FILE\n");
 	return 2;
 }
