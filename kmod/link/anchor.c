@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <linux/tcp.h>
 #include <net/ip6_fib.h>
+#include <net/ip6_route.h>
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/tcp.h>
@@ -111,34 +112,62 @@ static void anchor_detach(struct sovia_anchor *anchor)
 }
 
 /* The hop limit proves that a peer is on the link: behind a router nobody is. */
-static bool anchor_is_routed(struct sock *sk)
+static bool is_routed_v4(struct net *net, const struct sovia_pair *pair)
 {
-	struct dst_entry *dst = sk_dst_get(sk);
-	bool routed = false;
+	struct flowi4 fl4 = {
+		.flowi4_oif = pair->l3, .flowi4_proto = IPPROTO_TCP,
+		.saddr = pair->local.s6_addr32[3], .daddr = pair->remote.s6_addr32[3],
+	};
+	struct rtable *rt = ip_route_output_key(net, &fl4);
+	bool routed;
 
-	if (dst && sk->sk_family == AF_INET)
-		routed = container_of(dst, struct rtable, dst)->rt_uses_gateway;
-	else if (dst)
-		routed = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY;
+	if (IS_ERR(rt))
+		return false;
+	routed = rt->rt_uses_gateway;
+	ip_rt_put(rt);
+	return routed;
+}
+
+static bool is_routed_v6(struct net *net, const struct sovia_pair *pair)
+{
+	struct flowi6 fl6 = {
+		.flowi6_oif = pair->scope ?: pair->l3, .flowi6_proto = IPPROTO_TCP,
+		.saddr = pair->local, .daddr = pair->remote,
+	};
+	struct dst_entry *dst;
+	bool routed;
+
+	if (ip6_dst_lookup(net, NULL, &dst, &fl6))
+		return false;
+	routed = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY;
 	dst_release(dst);
 	return routed;
 }
 
+static bool anchor_is_routed(const struct sovia_anchor *anchor)
+{
+	const struct sovia_pair *pair = &anchor->pair;
+	struct net *net = anchor->snet->net;
+
+	return ipv6_addr_v4mapped(&pair->remote) ? is_routed_v4(net, pair) : is_routed_v6(net, pair);
+}
+
 static int anchor_connect(struct sovia_anchor *anchor)
 {
-	struct socket *sock = sovia_rendezvous_socket(anchor->snet, &anchor->pair);
+	struct socket *sock;
 	int err;
 
+	if (anchor_is_routed(anchor)) {
+		pr_notice_ratelimited("peer %pI6c is behind a router: no link\n",
+				      &anchor->pair.remote);
+		return -EHOSTUNREACH;
+	}
+	sock = sovia_rendezvous_socket(anchor->snet, &anchor->pair);
 	if (IS_ERR(sock))
 		return PTR_ERR(sock);
 	anchor_attach(anchor, sock);
 	err = sovia_rendezvous_connect(sock, &anchor->pair);
-	if (err && err != -EINPROGRESS)
-		return err;
-	if (!anchor_is_routed(sock->sk))
-		return 0;
-	pr_notice_ratelimited("peer %pI6c is behind a router: no link\n", &anchor->pair.remote);
-	return -EHOSTUNREACH;
+	return err == -EINPROGRESS ? 0 : err;
 }
 
 /* ---- the work ----------------------------------------------------------- */

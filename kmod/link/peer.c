@@ -21,8 +21,11 @@
 
 #define PEERS_MAX		4096
 
-/* How long links wait for a peer that is busy, or ends each connection. */
-#define PEER_ASKING_TIME	(20 * HZ)
+/*
+ * How long links wait for a peer that is busy, or ends each connection: more than a lane in
+ * doubt has to answer.
+ */
+#define PEER_ASKING_TIME	(60 * HZ)
 #define PEER_RETRY		(HZ / 5)
 /* How often a link that waits looks whether its connections are still there. */
 #define PEER_LINK_WAIT		(2 * HZ)

@@ -51,6 +51,9 @@ static unsigned int rdv_default = SOVIA_RENDEZVOUS_BOTH;
 sovia_param(rendezvous, rdv_default, SOVIA_RENDEZVOUS_OFF, SOVIA_RENDEZVOUS_BOTH, 0444);
 MODULE_PARM_DESC(rendezvous, "net.sovia.rendezvous of the initial namespace: 0 off, 1 ask, 2 ask and answer (2)");
 
+/* The module is about to be unloaded. */
+static bool rdv_ending;
+
 static const int rdv_families[] = { AF_INET, AF_INET6 };
 
 /**
@@ -542,7 +545,8 @@ static void rdv_work(struct work_struct *work)
 {
 	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net, rdv.work);
 	struct sovia_rendezvous *rdv = &snet->rdv;
-	int mode = READ_ONCE(rdv->mode), err = 0;
+	int mode = READ_ONCE(rdv_ending) ? SOVIA_RENDEZVOUS_OFF : READ_ONCE(rdv->mode);
+	int err = 0;
 
 	mutex_lock(&rdv->mutex);
 	if (mode != SOVIA_RENDEZVOUS_OFF)
@@ -686,9 +690,17 @@ int sovia_rendezvous_init(void)
 /**
  * sovia_rendezvous_exit() - undo sovia_rendezvous_init()
  *
- * Context: module exit.
+ * Nobody is answered in the initial namespace afterwards, so that nothing starts to listen.
+ *
+ * Context: module exit, before sovia_link_stop().
  */
 void sovia_rendezvous_exit(void)
 {
+	struct sovia_rendezvous *rdv = &sovia_net(&init_net)->rdv;
+
 	unregister_netdevice_notifier(&rdv_netdev_notifier);
+	WRITE_ONCE(rdv_ending, true);
+	mod_delayed_work(sovia_listen_wq, &rdv->work, 0);
+	flush_delayed_work(&rdv->work);
+	cancel_work_sync(&rdv->accept_work);
 }

@@ -60,11 +60,13 @@ def sample(count):
 
 
 def silent_address():
+    """An address of the peer whose service (port 299) a firewall hides."""
     node = subprocess.run(["getent", "ahostsv4", os.environ["SOVIA_NODE"]], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.split()[0]
     address = node.rpartition(".")[0] + ".77"
-    run("ip", "neigh", "replace", address, "lladdr", "02:00:00:00:00:77", "nud", "permanent",
-        "dev", os.environ["SOVIA_NETDEV"])
+    run("on-peer", f"""ip addr add {address}/32 dev "$SOVIA_NETDEV" && tc qdisc add dev "$SOVIA_NETDEV" clsact &&
+        tc filter add dev "$SOVIA_NETDEV" ingress protocol ip u32 match ip dst {address}/32 match ip protocol 6 0xff \
+        match ip dport 299 0xffff action drop""")
     return address
 
 

@@ -118,6 +118,16 @@ asks_only() {
 not_by_users() { ! setpriv --reuid=nobody --regid=nogroup --clear-groups sysctl -q net.sovia.rendezvous=0; }
 not_every_value() { ! sysctl -q net.sovia.rendezvous=3 && ! sysctl -q net.sovia.rendezvous=-1 && equal "$(sysctl -n net.sovia.rendezvous)" 2; }
 
+# Nobody behind a router would be heard.
+routed() {
+	local answers
+	ip route add 10.88.0.0/24 via "$(remote_of 4)" && ip route add fd88::/64 via "$(remote_of 6)" || return
+	answers="$(socktool -4 connect 10.88.0.1 5000) $(socktool -6 connect fd88::1 5000)"
+	ip route del 10.88.0.0/24
+	ip route del fd88::/64
+	equal "$answers" 'EHOSTUNREACH EHOSTUNREACH'
+}
+
 # ---- strangers ----
 
 # From here on the other node's ports are a program's.
@@ -212,6 +222,7 @@ check 'the peer does not answer'				refused_there 0
 check 'it asks only'						asks_only
 check '... and does not answer then'				refused_there 1
 check 'this node does not ask'					off_here
+check 'nobody behind a router is asked'			routed
 check 'users cannot set that'					not_by_users
 check 'nor anybody to something else'				not_every_value
 check 'the ports are given back'				ports_are_free
