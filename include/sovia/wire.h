@@ -4,7 +4,7 @@
  *
  * Link set-up
  *	Each side sends struct sovia_hello as private data of the connection
- *	manager's request and reply.  A version that differs, a window of 0, a
+ *	manager's request and reply.  Another version than agreed on, a window of 0, a
  *	payload limit or lane out of range, or a reply for another lane than
  *	was asked for ends the attempt.  A rejection carries
  *	struct sovia_reject.
@@ -73,7 +73,16 @@
 #include <linux/types.h>
 
 #define SOVIA_WIRE_MAGIC	0x534f5641U	/* "SOVA" */
+/* The newest version that this code speaks, and the oldest one: a peer's kernel may differ. */
+#ifndef SOVIA_WIRE_VERSION
 #define SOVIA_WIRE_VERSION	5
+#endif
+#define SOVIA_WIRE_VERSION_MIN	5
+
+/* What this code offers beyond its version: bits that both have are granted (rendezvous.h). */
+#ifndef SOVIA_FEATURES
+#define SOVIA_FEATURES		0
+#endif
 
 /*
  * Both ends of the connection manager's requests (RDMA_PS_TCP) have ports that need
@@ -153,7 +162,7 @@ enum sovia_code {
 
 /**
  * struct sovia_hdr - header of every message
- * @version: SOVIA_WIRE_VERSION
+ * @version: that the two kernels have agreed on
  * @type: enum sovia_type
  * @flags: SOVIA_F_*; unknown ones are ignored
  * @len: payload bytes after this header
@@ -182,7 +191,7 @@ struct sovia_hdr {
 /**
  * struct sovia_hello - link set-up, both directions
  * @magic: SOVIA_WIRE_MAGIC
- * @version: SOVIA_WIRE_VERSION
+ * @version: that the two kernels have agreed on
  * @lane: which of the lanes between the two nodes, from 0
  * @window: messages that the sender of this hello takes unacknowledged
  * @payload: largest payload that it takes, in bytes

@@ -149,7 +149,9 @@ static bool anchor_is_routed(const struct sovia_anchor *anchor)
 	const struct sovia_pair *pair = &anchor->pair;
 	struct net *net = anchor->snet->net;
 
-	return ipv6_addr_v4mapped(&pair->remote) ? is_routed_v4(net, pair) : is_routed_v6(net, pair);
+	if (ipv6_addr_v4mapped(&pair->remote))
+		return is_routed_v4(net, pair);
+	return is_routed_v6(net, pair);
 }
 
 static int anchor_connect(struct sovia_anchor *anchor)

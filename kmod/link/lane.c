@@ -131,7 +131,7 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 		.peer_id = lane->peer_id,
 	};
 
-	sovia_hello_build(hello, &params);
+	sovia_hello_build(hello, &params, lane->version);
 }
 
 /* Module parameters are sampled here, for the lifetime of the link. */
@@ -184,6 +184,7 @@ void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
 int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
 {
 	lane->link = link;
+	lane->version = SOVIA_WIRE_VERSION;
 	lane->reply_max = SOVIA_REPLIES_PER_CREDIT * READ_ONCE(window);
 	lane->reply_ring = kcalloc(lane->reply_max, sizeof(*lane->reply_ring), gfp);
 	if (!lane->reply_ring)

@@ -166,7 +166,7 @@ static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *i
 		msg->ack = READ_ONCE(lane->credit.tx_una);
 		return sovia_imm_parse(*imm, &lane->rx_slots, skb->len, lane->own_payload, msg);
 	}
-	err = sovia_msg_parse(skb, lane->own_payload, msg);
+	err = sovia_msg_parse(skb, lane->own_payload, lane->version, msg);
 	if (err)
 		return err;
 	__skb_pull(skb, sizeof(struct sovia_hdr));

@@ -145,7 +145,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	if (msg.compact)
 		how.imm = sovia_imm_build(&msg);
 	else
-		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg);
+		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg, lane->version);
 	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
 	if (ret >= 0)
 		lane_posted(lane, conn, &msg, ret);

@@ -102,6 +102,7 @@ struct sovia_reply {
  * @vi: the VI, or NULL
  * @open: messages may be queued: it has been up, and the link is not DOWN
  * @up: messages may be posted to @vi
+ * @version: of the wire format
  * @dead: @vi has failed, or is being destroyed
  * @err: the errno of its failure
  * @payload: largest payload of a message to the peer
@@ -137,6 +138,7 @@ struct sovia_lane {
 	struct sovia_vi		*vi;
 	bool			open;
 	bool			up;
+	u8			version;
 	bool			dead;
 	int			err;
 	u32			payload;

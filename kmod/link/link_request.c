@@ -153,6 +153,8 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		return;
 	}
 	err = sovia_peer_check_request(snet, req, &params, &peer);
+	if (!err && peer && params.version != peer->version)
+		err = -EPROTO;
 	if (err) {
 		sovia_link_request_reject(req, err);
 		return;

@@ -19,6 +19,12 @@
 #include "link_vi.h"
 #include "peer.h"
 
+static void link_set_version(struct sovia_link *link)
+{
+	if (link->peer)
+		link->lane.version = link->peer->version;
+}
+
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 {
 	if (IS_ERR(vi)) {
@@ -62,6 +68,7 @@ void sovia_link_go_on(struct sovia_link *link)
 	    !link_may_start(link))
 		return;
 	link->wanted = false;
+	link_set_version(link);
 	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
@@ -111,6 +118,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 	}
 	sovia_slot_get(link, SOVIA_SLOT_PEER);
 	link->generation = be32_to_cpu(req->hello.generation);
+	link_set_version(link);
 	sovia_lane_prepare(&link->lane, false, peer_id);
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);

@@ -27,6 +27,8 @@ enum sovia_peer_state {
  * @net_node: in sovia_rendezvous::peers
  * @lru_node: in sovia_rendezvous::peer_lru
  * @state: enum sovia_peer_state
+ * @version: of the wire format, likewise
+ * @features: that both have, likewise
  * @links: struct sovia_link::peer_node of links that are not DOWN
  * @anchor: if PAIRED, with a reference
  * @attempt: of ours, with a reference, or NULL
@@ -49,6 +51,8 @@ struct sovia_peer {
 	struct hlist_node	net_node;
 	struct list_head	lru_node;
 	enum sovia_peer_state	state;
+	u8			version;
+	u64			features;
 	struct list_head	links;
 	struct sovia_anchor	*anchor;
 	struct sovia_anchor	*attempt;

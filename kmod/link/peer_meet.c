@@ -47,8 +47,9 @@ void sovia_peer_offer(const struct sovia_peer *peer, struct sovia_offer *offer, 
 	const struct sovia_pair *pair = &peer->pair;
 
 	memset(offer, 0, sizeof(*offer));
-	offer->version_min = SOVIA_WIRE_VERSION;
+	offer->version_min = SOVIA_WIRE_VERSION_MIN;
 	offer->version_max = SOVIA_WIRE_VERSION;
+	offer->features = SOVIA_FEATURES;
 	offer->flags = again ? SOVIA_RDV_F_AGAIN : 0;
 	memcpy(offer->instance, peer->snet->rdv.instance, sizeof(offer->instance));
 	offer->saddr = pair->local;
@@ -134,7 +135,14 @@ static void peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
 static bool offer_is_acceptable(const struct sovia_offer *offer)
 {
 	return offer->version_min <= SOVIA_WIRE_VERSION &&
-	       offer->version_max >= SOVIA_WIRE_VERSION;
+	       offer->version_max >= SOVIA_WIRE_VERSION_MIN;
+}
+
+/* The newest version and the features that both have. */
+static void peer_agree(struct sovia_peer *peer, const struct sovia_offer *offer)
+{
+	peer->version = min_t(u8, offer->version_max, SOVIA_WIRE_VERSION);
+	peer->features = offer->features & SOVIA_FEATURES;
 }
 
 static bool offer_has_addresses(const struct sovia_offer *offer, const struct sovia_pair *pair)
@@ -204,8 +212,8 @@ static void answer_build(struct sovia_anchor *anchor, struct sovia_rdv_msg *answ
 	sovia_peer_offer(peer ?: &nobody, &answer->offer, again);
 }
 
-static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor, unsigned int len,
-			 bool again)
+static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor,
+			 const struct sovia_rdv_msg *msg, unsigned int len, bool again)
 {
 	struct sovia_secret secret;
 
@@ -213,6 +221,7 @@ static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor, u
 	sovia_peer_drop_anchor(&peer->anchor);
 	if (!again) {
 		peer_forget(peer);
+		peer_agree(peer, &msg->offer);
 		sovia_secret_derive(&secret, anchor->in, anchor->in_len, anchor->out,
 				    len - SOVIA_RDV_MAC_LEN);
 		peer_set_secret(peer, &secret);
@@ -241,7 +250,7 @@ static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *
 	len = sovia_rdv_build(anchor->out, &answer);
 	/* The connection of a refusal is the peer's to end, or the deadline's. */
 	if (code == SOVIA_RDV_OK)
-		peer_welcome(peer, anchor, len, again);
+		peer_welcome(peer, anchor, msg, len, again);
 	else
 		sovia_stat_inc(anchor->snet, peer_refused);
 	sovia_anchor_send(anchor, len);
@@ -305,6 +314,7 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 		peer->attempt = NULL;
 		if (!again) {
 			peer_forget(peer);
+			peer_agree(peer, &msg->offer);
 			peer_set_secret(peer, &secret);
 		}
 		peer_paired(peer, anchor);

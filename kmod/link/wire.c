@@ -34,13 +34,15 @@ static const struct {
  * sovia_msg_parse() - check a received message and read its header
  * @skb: the message; its data starts at the header
  * @max_payload: what this side announced in its hello
+ * @version: of the lane
  * @msg: the result, valid on success only
  *
  * Context: any.
  * Return: 0, -EMSGSIZE bad length, -EPROTONOSUPPORT bad version, -EOPNOTSUPP
  * unknown type, -EINVAL fields that the type does not allow.
  */
-int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg)
+int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, u8 version,
+		    struct sovia_msg *msg)
 {
 	struct sovia_hdr buf;
 	const struct sovia_hdr *hdr;
@@ -48,7 +50,7 @@ int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg
 	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!hdr)
 		return -EMSGSIZE;
-	if (hdr->version != SOVIA_WIRE_VERSION)
+	if (hdr->version != version)
 		return -EPROTONOSUPPORT;
 	if (hdr->type >= SOVIA_TYPE_COUNT || !sovia_types[hdr->type].known)
 		return -EOPNOTSUPP;
@@ -135,16 +137,17 @@ u32 sovia_imm_build(const struct sovia_msg *msg)
  * sovia_msg_build() - write a header
  * @hdr: where to
  * @msg: what
+ * @version: of the lane
  *
  * Context: any.
  */
-void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg)
+void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg, u8 version)
 {
 	BUILD_BUG_ON(sizeof(struct sovia_hdr) != 32);
 	BUILD_BUG_ON(sizeof(struct sovia_hello) != 56);
 	BUILD_BUG_ON(sizeof(struct sovia_conn_body) != 32);
 
-	hdr->version = SOVIA_WIRE_VERSION;
+	hdr->version = version;
 	hdr->type = msg->type;
 	hdr->flags = cpu_to_be16(msg->flags);
 	hdr->len = cpu_to_be32(msg->len);
@@ -174,8 +177,9 @@ int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 		return -EMSGSIZE;
 	if (be32_to_cpu(hello->magic) != SOVIA_WIRE_MAGIC)
 		return -EPROTO;
-	if (hello->version != SOVIA_WIRE_VERSION)
+	if (hello->version < SOVIA_WIRE_VERSION_MIN || hello->version > SOVIA_WIRE_VERSION)
 		return -EPROTONOSUPPORT;
+	params->version = hello->version;
 	params->window = be16_to_cpu(hello->window);
 	params->payload = be32_to_cpu(hello->payload);
 	params->lane = hello->lane;
@@ -196,15 +200,16 @@ int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 /**
  * sovia_hello_build() - write a hello
  * @hello: where to
- * @params: what
+ * @params: what; its version is not looked at
+ * @version: of the lane
  *
  * Context: any.
  */
-void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params)
+void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params, u8 version)
 {
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = cpu_to_be32(SOVIA_WIRE_MAGIC);
-	hello->version = SOVIA_WIRE_VERSION;
+	hello->version = version;
 	hello->lane = params->lane;
 	hello->window = cpu_to_be16(params->window);
 	hello->payload = cpu_to_be32(params->payload);

@@ -52,6 +52,7 @@ struct sovia_slots {
  * @id: of the peer's end of the link
  * @peer_id: of our end as the peer knows it, 0 if it does not
  * @generation: of the request
+ * @version: of the lane
  */
 struct sovia_params {
 	u16	window;
@@ -61,16 +62,18 @@ struct sovia_params {
 	u64	id;
 	u64	peer_id;
 	u32	generation;
+	u8	version;
 };
 
-int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, struct sovia_msg *msg);
-void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg);
+int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, u8 version,
+		    struct sovia_msg *msg);
+void sovia_msg_build(struct sovia_hdr *hdr, const struct sovia_msg *msg, u8 version);
 int sovia_imm_parse(u32 imm, const struct sovia_slots *slots, u32 len, u32 max_payload,
 		    struct sovia_msg *msg);
 u32 sovia_imm_build(const struct sovia_msg *msg);
 int sovia_hello_parse(const struct sovia_hello *hello, unsigned int len,
 		      struct sovia_params *params);
-void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params);
+void sovia_hello_build(struct sovia_hello *hello, const struct sovia_params *params, u8 version);
 
 /**
  * sovia_before() - is offset or sequence number @a before @b, modulo 2^32

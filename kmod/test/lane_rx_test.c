@@ -148,7 +148,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	*imm = sovia_imm_build(&msg);
 	if (!c->compact)
-		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg, SOVIA_WIRE_VERSION);
 	skb_put_zero(skb, c->payload);
 	if (c->version)
 		skb->data[0] = c->version;
@@ -261,7 +261,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 	skb = alloc_skb(sizeof(struct sovia_hdr) + msg.len, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
 	if (!*compact)
-		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+		sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg, SOVIA_WIRE_VERSION);
 	skb_put_zero(skb, msg.len);
 	/* CONN from here to here: a listener that may be there, or the same ports again. */
 	if (msg.type == SOVIA_CONN) {
@@ -383,7 +383,7 @@ static void hostile_greeting(struct kunit *test)
 	params.payload = lane->payload;
 
 	/* A matching one is accepted. */
-	sovia_hello_build(&hello, &params);
+	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
 	lane_established(lane->vi, &hello, sizeof(hello));
 	sovia_connd_flush();
 	KUNIT_EXPECT_FALSE(test, lane->dead);
@@ -393,7 +393,7 @@ static void hostile_greeting(struct kunit *test)
 	params.window = c->window ?: params.window;
 	params.payload = c->payload ?: params.payload;
 	before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello);
-	sovia_hello_build(&hello, &params);
+	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
 	lane_established(lane->vi, &hello, sizeof(hello));
 	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello), before + 1);

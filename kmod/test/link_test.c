@@ -233,7 +233,7 @@ static void link_test_hello(struct sovia_link *link, struct sovia_hello *hello, 
 		.id = id, .peer_id = our_id, .rx_next = our_id ? link->lane.credit.tx_una : 0,
 	};
 
-	sovia_hello_build(hello, &params);
+	sovia_hello_build(hello, &params, SOVIA_WIRE_VERSION);
 }
 
 static void link_test_established(struct sovia_link *link)

@@ -287,7 +287,7 @@ static void peer_test_request(const struct peer_test *pt, u8 lane, u32 generatio
 	req->path = pt->path;
 	memcpy(path.local, pt->path.remote, sizeof(path.local));
 	memcpy(path.remote, pt->path.local, sizeof(path.remote));
-	sovia_hello_build(&req->hello, params);
+	sovia_hello_build(&req->hello, params, SOVIA_WIRE_VERSION);
 	sovia_secret_seal(&pt->secret, SOVIA_SEAL_REQ, &req->hello, &path);
 }
 

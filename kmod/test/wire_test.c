@@ -8,7 +8,7 @@ static struct sk_buff *wire_message(struct kunit *test, const struct sovia_msg *
 	struct sk_buff *skb = alloc_skb(sizeof(struct sovia_hdr) + payload, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);
-	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), msg);
+	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), msg, SOVIA_WIRE_VERSION);
 	skb_put_zero(skb, payload);
 	return skb;
 }
@@ -23,7 +23,7 @@ static void wire_round_trip(struct kunit *test)
 	struct sk_buff *skb = wire_message(test, &in, 5);
 	struct sovia_msg out;
 
-	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 16384, &out), 0);
+	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 16384, SOVIA_WIRE_VERSION, &out), 0);
 	KUNIT_EXPECT_EQ(test, out.type, in.type);
 	KUNIT_EXPECT_EQ(test, out.flags, in.flags);
 	KUNIT_EXPECT_EQ(test, out.len, in.len);
@@ -93,7 +93,7 @@ static void wire_check(struct kunit *test)
 	struct sk_buff *skb = wire_message(test, &c->msg, c->payload);
 	struct sovia_msg out;
 
-	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, &out), c->err);
+	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), c->err);
 	kfree_skb(skb);
 }
 
@@ -104,7 +104,7 @@ static void wire_version(struct kunit *test)
 	struct sovia_msg out;
 
 	skb->data[0] = SOVIA_WIRE_VERSION + 1;
-	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, &out), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), -EPROTONOSUPPORT);
 	kfree_skb(skb);
 }
 
@@ -151,7 +151,7 @@ static void wire_truncated(struct kunit *test)
 
 	for (len = sizeof(struct sovia_hdr) - 1; len >= 0; len--) {
 		skb_trim(skb, len);
-		KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, &out), -EMSGSIZE);
+		KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), -EMSGSIZE);
 	}
 	kfree_skb(skb);
 }
@@ -165,7 +165,7 @@ static void wire_code_bounded(struct kunit *test)
 	struct sk_buff *skb = wire_message(test, &msg, 0);
 	struct sovia_msg out;
 
-	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, &out), 0);
+	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), 0);
 	KUNIT_EXPECT_EQ(test, out.code, (u32)SOVIA_CODE_NONE);
 	kfree_skb(skb);
 }
@@ -206,7 +206,7 @@ static void wire_hello(struct kunit *test)
 		in.rx_next = cases[i].rx_next;
 		in.id = cases[i].id;
 		in.peer_id = cases[i].peer_id;
-		sovia_hello_build(&hello, &in);
+		sovia_hello_build(&hello, &in, SOVIA_WIRE_VERSION);
 		KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, sizeof(hello), &out),
 				cases[i].err);
 		if (cases[i].err)
@@ -224,7 +224,7 @@ static void wire_hello(struct kunit *test)
 	in.payload = 16384;
 	in.lane = 0;
 	in.rx_next = 0;
-	sovia_hello_build(&hello, &in);
+	sovia_hello_build(&hello, &in, SOVIA_WIRE_VERSION);
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, 56, &out), 0);
 	hello.version++;
 	KUNIT_EXPECT_EQ(test, sovia_hello_parse(&hello, 56, &out), -EPROTONOSUPPORT);

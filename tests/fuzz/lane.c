@@ -242,7 +242,7 @@ static void read_posted(const struct sk_buff *skb, const struct sovia_post *how,
 		MUST(!sovia_imm_parse(how->imm, &peer.lane_slots, skb->len, peer.payload, msg));
 		return;
 	}
-	MUST(!sovia_msg_parse(skb, peer.payload, msg));
+	MUST(!sovia_msg_parse(skb, peer.payload, SOVIA_WIRE_VERSION, msg));
 	MUST(!(msg->flags & ~(SOVIA_F_ACKREQ | SOVIA_F_FIN | SOVIA_F_GONE)));
 }
 
@@ -502,7 +502,7 @@ static void op_message(struct input *in)
 	peer.take = wrong & 1;
 
 	skb = peer_skb(sizeof(struct sovia_hdr) + size);
-	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg);
+	sovia_msg_build(skb_put(skb, sizeof(struct sovia_hdr)), &msg, SOVIA_WIRE_VERSION);
 	memset(skb_put(skb, size), wrong, size);
 	if (wrong == 200)
 		*skb->data ^= 1;	/* the version */
@@ -551,7 +551,7 @@ static void op_raw(struct input *in)
 
 	memcpy(skb_put(skb, size), bytes, size);
 	peer.take = size & 1;
-	if (sovia_msg_parse(skb, lane->own_payload, &msg) ||
+	if (sovia_msg_parse(skb, lane->own_payload, SOVIA_WIRE_VERSION, &msg) ||
 	    !acceptable(&msg, size - sizeof(struct sovia_hdr))) {
 		deliver(skb, NULL, NULL);
 		return;
@@ -810,7 +810,7 @@ static bool greet(struct input *in, struct sovia_params *params, bool open)
 	u8 where = take8(in);
 	bool must;
 
-	sovia_hello_build(&hello, params);
+	sovia_hello_build(&hello, params, SOVIA_WIRE_VERSION);
 	if (where < sizeof(hello))
 		((u8 *)&hello)[where] ^= take8(in);
 	must = welcome(&hello, open, window,
@@ -862,7 +862,7 @@ static void op_recover(struct input *in)
 		greet(in, &params, true);
 		return;
 	}
-	sovia_hello_build(&hello, &params);
+	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
 	vi.client->established(&vi, &hello, sizeof(hello));
 	MUST(!lane->up && lane->dead && lane->credit.tx_una == peer.una);
 }

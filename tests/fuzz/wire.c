@@ -53,16 +53,16 @@ static void fuzz_msg(const u8 *data, size_t size)
 	/* Fields left unset must be detected. */
 	memset(&msg, 0xa5, sizeof(msg));
 	memset(&again, 0x5a, sizeof(again));
-	err = sovia_msg_parse(skb, MAX_PAYLOAD, &msg);
+	err = sovia_msg_parse(skb, MAX_PAYLOAD, SOVIA_WIRE_VERSION, &msg);
 	MUST(skb->len == size && !memcmp(skb->data, data, size));
 	if (!err) {
 		check_msg(&msg, size);
-		sovia_msg_build(&hdr, &msg);
+		sovia_msg_build(&hdr, &msg, SOVIA_WIRE_VERSION);
 		/* An unknown reason is decoded as none. */
 		if (be32_to_cpu(((struct sovia_hdr *)skb->data)->code) >= SOVIA_CODE_COUNT)
 			((struct sovia_hdr *)skb->data)->code = 0;
 		MUST(!memcmp(&hdr, skb->data, sizeof(hdr)));
-		MUST(!sovia_msg_parse(skb, MAX_PAYLOAD, &again));
+		MUST(!sovia_msg_parse(skb, MAX_PAYLOAD, SOVIA_WIRE_VERSION, &again));
 		MUST(again.seq == msg.seq && again.ack == msg.ack && again.ref == msg.ref &&
 		     again.window == msg.window && again.flags == msg.flags);
 	} else {
@@ -100,7 +100,7 @@ static void fuzz_almost(struct input *in)
 		msg.sport = take16(in);
 		msg.dport = take16(in);
 	}
-	sovia_msg_build((struct sovia_hdr *)bytes, &msg);
+	sovia_msg_build((struct sovia_hdr *)bytes, &msg, SOVIA_WIRE_VERSION);
 	if (where < sizeof(struct sovia_hdr))
 		bytes[where] ^= what;
 	fuzz_msg(bytes, sizeof(struct sovia_hdr) + msg.len);
@@ -155,10 +155,10 @@ static void fuzz_hello(const u8 *data, size_t size)
 		MUST(params.lane < SOVIA_LANES_MAX);
 		/* rx_next can only be set for a link that both ends know. */
 		MUST(params.id && (params.peer_id || !params.rx_next));
-		sovia_hello_build(&hello, &params);
+		sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
 		MUST(!memcmp(&hello, exact, offsetof(struct sovia_hello, zero)));
 		MUST(!sovia_hello_parse(&hello, sizeof(hello), &twice));
-		sovia_hello_build(&again, &twice);
+		sovia_hello_build(&again, &twice, SOVIA_WIRE_VERSION);
 		MUST(!memcmp(&hello, &again, sizeof(hello)));
 	} else {
 		MUST(err == -EMSGSIZE || err == -EPROTO || err == -EPROTONOSUPPORT ||
@@ -181,7 +181,7 @@ static void fuzz_almost_hello(struct input *in)
 	params.rx_next = take8(in);
 	where = take8(in);
 	what = take8(in);
-	sovia_hello_build((struct sovia_hello *)bytes, &params);
+	sovia_hello_build((struct sovia_hello *)bytes, &params, SOVIA_WIRE_VERSION);
 	if (where < sizeof(struct sovia_hello))
 		bytes[where] ^= what;
 	fuzz_hello(bytes, where & 128 ? sizeof(struct sovia_hello) + what % 3 - 1 :
