@@ -104,7 +104,8 @@ static void wire_version(struct kunit *test)
 	struct sovia_msg out;
 
 	skb->data[0] = SOVIA_WIRE_VERSION + 1;
-	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), -EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out),
+			-EPROTONOSUPPORT);
 	kfree_skb(skb);
 }
 
@@ -151,7 +152,8 @@ static void wire_truncated(struct kunit *test)
 
 	for (len = sizeof(struct sovia_hdr) - 1; len >= 0; len--) {
 		skb_trim(skb, len);
-		KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out), -EMSGSIZE);
+		KUNIT_EXPECT_EQ(test, sovia_msg_parse(skb, 4096, SOVIA_WIRE_VERSION, &out),
+				-EMSGSIZE);
 	}
 	kfree_skb(skb);
 }
