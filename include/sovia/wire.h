@@ -138,6 +138,7 @@ enum sovia_type {
 	SOVIA_RESET	= 9,
 	SOVIA_PROBE	= 10,
 	SOVIA_URGENT	= 11,
+	/* 12 to 18 are reserved: Documentation/protocol.rst, How the format grows */
 	SOVIA_TYPE_COUNT
 };
 
