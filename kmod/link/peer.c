@@ -198,6 +198,18 @@ static void peers_forget(struct kthread_work *work)
 }
 
 /**
+ * sovia_peers_tidy() - a peer is needed less: forget it if the rendezvous is off
+ * @snet: namespace
+ *
+ * Context: any; the connection thread runs.
+ */
+void sovia_peers_tidy(struct sovia_net *snet)
+{
+	if (!sovia_rendezvous_wanted(snet))
+		sovia_connd_queue(&snet->rdv.forget_work);
+}
+
+/**
  * sovia_peers_init() - prepare a namespace's table
  * @snet: the namespace
  *
@@ -260,8 +272,7 @@ void sovia_peer_detach(struct sovia_link *link)
 	if (!link->peer)
 		return;
 	list_del_init(&link->peer_node);
-	if (!sovia_rendezvous_wanted(link->snet))
-		sovia_connd_queue(&link->snet->rdv.forget_work);
+	sovia_peers_tidy(link->snet);
 }
 
 /**

@@ -77,6 +77,7 @@ bool sovia_peer_ready(struct sovia_link *link);
 void sovia_peer_detach(struct sovia_link *link);
 void sovia_peer_put(struct sovia_peer *peer);
 void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);
+void sovia_peers_tidy(struct sovia_net *snet);
 void sovia_peers_init(struct sovia_net *snet);
 void sovia_peers_stop(struct sovia_net *snet);
 

@@ -396,6 +396,7 @@ void sovia_peer_lost(struct sovia_anchor *anchor)
 			 &peer->pair.remote, anchor->err);
 	}
 	sovia_peer_put(peer);
+	sovia_peers_tidy(anchor->snet);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

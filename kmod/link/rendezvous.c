@@ -557,7 +557,7 @@ static void rdv_work(struct work_struct *work)
 	if (!READ_ONCE(rdv->ready)) {
 		sovia_anchors_shut(snet);
 		if (!sovia_connd_start())
-			sovia_connd_queue(&rdv->forget_work);
+			sovia_peers_tidy(snet);
 	}
 	if (!err != !rdv->retry)
 		rdv_report(rdv, err);
