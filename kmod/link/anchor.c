@@ -111,7 +111,7 @@ static void anchor_detach(struct sovia_anchor *anchor)
 	sovia_rendezvous_close(sock);
 }
 
-/* The hop limit proves that a peer is on the link: behind a router nobody is. */
+/* The hop limit proves that a peer is on the link: one behind a router is not asked. */
 static bool is_routed_v4(struct net *net, const struct sovia_pair *pair)
 {
 	struct flowi4 fl4 = {

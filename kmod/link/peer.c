@@ -323,7 +323,7 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 			sovia_peer_wake(peer, PTR_ERR(anchor));
 		return;
 	}
-	sovia_peer_offer(peer, &msg.offer, again);
+	sovia_peer_offer(peer->snet, &peer->pair, &msg.offer, again);
 	len = sovia_rdv_build(anchor->out, &msg);
 	if (again)
 		sovia_secret_sign(&peer->secret, anchor->out, len);

@@ -36,22 +36,22 @@ static const char * const code_names[SOVIA_RDV_CODES] = {
 
 /**
  * sovia_peer_offer() - what this kernel says of itself
- * @peer: to whom
+ * @snet: namespace
+ * @pair: the addresses
  * @offer: filled in
  * @again: the secret is to stay
  *
  * Context: connection thread.
  */
-void sovia_peer_offer(const struct sovia_peer *peer, struct sovia_offer *offer, bool again)
+void sovia_peer_offer(const struct sovia_net *snet, const struct sovia_pair *pair,
+		      struct sovia_offer *offer, bool again)
 {
-	const struct sovia_pair *pair = &peer->pair;
-
 	memset(offer, 0, sizeof(*offer));
 	offer->version_min = SOVIA_WIRE_VERSION_MIN;
 	offer->version_max = SOVIA_WIRE_VERSION;
 	offer->features = SOVIA_FEATURES;
 	offer->flags = again ? SOVIA_RDV_F_AGAIN : 0;
-	memcpy(offer->instance, peer->snet->rdv.instance, sizeof(offer->instance));
+	memcpy(offer->instance, snet->rdv.instance, sizeof(offer->instance));
 	offer->saddr = pair->local;
 	offer->daddr = pair->remote;
 	get_random_bytes(offer->nonce, sizeof(offer->nonce));
@@ -200,16 +200,14 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 	return peer_own_attempt_counts(peer) ? SOVIA_RDV_CROSSED : SOVIA_RDV_OK;
 }
 
-static void answer_build(struct sovia_anchor *anchor, struct sovia_rdv_msg *answer,
-			 const struct sovia_peer *peer, enum sovia_rdv_code code, bool again)
+static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg *answer,
+			 enum sovia_rdv_code code, bool again)
 {
-	const struct sovia_peer nobody = { .snet = anchor->snet, .pair = anchor->pair };
-
 	*answer = (struct sovia_rdv_msg){
 		.type = SOVIA_RDV_ANSWER, .code = code, .nkeys = 1, .has_mac = true,
 		.retry_ms = code == SOVIA_RDV_BUSY ? MEET_BUSY_MS : 0,
 	};
-	sovia_peer_offer(peer ?: &nobody, &answer->offer, again);
+	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, again);
 }
 
 static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor,
@@ -246,7 +244,7 @@ static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *
 		return;
 	}
 	code = hello_decide(anchor, msg, &peer, &again);
-	answer_build(anchor, &answer, peer, code, again);
+	answer_build(anchor, &answer, code, again);
 	len = sovia_rdv_build(anchor->out, &answer);
 	/* The connection of a refusal is the peer's to end, or the deadline's. */
 	if (code == SOVIA_RDV_OK)

@@ -6,7 +6,8 @@
 #include "peer.h"
 #include "rdv_wire.h"
 
-void sovia_peer_offer(const struct sovia_peer *peer, struct sovia_offer *offer, bool again);
+void sovia_peer_offer(const struct sovia_net *snet, const struct sovia_pair *pair,
+		      struct sovia_offer *offer, bool again);
 void sovia_peer_doubt(struct sovia_peer *peer);
 void sovia_peer_message(struct sovia_anchor *anchor);
 void sovia_peer_lost(struct sovia_anchor *anchor);

@@ -690,7 +690,7 @@ int sovia_rendezvous_init(void)
 /**
  * sovia_rendezvous_exit() - undo sovia_rendezvous_init()
  *
- * Nobody is answered in the initial namespace afterwards, so that nothing starts to listen.
+ * The initial namespace answers no peer afterwards, so sovia_link_listen() is not called again.
  *
  * Context: module exit, before sovia_link_stop().
  */

@@ -6,12 +6,12 @@
 #include "anchor.h"
 #include "net.h"
 
-/* Nobody behind a router has it. */
+/* Each router on the way lowers it. */
 #define SOVIA_RENDEZVOUS_TTL	255
 
 /**
  * enum sovia_rendezvous_mode - values of net.sovia.rendezvous
- * @SOVIA_RENDEZVOUS_OFF: meet nobody
+ * @SOVIA_RENDEZVOUS_OFF: no links to other nodes
  * @SOVIA_RENDEZVOUS_ASK: ask others, do not answer
  * @SOVIA_RENDEZVOUS_BOTH: ask and answer
  */
