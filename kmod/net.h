@@ -14,9 +14,8 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include "stat.h"
+#include "sysctl.h"
 
-struct ctl_table;
-struct ctl_table_header;
 struct socket;
 
 #define SOVIA_LINK_BITS		8
@@ -24,8 +23,6 @@ struct socket;
 /**
  * struct sovia_rendezvous - a namespace's part in link/rendezvous.c, anchor.c and peer.c
  * @mode: enum sovia_rendezvous_mode, net.sovia.rendezvous
- * @table: of that sysctl
- * @header: its registration, or NULL
  * @instance: random, tells this kernel and namespace from others; set before @ready
  * @ready: the sockets of @mode are there
  * @work: makes and closes the sockets, and retries what failed
@@ -42,9 +39,7 @@ struct socket;
  * @forget_work: forgets them when @mode is off; runs in the connection thread
  */
 struct sovia_rendezvous {
-	int			mode;
-	struct ctl_table	*table;
-	struct ctl_table_header	*header;
+	struct sovia_sysctl	mode;
 	u8			instance[16];
 	bool			ready;
 	struct delayed_work	work;
@@ -83,6 +78,7 @@ struct sovia_rendezvous {
  * @idle_work: stops listening after the last socket; holds the namespace while queued
  * @sweep_work: ends the links then; runs in the connection thread
  * @rdv: how other kernels are met
+ * @fallback: net.sovia.fallback: sockets take their port in TCP, too
  *
  * Lives from the pernet init to the pernet exit.  Sockets hold the namespace, and so do
  * listening and links, which end with the
@@ -108,6 +104,7 @@ struct sovia_net {
 	struct work_struct		idle_work;
 	struct kthread_work		sweep_work;
 	struct sovia_rendezvous		rdv;
+	struct sovia_sysctl		fallback;
 };
 
 /* net.c */

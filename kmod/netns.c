@@ -4,6 +4,7 @@
 #include "link/link_net.h"
 #include "link/rendezvous.h"
 #include "net.h"
+#include "sock/fallback.h"
 
 static int __net_init net_begin(struct net *net)
 {
@@ -25,11 +26,16 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_proc_net_init(net);
 	if (err)
 		goto free_conn_table;
-	err = sovia_rendezvous_net_init(snet);
+	err = sovia_fallback_net_init(snet);
 	if (err)
 		goto free_proc;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_fallback;
 	return 0;
 
+free_fallback:
+	sovia_fallback_net_exit(snet);
 free_proc:
 	sovia_proc_net_exit(net);
 free_conn_table:
@@ -42,6 +48,7 @@ free_mib:
 static void __net_exit net_before_end(struct net *net)
 {
 	sovia_rendezvous_net_pre_exit(sovia_net(net));
+	sovia_fallback_net_exit(sovia_net(net));
 }
 
 static void __net_exit net_end(struct net *net)

@@ -37,6 +37,7 @@
  * @SOVIA_STAT_conn_passive: connections opened for a listener
  * @SOVIA_STAT_conn_refused: CONN messages answered with REFUSE
  * @SOVIA_STAT_conn_retry: CONN messages retried
+ * @SOVIA_STAT_fallback: connections that went on with TCP
  * @SOVIA_STAT_reset_tx: RESET messages sent
  * @SOVIA_STAT_reset_rx: RESET messages received
  * @SOVIA_STAT_no_socket: messages for ports without a connection
@@ -83,6 +84,7 @@ enum sovia_stat {
 	SOVIA_STAT_conn_passive,
 	SOVIA_STAT_conn_refused,
 	SOVIA_STAT_conn_retry,
+	SOVIA_STAT_fallback,
 	SOVIA_STAT_reset_tx,
 	SOVIA_STAT_reset_rx,
 	SOVIA_STAT_no_socket,

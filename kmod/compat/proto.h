@@ -28,33 +28,12 @@ static inline struct sock *sovia_prot_accept(struct sock *sk, int flags, int *er
  * Kernels between 6.1 and 6.12 got a flag of struct socket that brings SOL_SOCKET to
  * proto_ops.setsockopt; Kbuild looks for it.  Sockets that accept() makes need it, too.
  */
+static inline void sovia_see_sol_socket(struct socket *sock)
+{
 #ifdef SOVIA_CUSTOM_SOCKOPT
-static inline void sovia_see_sol_socket(struct socket *sock)
-{
 	set_bit(SOCK_CUSTOM_SOCKOPT, &sock->flags);
-}
-
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
-static inline int sovia_ops_accept(struct socket *sock, struct socket *newsock,
-				   struct proto_accept_arg *arg)
-{
-	sovia_see_sol_socket(newsock);
-	return inet_accept(sock, newsock, arg);
-}
-#else
-static inline int sovia_ops_accept(struct socket *sock, struct socket *newsock, int flags,
-				   bool kern)
-{
-	sovia_see_sol_socket(newsock);
-	return inet_accept(sock, newsock, flags, kern);
-}
 #endif
-#else
-#define sovia_ops_accept	inet_accept
-static inline void sovia_see_sol_socket(struct socket *sock)
-{
 }
-#endif
 
 /* 7.1 dropped the pointer to the address's length from proto.recvmsg: msg_namelen says it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)

@@ -545,7 +545,7 @@ static void rdv_work(struct work_struct *work)
 {
 	struct sovia_net *snet = container_of(to_delayed_work(work), struct sovia_net, rdv.work);
 	struct sovia_rendezvous *rdv = &snet->rdv;
-	int mode = READ_ONCE(rdv_ending) ? SOVIA_RENDEZVOUS_OFF : READ_ONCE(rdv->mode);
+	int mode = READ_ONCE(rdv_ending) ? SOVIA_RENDEZVOUS_OFF : READ_ONCE(rdv->mode.value);
 	int err = 0;
 
 	mutex_lock(&rdv->mutex);
@@ -569,36 +569,13 @@ static void rdv_work(struct work_struct *work)
 
 static int rdv_sysctl(sovia_ctl_table *table, int write, void *buffer, size_t *lenp, loff_t *ppos)
 {
-	struct sovia_net *snet = container_of(table->data, struct sovia_net, rdv.mode);
+	struct sovia_net *snet = container_of(table->data, struct sovia_net, rdv.mode.value);
 	int err = proc_dointvec_minmax(table, write, buffer, lenp, ppos);
 
 	if (err || !write)
 		return err;
 	mod_delayed_work(sovia_listen_wq, &snet->rdv.work, 0);
 	flush_delayed_work(&snet->rdv.work);
-	return 0;
-}
-
-static int rdv_register(struct sovia_net *snet)
-{
-	/* One more than there are: kernels before 6.6 look for the end. */
-	struct ctl_table *table = kcalloc(2, sizeof(*table), GFP_KERNEL);
-
-	if (!table)
-		return -ENOMEM;
-	table->procname = "rendezvous";
-	table->data = &snet->rdv.mode;
-	table->maxlen = sizeof(snet->rdv.mode);
-	table->mode = 0644;
-	table->proc_handler = rdv_sysctl;
-	table->extra1 = SYSCTL_ZERO;
-	table->extra2 = SYSCTL_TWO;
-	snet->rdv.header = sovia_register_sysctl(snet->net, "net/sovia", table, 1);
-	if (!snet->rdv.header) {
-		kfree(table);
-		return -ENOMEM;
-	}
-	snet->rdv.table = table;
 	return 0;
 }
 
@@ -621,8 +598,8 @@ int sovia_rendezvous_net_init(struct sovia_net *snet)
 	INIT_LIST_HEAD(&rdv->anchors);
 	sovia_peers_init(snet);
 	if (net_eq(snet->net, &init_net))
-		rdv->mode = rdv_default;
-	return rdv_register(snet);
+		rdv->mode.value = rdv_default;
+	return sovia_sysctl_add(snet->net, &rdv->mode, "rendezvous", SYSCTL_TWO, rdv_sysctl);
 }
 
 /**
@@ -635,11 +612,10 @@ void sovia_rendezvous_net_pre_exit(struct sovia_net *snet)
 {
 	struct sovia_rendezvous *rdv = &snet->rdv;
 
-	unregister_net_sysctl_table(rdv->header);
-	kfree(rdv->table);
+	sovia_sysctl_remove(&rdv->mode);
 	/* The notifier looks at it under this lock. */
 	rtnl_lock();
-	WRITE_ONCE(rdv->mode, SOVIA_RENDEZVOUS_OFF);
+	WRITE_ONCE(rdv->mode.value, SOVIA_RENDEZVOUS_OFF);
 	rtnl_unlock();
 	cancel_delayed_work_sync(&rdv->work);
 	mutex_lock(&rdv->mutex);

@@ -34,7 +34,7 @@ int sovia_rendezvous_admit(struct sovia_anchor *anchor);
 /* Must links of this namespace to other nodes be introduced? */
 static inline bool sovia_rendezvous_wanted(const struct sovia_net *snet)
 {
-	return READ_ONCE(snet->rdv.mode) != SOVIA_RENDEZVOUS_OFF;
+	return READ_ONCE(snet->rdv.mode.value) != SOVIA_RENDEZVOUS_OFF;
 }
 
 #endif /* _SOVIA_RENDEZVOUS_KMOD_H */

@@ -20,7 +20,6 @@
 #include <net/ipv6.h>
 #include <net/protocol.h>
 #include <linux/sovia.h>
-#include "af_sovia.h"
 #include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
@@ -31,6 +30,7 @@
 #include "debug/fault.h"
 #include "debug/objcount.h"
 #include "defer.h"
+#include "fallback.h"
 #include "keepalive.h"
 #include "link/connd.h"
 #include "link/lane.h"
@@ -120,32 +120,94 @@ struct proto sovia_prot = {
 	SOVIA_PROTO_PINET6(struct sovia_sock, inet6)
 };
 
-static int stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags)
+static int bind_tcp(struct socket *sock)
 {
-	/* Not under the socket lock: it waits for the connection manager. */
-	int err = sovia_link_listen(sovia_net(sock_net(sock->sk)));
+	struct sock *sk = READ_ONCE(sock->sk);
 
-	return err ?: inet_stream_connect(sock, uaddr, len, flags);
+	return sovia_is(sk) ? sovia_fallback_bind(sk) : 0;
+}
+
+static int stream_bind_v4(struct socket *sock, struct sockaddr_unsized *uaddr, int len)
+{
+	return inet_bind(sock, uaddr, len) ?: bind_tcp(sock);
+}
+
+static int stream_bind_v6(struct socket *sock, struct sockaddr_unsized *uaddr, int len)
+{
+	return inet6_bind(sock, uaddr, len) ?: bind_tcp(sock);
+}
+
+/*
+ * A descriptor may get TCP's sk in connect(): see fallback_connect.c.  Calls that waited for the
+ * connection with the old one begin anew.
+ */
+static bool became_tcp(const struct socket *sock, const struct sock *sk)
+{
+	return unlikely(READ_ONCE(sock->sk) != sk);
+}
+
+static int stream_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
+{
+	struct sock *sk = READ_ONCE(sock->sk);
+	int ret;
+
+	/* CONN carries no data, like TCP's first SYN. */
+	if (unlikely(msg->msg_flags & MSG_FASTOPEN) && sovia_is(sk)) {
+		ret = sovia_stream_connect(sock, msg->msg_name, msg->msg_namelen,
+					   msg->msg_flags & MSG_DONTWAIT ? O_NONBLOCK : 0);
+		if (ret)
+			return ret;
+		msg->msg_flags &= ~MSG_FASTOPEN;
+	}
+	ret = inet_sendmsg(sock, msg, size);
+	if (unlikely(ret == -ENOTSUPP) && became_tcp(sock, sk))
+		ret = inet_sendmsg(sock, msg, size);
+	return ret;
+}
+
+static int stream_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+	struct sock *sk = READ_ONCE(sock->sk);
+	int ret = sock_common_recvmsg(sock, msg, size, flags);
+
+	if (unlikely(ret == -ENOTCONN) && became_tcp(sock, sk))
+		ret = sock_common_recvmsg(sock, msg, size, flags);
+	return ret;
+}
+
+static int stream_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = READ_ONCE(sock->sk);
+	int ret = inet_shutdown(sock, how);
+
+	if (unlikely(ret == -ENOTCONN) && became_tcp(sock, sk))
+		ret = inet_shutdown(sock, how);
+	return ret;
+}
+
+static int stream_accept(struct socket *sock, struct socket *newsock, SOVIA_ACCEPT_ARGS)
+{
+	return sovia_accept(sock, newsock, SOVIA_ACCEPT_ARG);
 }
 
 static const struct proto_ops sovia_v4_ops = {
 	.family		= PF_INET,
 	.owner		= THIS_MODULE,
 	.release	= inet_release,
-	.bind		= inet_bind,
-	.connect	= stream_connect,
+	.bind		= stream_bind_v4,
+	.connect	= sovia_stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= sovia_ops_accept,
+	.accept		= stream_accept,
 	.getname	= inet_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
-	.shutdown	= inet_shutdown,
+	.shutdown	= stream_shutdown,
 	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
-	.sendmsg	= inet_sendmsg,
-	.recvmsg	= sock_common_recvmsg,
+	.sendmsg	= stream_sendmsg,
+	.recvmsg	= stream_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
 	SOVIA_OPS_SPLICE
@@ -157,20 +219,20 @@ static const struct proto_ops sovia_v6_ops = {
 	.family		= PF_INET6,
 	.owner		= THIS_MODULE,
 	.release	= inet6_release,
-	.bind		= inet6_bind,
-	.connect	= stream_connect,
+	.bind		= stream_bind_v6,
+	.connect	= sovia_stream_connect,
 	.socketpair	= sock_no_socketpair,
-	.accept		= sovia_ops_accept,
+	.accept		= stream_accept,
 	.getname	= inet6_getname,
 	.poll		= sovia_poll,
 	.ioctl		= inet6_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sovia_listen,
-	.shutdown	= inet_shutdown,
+	.shutdown	= stream_shutdown,
 	.setsockopt	= sovia_ops_setsockopt,
 	.getsockopt	= sock_common_getsockopt,
-	.sendmsg	= inet_sendmsg,
-	.recvmsg	= sock_common_recvmsg,
+	.sendmsg	= stream_sendmsg,
+	.recvmsg	= stream_recvmsg,
 	.splice_read	= sovia_splice_read,
 	.set_rcvlowat	= sovia_set_rcvlowat,
 	SOVIA_OPS_SPLICE

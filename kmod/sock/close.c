@@ -21,6 +21,7 @@
  */
 #include <net/ip.h>
 #include "close.h"
+#include "fallback.h"
 #include "link/conn_table.h"
 #include "link/link_conns.h"
 #include "listen.h"
@@ -83,6 +84,7 @@ static void close_finish(struct sock *sk, int err)
 		sovia_conn_unhash(conn);
 		sovia_link_detach(conn);
 	}
+	ss->connect.fallback = SOVIA_FALLBACK_NONE;
 	if (!(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
 		sovia_put_port(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
@@ -150,6 +152,14 @@ void sovia_abort(struct sock *sk, int err, u32 code)
 	sovia_done(sk, err);
 }
 
+/* Forget deferred events. */
+static void drop_deferred(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_lock.slock);
+	sovia_sk(sk)->deferred = 0;
+	spin_unlock_bh(&sk->sk_lock.slock);
+}
+
 /**
  * sovia_discard_child() - end a child that accept() will not return
  * @child: in no queue; the caller's reference is consumed
@@ -171,6 +181,27 @@ void sovia_discard_child(struct sock *child)
 	bh_unlock_sock(child);
 	local_bh_enable();
 	sock_put(child);
+}
+
+/**
+ * sovia_retire() - a descriptor has got another struct sock
+ * @sk: the one that it had: in CLOSE or SYN_SENT
+ *
+ * Keeps only what calls need that are under way: they find it CLOSE.
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_retire(struct sock *sk)
+{
+	sovia_rx_close(sk);
+	sovia_leave_link(sk);
+	sovia_state_event(sk, SOVIA_EV_ABORT);
+	sovia_put_port(sk);
+	sovia_sock_unlist(sk);
+	sk_stop_timer(sk, &sk->sk_timer);
+	drop_deferred(sk);
+	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
+	sk->sk_state_change(sk);
 }
 
 /* Restart both directions at offset 0. */
@@ -224,10 +255,8 @@ int sovia_disconnect(struct sock *sk, int flags)
 	sock_reset_flag(sk, SOCK_DONE);
 	sovia_leave_link(sk);
 	reset_stream(sk);
-	/* Deferred events do not concern the next connection. */
-	spin_lock_bh(&sk->sk_lock.slock);
-	sovia_sk(sk)->deferred = 0;
-	spin_unlock_bh(&sk->sk_lock.slock);
+	/* They do not concern the next connection. */
+	drop_deferred(sk);
 	/* Even if the connection had ended before. */
 	sk_error_report(sk);
 	return 0;
@@ -360,6 +389,7 @@ static void close_abandon(struct sock *sk)
  */
 void sovia_close(struct sock *sk, long timeout)
 {
+	sovia_fallback_release(sk);
 	sock_hold(sk);
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);

@@ -12,6 +12,7 @@ bool sovia_step(struct sock *sk, enum sovia_event event);
 void sovia_done(struct sock *sk, int err);
 void sovia_abort(struct sock *sk, int err, u32 code);
 void sovia_destroy(struct sock *sk);
+void sovia_retire(struct sock *sk);
 void sovia_leave_link(struct sock *sk);
 void sovia_discard_child(struct sock *child);
 void sovia_orphan_timeout(struct sock *sk);

@@ -18,6 +18,7 @@
 #include "close.h"
 #include "connect.h"
 #include "defer.h"
+#include "fallback.h"
 #include "keepalive.h"
 #include "link/conn_table.h"
 #include "link/lane.h"
@@ -31,6 +32,8 @@
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
 #define SOVIA_RETRY_MAX		HZ
 #define SOVIA_LINK_RETRIES	2
+/* How long a link may take to come up, if TCP is the alternative. */
+#define SOVIA_LINK_WAIT		(HZ / 5)
 
 /* Read a destination; v4 becomes v4-mapped, and link-local binds the socket to its interface. */
 static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
@@ -175,6 +178,19 @@ static int connect_from_port(struct sock *sk, void *context)
 	return err;
 }
 
+/* Until @when, unless there is something else to look after before. */
+static void set_connect_timer(struct sock *sk, unsigned long when)
+{
+	const struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+	unsigned long first = jiffies + SOVIA_LINK_WAIT;
+
+	if (!sovia_fallback_armed(sk) || time_before(when, first))
+		first = when;
+	if (time_after(first, connect->deadline))
+		first = connect->deadline;
+	sk_reset_timer(sk, &sk->sk_timer, first);
+}
+
 static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 port)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -185,6 +201,7 @@ static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 po
 	sock_reset_flag(sk, SOCK_DONE);
 	ss->connect.link_retries = SOVIA_LINK_RETRIES;
 	ss->connect.retry_delay = SOVIA_RETRY_MIN;
+	ss->connect.busy = false;
 	ss->connect.deadline = jiffies + connect_timeout(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 }
@@ -206,7 +223,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		return err;
 	}
 	if (port)
-		sk_reset_timer(sk, &sk->sk_timer, sovia_sk(sk)->connect.deadline);
+		set_connect_timer(sk, sovia_sk(sk)->connect.deadline);
 	return 0;
 }
 
@@ -243,7 +260,7 @@ int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len)
  */
 void sovia_link_came_up(struct sock *sk)
 {
-	if (sk->sk_state == TCP_SYN_SENT)
+	if (sk->sk_state == TCP_SYN_SENT && sovia_conn_of(sk))
 		send_conn(sk);
 }
 
@@ -301,7 +318,9 @@ void sovia_link_went_down(struct sock *sk, int err)
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
 	    replace_link(sk))
 		return;
-	sovia_done(sk, -tcp_errno(sk, -err));
+	err = -tcp_errno(sk, -err);
+	if (!sovia_fallback_due(sk, err))
+		sovia_done(sk, err);
 }
 
 /* Is it connected to itself, but shut down for writing?  Its own FIN closes it then. */
@@ -322,7 +341,7 @@ static bool shut_by_itself(const struct sock *sk)
  */
 void sovia_accepted(struct sock *sk)
 {
-	if (sk->sk_state == TCP_SYN_SENT && shut_by_itself(sk)) {
+	if (sk->sk_state == TCP_SYN_SENT && sovia_conn_of(sk) && shut_by_itself(sk)) {
 		sovia_done(sk, 0);
 		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 		return;
@@ -331,6 +350,7 @@ void sovia_accepted(struct sock *sk)
 		return;
 	sk_stop_timer(sk, &sk->sk_timer);
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_active);
+	sovia_fallback_unneeded(sk);
 	sovia_alive_start(sk);
 	sk->sk_state_change(sk);
 	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
@@ -351,14 +371,21 @@ void sovia_refused(struct sock *sk, u32 code)
 	if (sk->sk_state != TCP_SYN_SENT)
 		return;
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
-		sovia_done(sk, ECONNREFUSED);
+		if (!sovia_fallback_due(sk, ECONNREFUSED))
+			sovia_done(sk, ECONNREFUSED);
 		return;
 	}
+	ss->connect.busy = true;
 	when = jiffies + ss->connect.retry_delay;
 	ss->connect.retry_delay = min_t(unsigned long, ss->connect.retry_delay * 2,
 					SOVIA_RETRY_MAX);
-	sk_reset_timer(sk, &sk->sk_timer,
-		       time_before(when, ss->connect.deadline) ? when : ss->connect.deadline);
+	set_connect_timer(sk, when);
+}
+
+/* Would a CONN get there, as far as we know? */
+static bool link_works(const struct sock *sk)
+{
+	return READ_ONCE(sovia_conn_of(sk)->link->state) == SOVIA_LINK_UP;
 }
 
 /**
@@ -369,15 +396,22 @@ void sovia_refused(struct sock *sk, u32 code)
  */
 void sovia_connect_timeout(struct sock *sk)
 {
-	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
 
-	if (time_after_eq(jiffies, ss->connect.deadline)) {
+	if (!sovia_conn_of(sk))
+		return;
+	if (time_after_eq(jiffies, connect->deadline)) {
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 		return;
 	}
-	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
-	send_conn(sk);
-	sk_reset_timer(sk, &sk->sk_timer, ss->connect.deadline);
+	if (!link_works(sk) && sovia_fallback_due(sk, ETIMEDOUT))
+		return;
+	if (connect->busy) {
+		connect->busy = false;
+		sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
+		send_conn(sk);
+	}
+	set_connect_timer(sk, connect->deadline);
 }
 
 /**

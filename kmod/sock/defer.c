@@ -8,6 +8,7 @@
  * PUSH, can be merged), so bits suffice and nothing has to be allocated.
  */
 #include "defer.h"
+#include "fallback.h"
 #include "listen.h"
 #include "upcall.h"
 
@@ -81,6 +82,8 @@ void sovia_release_cb(struct sock *sk)
 
 	if (unlikely(ss->accept.pending_count))
 		sovia_children_pending(sk);
+	if (unlikely(sk->sk_state == TCP_LISTEN))
+		sovia_fallback_follow(sk);
 	if (likely(!todo))
 		return;
 	ss->deferred = 0;

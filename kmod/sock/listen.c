@@ -15,8 +15,10 @@
 #include <net/ipv6.h>
 #include "close.h"
 #include "compat/ipv6.h"
+#include "compat/proto.h"
 #include "defer.h"
 #include "defer_accept.h"
+#include "fallback.h"
 #include "keepalive.h"
 #include "link/conn_table.h"
 #include "link/lane_tx.h"
@@ -198,10 +200,12 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 
 	if (listener->sk_state != TCP_LISTEN)
 		return SOVIA_CODE_NO_LISTENER;
-	if (sk_acceptq_is_full(listener))
+	if (sovia_fallback_full(listener))
 		return SOVIA_CODE_BUSY;
+	ss->accept.tcp_arrived = sovia_fallback_arrived(listener);
 	list_add_tail(&ss->accept.node, &ls->accept.ready);
 	sk_acceptq_added(listener);
+	sovia_fallback_backlog(listener);
 	if (ls->opt.defer_accept)
 		sovia_await_start(listener, child);
 	sovia_conn_control(child_conn(child), SOVIA_ACCEPT, 0);
@@ -259,7 +263,7 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	u32 code;
 
 	/* A hint; child_queue() decides.  The client also retries if a filter drops CONN. */
-	if (sk_acceptq_is_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
+	if (sovia_fallback_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;
 	child = child_make(listener, link, msg);
 	if (PTR_ERR(child) == -EADDRNOTAVAIL) {
@@ -331,6 +335,7 @@ static void accept_unqueue(struct sock *sk, struct sock *child)
 {
 	list_del_init(&sovia_sk(child)->accept.node);
 	sk_acceptq_removed(sk);
+	sovia_fallback_backlog(sk);
 	sovia_await_end(sk, child);
 }
 
@@ -373,6 +378,8 @@ bool sovia_acceptable(struct sock *sk)
 	struct sovia_sock *ls = sovia_sk(sk);
 	bool ready;
 
+	if (sovia_fallback_acceptable(sk))
+		return true;
 	if (list_empty_careful(&ls->accept.ready))
 		return false;
 	if (!READ_ONCE(ls->opt.defer_accept))
@@ -385,23 +392,25 @@ bool sovia_acceptable(struct sock *sk)
 
 /* ---- listener -------------------------------------------------------- */
 
-static int listen_start(struct sock *sk)
+static int listen_start(struct sock *sk, int backlog)
 {
-	unsigned short port = inet_sk(sk)->inet_num;
-	int err;
+	unsigned short port;
+	int err = 0;
 
-	if (!port) {
+	if (!inet_sk(sk)->inet_num)
 		err = sovia_get_port(sk, 0);
-		if (err)
-			return err;
-		port = inet_sk(sk)->inet_num;
-	}
+	/* It may take another port. */
+	err = err ?: sovia_fallback_listen(sk, backlog);
+	if (err)
+		return err;
+	port = inet_sk(sk)->inet_num;
 	sk->sk_ack_backlog = 0;
 	sovia_state_event(sk, SOVIA_EV_LISTEN);
 	/* As a listener it may conflict with other sockets on its port. */
 	err = sovia_get_port(sk, port) ?: sovia_listener_add(sk);
 	if (err) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
+		sovia_fallback_unlisten(sk);
 		return err;
 	}
 	inet_sk(sk)->inet_sport = htons(port);
@@ -418,12 +427,16 @@ static int listen_start(struct sock *sk)
  */
 int sovia_listen(struct socket *sock, int backlog)
 {
-	struct sock *sk = sock->sk;
-	/* Not under the socket lock: it waits for the connection manager. */
-	int peers = sovia_link_listen(sovia_net(sock_net(sk)));
-	int err = -EINVAL;
+	struct sock *sk = READ_ONCE(sock->sk);
+	int peers, err = -EINVAL;
 
+	if (!sovia_is(sk))
+		return inet_listen(sock, backlog);
+	/* Not under the socket lock: it waits for the connection manager. */
+	peers = sovia_link_listen(sovia_net(sock_net(sk)));
 	lock_sock(sk);
+	if (sovia_fallback_done(sk))
+		goto out;
 	if (sock->state != SS_UNCONNECTED || sock->type != SOCK_STREAM)
 		goto out;
 	if (sk->sk_state != TCP_CLOSE && sk->sk_state != TCP_LISTEN)
@@ -431,7 +444,9 @@ int sovia_listen(struct socket *sock, int backlog)
 	err = 0;
 	WRITE_ONCE(sk->sk_max_ack_backlog, backlog);
 	if (sk->sk_state == TCP_CLOSE)
-		err = peers ?: listen_start(sk);
+		err = peers ?: listen_start(sk, backlog);
+	else
+		err = sovia_fallback_listen(sk, backlog);
 out:
 	release_sock(sk);
 	return err;
@@ -448,10 +463,23 @@ void sovia_listen_stop(struct sock *sk)
 	struct sovia_sock *ls = sovia_sk(sk), *ss, *next;
 
 	sovia_listener_remove(sk);
+	sovia_fallback_unlisten(sk);
 	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
 		accept_unqueue(sk, (struct sock *)ss);
 		sovia_discard_child((struct sock *)ss);
 	}
+}
+
+/* The next child; -ENOTSUPP if it is TCP's turn, -EAGAIN if nothing waits. */
+static int next_child(struct sock *sk, struct sock **child)
+{
+	*child = first_ready(sk);
+	if (sovia_fallback_acceptable(sk) &&
+	    (!*child || sovia_fallback_first(sk, sovia_sk(*child)->accept.tcp_arrived))) {
+		*child = NULL;
+		return -ENOTSUPP;
+	}
+	return *child ? 0 : -EAGAIN;
 }
 
 static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
@@ -462,9 +490,8 @@ static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
 	add_wait_queue_exclusive(sk_sleep(sk), &wait);
 	for (;;) {
 		/* Not in TASK_INTERRUPTIBLE: it may have to discard a child. */
-		err = 0;
-		*child = first_ready(sk);
-		if (*child)
+		err = next_child(sk, child);
+		if (err != -EAGAIN)
 			break;
 		err = -EINVAL;
 		if (sk->sk_state != TCP_LISTEN)
@@ -487,7 +514,7 @@ static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
  * sovia_accept_dequeue() - the work of struct proto::accept
  * @sk: the listener
  * @flags: O_NONBLOCK or 0
- * @err: set if there is none
+ * @err: set if there is none; to -ENOTSUPP if sovia_fallback_accept() is to be called
  *
  * Context: process, may sleep; no locks.
  * Return: a child that the caller owns, or NULL.
@@ -500,13 +527,11 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 	*err = -EINVAL;
 	if (sk->sk_state != TCP_LISTEN)
 		goto out;
-	*err = 0;
-	child = first_ready(sk);
-	if (!child) {
+	*err = next_child(sk, &child);
+	if (*err == -EAGAIN)
 		*err = wait_for_child(sk, sock_rcvtimeo(sk, flags & O_NONBLOCK), &child);
-		if (*err)
-			goto out;
-	}
+	if (*err)
+		goto out;
 	accept_unqueue(sk, child);
 out:
 	release_sock(sk);
@@ -518,6 +543,31 @@ out:
 		release_sock(child);
 	}
 	return child;
+}
+
+/**
+ * sovia_accept() - struct proto_ops::accept
+ * @sock: a listener
+ * @newsock: becomes the child's, or TCP's
+ * @arg: how
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accept_arg *arg)
+{
+	int err;
+
+	do {
+		err = sovia_inet_accept(sock, newsock, arg);
+		if (!err)
+			sovia_see_sol_socket(newsock);
+		if (err != -ENOTSUPP)
+			break;
+		err = sovia_fallback_accept(sock, newsock, arg);
+		/* Another process may have been faster. */
+	} while (err == -EAGAIN);
+	return err;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

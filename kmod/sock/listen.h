@@ -3,9 +3,11 @@
 #ifndef _SOVIA_LISTEN_H
 #define _SOVIA_LISTEN_H
 
+#include "compat/accept.h"
 #include "sock.h"
 
 int sovia_listen(struct socket *sock, int backlog);
+int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accept_arg *arg);
 struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
 bool sovia_acceptable(struct sock *sk);
 void sovia_listen_stop(struct sock *sk);

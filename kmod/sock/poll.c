@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* poll(): accept queue, received data, room to send, and errors. */
+#include <net/tcp.h>
 #include "listen.h"
 #include "poll.h"
 #include "recv.h"
@@ -32,11 +33,13 @@ static __poll_t poll_send(struct sock *sk)
  */
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 {
-	struct sock *sk = sock->sk;
+	struct sock *sk = READ_ONCE(sock->sk);
 	__poll_t mask = 0;
 	u8 shutdown;
 	int state;
 
+	if (unlikely(!sovia_is(sk)))
+		return tcp_poll(file, sock, wait);
 	sock_poll_wait(file, sock, wait);
 	/* Pairs with the release in sovia_state_event(). */
 	state = smp_load_acquire(&sk->sk_state);
@@ -57,5 +60,8 @@ __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 	}
 	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
+	/* Pairs with the exchange of the sk: it is CLOSE only afterwards. */
+	if (unlikely(smp_load_acquire(&sock->sk) != sk))
+		return tcp_poll(file, sock, NULL);
 	return mask;
 }

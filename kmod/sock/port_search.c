@@ -20,6 +20,7 @@
 #include <net/netns/hash.h>
 #include "compat/addr.h"
 #include "compat/inet.h"
+#include "fallback.h"
 #include "port.h"
 #include "port_search.h"
 
@@ -136,6 +137,9 @@ int sovia_get_port(struct sock *sk, unsigned short snum)
 	struct sovia_sharing sharing = { .reuse = snum, .reuseport = snum };
 	int err;
 
+	/* A call that was under way when the descriptor got TCP's sk. */
+	if (sovia_fallback_done(sk))
+		return -EADDRINUSE;
 	err = snum ? sovia_port_bind(sk, snum, &sharing) : bind_any(sk, &sharing);
 	if (!snum && err == -EADDRNOTAVAIL &&
 	    READ_ONCE(sock_net(sk)->ipv4.sysctl_ip_autobind_reuse)) {

@@ -340,7 +340,7 @@ int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 
 /**
  * sovia_set_rcvlowat() - struct proto_ops::set_rcvlowat
- * @sk: the socket
+ * @sk: the socket, or TCP's that the descriptor has just got
  * @val: SO_RCVLOWAT, not negative
  *
  * A low-water mark beyond the window would never be reached, so the buffer grows,
@@ -353,6 +353,8 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 {
 	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
 
+	if (unlikely(!sovia_is(sk)))
+		return inet_stream_ops.set_rcvlowat(sk, val);
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		most = sk->sk_rcvbuf;
 	val = min(val, most / 2);

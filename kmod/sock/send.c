@@ -14,8 +14,8 @@
 #include <net/inet_common.h>
 #include "compat/splice.h"
 #include "defer.h"
+#include "fallback.h"
 #include "link/lane_tx.h"
-#include "link/link_net.h"
 #include "mem.h"
 #include "send.h"
 #include "urgent.h"
@@ -551,21 +551,8 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 	return len;
 }
 
-/* MSG_FASTOPEN: sendto() connects.  CONN carries no data, like TCP's first SYN. */
-static int connect_to(struct sock *sk, struct msghdr *msg)
+static int check_sendable(struct sock *sk, long *timeo)
 {
-	return __inet_stream_connect(sk->sk_socket, msg->msg_name, msg->msg_namelen,
-				     msg->msg_flags & MSG_DONTWAIT ? O_NONBLOCK : 0, 1);
-}
-
-static int check_sendable(struct sock *sk, struct msghdr *msg, long *timeo)
-{
-	if (msg->msg_flags & MSG_FASTOPEN) {
-		int err = connect_to(sk, msg);
-
-		if (err)
-			return err;
-	}
 	if ((1 << sk->sk_state) & ~(TCPF_ESTABLISHED | TCPF_CLOSE_WAIT)) {
 		int err = sk_stream_wait_connect(sk, timeo);
 
@@ -612,7 +599,9 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	int err, ret, copied = 0;
 	u32 full;
 
-	err = check_sendable(sk, msg, &timeo);
+	err = check_sendable(sk, &timeo);
+	if (unlikely(sovia_fallback_done(sk)))
+		return -ENOTSUPP;
 	if (err)
 		return sk_stream_error(sk, msg->msg_flags, err);
 	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
@@ -657,18 +646,12 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
  * @len: bytes of data
  *
  * Context: process, may sleep; no locks.
- * Return: bytes taken, or a negative errno.
+ * Return: bytes taken, or a negative errno; -ENOTSUPP if the descriptor has got TCP's sk.
  */
 int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 {
 	int ret;
 
-	/* It connects, see stream_connect(). */
-	if (unlikely(msg->msg_flags & MSG_FASTOPEN)) {
-		ret = sovia_link_listen(sovia_net(sock_net(sk)));
-		if (ret)
-			return ret;
-	}
 	lock_sock(sk);
 	ret = send_locked(sk, msg);
 	release_sock(sk);

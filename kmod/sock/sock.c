@@ -4,6 +4,7 @@
 #include <net/transp_v6.h>
 #include "compat/proto.h"
 #include "debug/objcount.h"
+#include "fallback.h"
 #include "link/link_net.h"
 #include "send.h"
 #include "upcall.h"
@@ -16,6 +17,7 @@ static void sock_destruct(struct sock *sk)
 	WARN_ON_ONCE(rcu_access_pointer(ss->conn));
 	if (ss->left)
 		sovia_conn_put_later(ss->left);
+	sovia_fallback_free(sk);
 	if (sk->sk_family == AF_INET6)
 		inet6_sock_destruct(sk);
 	else

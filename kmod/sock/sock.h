@@ -74,6 +74,7 @@ struct sovia_opts {
 };
 
 struct sovia_bucket;
+struct sovia_fallback;
 struct sovia_listen_slot;
 
 /**
@@ -189,19 +190,43 @@ struct sovia_alive {
  * @pending: listener: arrived while a process owned it.  Its spinlock.
  * @pending_count: length of @pending.  As above.
  * @node: child: in its listener's @ready or @pending
+ * @tcp_arrived: child: how many connections of TCP its listener had got before it
  */
 struct sovia_accept {
 	struct list_head	ready;
 	struct list_head	pending;
 	unsigned int		pending_count;
 	struct list_head	node;
+	unsigned int		tcp_arrived;
 };
+
+/**
+ * enum sovia_fallback_state - may connect() end with TCP: fallback_connect.c
+ * @SOVIA_FALLBACK_NONE: no, or it is over
+ * @SOVIA_FALLBACK_ARMED: yes, if AF_SOVIA does not connect
+ * @SOVIA_FALLBACK_DUE: it is TCP's turn
+ * @SOVIA_FALLBACK_DONE: the descriptor has TCP's struct sock
+ */
+enum sovia_fallback_state {
+	SOVIA_FALLBACK_NONE,
+	SOVIA_FALLBACK_ARMED,
+	SOVIA_FALLBACK_DUE,
+	SOVIA_FALLBACK_DONE,
+};
+
+struct sovia_destination;
 
 /**
  * struct sovia_connecting - connect() under way
  * @deadline: when connect() times out, jiffies
  * @retry_delay: delay until CONN is retried to a busy listener, jiffies
  * @link_retries: how many more times a stale link may be replaced
+ * @busy: the listener was busy, and CONN is to be retried
+ * @fallback: enum sovia_fallback_state
+ * @to: where to, if @fallback is ARMED or DUE: the first caller's, or that of struct
+ *	sovia_fallback
+ * @callers: how many wait in connect()
+ * @cause: why @fallback is DUE, a positive errno
  *
  * Socket lock.
  */
@@ -209,6 +234,11 @@ struct sovia_connecting {
 	unsigned long		deadline;
 	unsigned long		retry_delay;
 	unsigned int		link_retries;
+	bool			busy;
+	u8			fallback;
+	unsigned int		callers;
+	const struct sovia_destination *to;
+	int			cause;
 };
 
 /**
@@ -249,6 +279,7 @@ struct sovia_busy {
  * @number: and its number there
  * @bind: its place in the port space
  * @listening: its place among the listeners
+ * @fallback: the TCP socket beside it, or NULL: fallback.c
  * @accept: a listener's children, or a child's place among them
  * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, handled when the owner releases the socket
@@ -277,6 +308,7 @@ struct sovia_sock {
 	u64			number;
 	struct sovia_bind	bind;
 	struct sovia_listening	listening;
+	struct sovia_fallback	*fallback;
 	struct sovia_accept	accept;
 	bool			await_data;
 	unsigned long		deferred;
@@ -293,6 +325,15 @@ struct sovia_sock {
 };
 
 static_assert(offsetofend(struct sovia_sock, inet6) == sizeof(struct sovia_sock));
+
+/* af_sovia.c */
+extern struct proto sovia_prot;
+
+/* Is it one of ours?  A descriptor may get TCP's. */
+static inline bool sovia_is(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_prot) == &sovia_prot;
+}
 
 static inline struct sovia_sock *sovia_sk(const struct sock *sk)
 {

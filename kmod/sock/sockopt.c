@@ -9,6 +9,7 @@
 #include <net/ipv6.h>
 #include <net/ip.h>
 #include "compat/inet.h"
+#include "fallback.h"
 #include "recv.h"
 #include "send.h"
 #include "sockopt.h"
@@ -85,8 +86,14 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			 unsigned int optlen)
 {
-	if (level != SOL_SOCKET)
-		return sock_common_setsockopt(sock, level, optname, optval, optlen);
+	if (level != SOL_SOCKET) {
+		struct sock *sk = READ_ONCE(sock->sk);
+		int err = sock_common_setsockopt(sock, level, optname, optval, optlen);
+
+		if (!err && sovia_is(sk))
+			sovia_fallback_option(sk, level, optname, optval, optlen);
+		return err;
+	}
 	/* The kernel requires this for IPPROTO_TCP sockets only. */
 	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
 	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))

@@ -8,6 +8,7 @@
  * a message with MSG_SPLICE_PAGES; both end in sovia_sendmsg().
  */
 #include <linux/uio.h>
+#include <net/inet_common.h>
 #include "compat/splice.h"
 #include "recv.h"
 #include "send.h"
@@ -49,10 +50,17 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 		.flags = flags,
 	};
 	int nonblock = sock->file->f_flags & O_NONBLOCK ? MSG_DONTWAIT : 0;
+	struct sock *sk = READ_ONCE(sock->sk);
+	int ret = -ENOTCONN;
 
 	if (*ppos)
 		return -ESPIPE;
-	return sovia_recv(sock->sk, &ps.sink, min_t(size_t, len, INT_MAX), nonblock, 1);
+	if (sovia_is(sk))
+		ret = sovia_recv(sk, &ps.sink, min_t(size_t, len, INT_MAX), nonblock, 1);
+	/* It has become TCP's. */
+	if (unlikely(ret == -ENOTCONN) && !sovia_is(READ_ONCE(sock->sk)))
+		return inet_stream_ops.splice_read(sock, ppos, pipe, len, flags);
+	return ret;
 }
 
 #ifdef SOVIA_HAS_SENDPAGE
@@ -76,10 +84,14 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 	};
 	struct msghdr msg = { .msg_flags = flags | MSG_SPLICE_PAGES };
 
+	int ret;
+
 	if (flags & MSG_SENDPAGE_NOTLAST)
 		msg.msg_flags |= MSG_MORE;
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
-	return sovia_sendmsg(sk, &msg, size);
+	ret = sovia_sendmsg(sk, &msg, size);
+	/* The next call finds TCP's sk. */
+	return ret == -ENOTSUPP ? -EAGAIN : ret;
 }
 #endif
 
@@ -94,8 +106,10 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
  */
 void sovia_splice_eof(struct socket *sock)
 {
-	struct sock *sk = sock->sk;
+	struct sock *sk = READ_ONCE(sock->sk);
 
+	if (!sovia_is(sk))
+		return;
 	lock_sock(sk);
 	sovia_sk(sk)->tx.more = false;
 	sovia_push(sk);

@@ -24,8 +24,10 @@
  * Addresses
  *	Calls take and return struct sockaddr_in with AF_INET, or struct
  *	sockaddr_in6 with AF_INET6.  SO_DOMAIN returns AF_INET or AF_INET6.
- *	The port space is AF_SOVIA's own: a TCP socket on the same port does
- *	not collide.  An IPv6 socket accepts IPv4 peers as v4-mapped addresses
+ *	bind() takes the port in TCP, too, and a listener accepts TCP
+ *	connections as well: they are TCP sockets.  connect() goes on with TCP
+ *	where AF_SOVIA does not connect: then SO_PROTOCOL is IPPROTO_TCP.  The
+ *	sysctl net.sovia.fallback of a namespace switches that off.  An IPv6 socket accepts IPv4 peers as v4-mapped addresses
  *	unless IPV6_V6ONLY is set.
  *
  * Options

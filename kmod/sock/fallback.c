@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The TCP socket beside an AF_SOVIA socket (Documentation/fallback.rst): a listener is
+ * reached by nodes without this module, too, and a port is taken in both spaces.
+ *
+ * bind() and listen() make it, in the context of their caller: it has the caller's control
+ * group, user, namespace and security labels, and stays until close().  Its wait queue is the
+ * AF_SOVIA socket's, which programs wait on.  What accept() returns of it is a TCP socket
+ * and nothing else.
+ *
+ * Locks: the AF_SOVIA socket's, then the TCP socket's.
+ */
+#include <linux/slab.h>
+#include <net/inet_connection_sock.h>
+#include <net/ip.h>
+#include "compat/accept.h"
+#include "fallback.h"
+#include "param.h"
+#include "port.h"
+
+/* A port that any would do is looked for this many times. */
+#define FALLBACK_PORT_TRIES	64
+
+/* Longer values of options are cut off: none of those that sockets have here is longer. */
+#define FALLBACK_OPTION_MAX	256
+
+static unsigned int fallback_default = 1;
+sovia_param(fallback, fallback_default, 0, 1, 0444);
+MODULE_PARM_DESC(fallback, "net.sovia.fallback of new namespaces: sockets take their port in TCP, too, and accept its connections (1)");
+
+/**
+ * struct sovia_option - an option that the program has set
+ * @node: in sovia_fallback::options
+ * @level: any but SOL_SOCKET
+ * @name: option
+ * @len: length of @value
+ * @value: as the program gave it
+ */
+struct sovia_option {
+	struct list_head	node;
+	int			level;
+	int			name;
+	unsigned int		len;
+	u8			value[];
+};
+
+/* ---- net.sovia.fallback --------------------------------------------- */
+
+/**
+ * sovia_fallback_net_init() - register a namespace's switch
+ * @snet: the namespace
+ *
+ * Context: pernet init.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_fallback_net_init(struct sovia_net *snet)
+{
+	snet->fallback.value = fallback_default;
+	return sovia_sysctl_add(snet->net, &snet->fallback, "fallback", SYSCTL_ONE,
+				proc_dointvec_minmax);
+}
+
+/**
+ * sovia_fallback_net_exit() - remove it
+ * @snet: the namespace
+ *
+ * Context: pernet pre-exit.
+ */
+void sovia_fallback_net_exit(struct sovia_net *snet)
+{
+	sovia_sysctl_remove(&snet->fallback);
+}
+
+/* ---- making it --------------------------------------------------------- */
+
+/* The TCP socket, or NULL. */
+static struct socket *fallback_tcp(const struct sock *sk)
+{
+	/* Pairs with fallback_get(). */
+	const struct sovia_fallback *fb = smp_load_acquire(&sovia_sk(sk)->fallback);
+
+	if (!fb)
+		return NULL;
+	/* Pairs with sovia_fallback_make(). */
+	return smp_load_acquire(&fb->tcp);
+}
+
+static struct sovia_fallback *fallback_get(struct sock *sk)
+{
+	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
+
+	sock_owned_by_me(sk);
+	if (fb)
+		return fb;
+	fb = kzalloc(sizeof(*fb), GFP_KERNEL_ACCOUNT);
+	if (fb) {
+		fb->sk = sk;
+		INIT_LIST_HEAD(&fb->options);
+		INIT_WORK(&fb->work, sovia_fallback_work);
+		/* Readers without the lock find it initialised. */
+		smp_store_release(&sovia_sk(sk)->fallback, fb);
+	}
+	return fb;
+}
+
+/* Timestamps that the program wants need those of the network's. */
+static void copy_timestamps(const struct sock *sk, struct sock *tcp)
+{
+	bool wanted = tcp->sk_flags & SK_FLAGS_TIMESTAMP;
+
+	tcp->sk_flags |= sk->sk_flags & SK_FLAGS_TIMESTAMP;
+	if (!wanted && (tcp->sk_flags & SK_FLAGS_TIMESTAMP))
+		net_enable_timestamp();
+	WRITE_ONCE(tcp->sk_tsflags, sk->sk_tsflags);
+}
+
+/*
+ * Copy the options of SOL_SOCKET, which families do not see being set on all kernels.  No
+ * other code sets those of the TCP socket.
+ */
+static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
+{
+	const unsigned long flags = BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) |
+				    BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) |
+				    BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW);
+	const u8 sizes = SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK;
+
+	sock_owned_by_me(sk);
+	tcp->sk_flags = (tcp->sk_flags & ~flags) | (sk->sk_flags & flags);
+	copy_timestamps(sk, tcp);
+	tcp->sk_lingertime = sk->sk_lingertime;
+	tcp->sk_reuse = sk->sk_reuse;
+	tcp->sk_reuseport = sk->sk_reuseport;
+	tcp->sk_ipv6only = sk->sk_ipv6only;
+	WRITE_ONCE(tcp->sk_bound_dev_if, sk->sk_bound_dev_if);
+	WRITE_ONCE(tcp->sk_priority, sk->sk_priority);
+	WRITE_ONCE(tcp->sk_mark, sk->sk_mark);
+	WRITE_ONCE(tcp->sk_rcvlowat, sk->sk_rcvlowat);
+	WRITE_ONCE(tcp->sk_rcvtimeo, sk->sk_rcvtimeo);
+	WRITE_ONCE(tcp->sk_sndtimeo, sk->sk_sndtimeo);
+	WRITE_ONCE(tcp->sk_incoming_cpu, sk->sk_incoming_cpu);
+	WRITE_ONCE(tcp->sk_max_pacing_rate, sk->sk_max_pacing_rate);
+#ifdef CONFIG_NET_RX_BUSY_POLL
+	WRITE_ONCE(tcp->sk_ll_usec, sk->sk_ll_usec);
+	WRITE_ONCE(tcp->sk_prefer_busy_poll, sk->sk_prefer_busy_poll);
+	WRITE_ONCE(tcp->sk_busy_poll_budget, sk->sk_busy_poll_budget);
+#endif
+	if (sk->sk_userlocks & SOCK_SNDBUF_LOCK)
+		WRITE_ONCE(tcp->sk_sndbuf, sk->sk_sndbuf);
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		WRITE_ONCE(tcp->sk_rcvbuf, sk->sk_rcvbuf);
+	tcp->sk_userlocks |= sk->sk_userlocks & sizes;
+}
+
+/* Programs wait for the AF_SOVIA socket, and the TCP socket wakes them as well. */
+static void share_wait_queue(struct sock *sk, struct sock *tcp)
+{
+	write_lock_bh(&tcp->sk_callback_lock);
+	rcu_assign_pointer(tcp->sk_wq, &sk->sk_socket->wq);
+	/* The list of those who want SIGIO is in the queue. */
+	sock_set_flag(tcp, SOCK_FASYNC);
+	write_unlock_bh(&tcp->sk_callback_lock);
+}
+
+/* A socket with a filter is AF_SOVIA's alone: TCP's would take what the filter drops. */
+static bool filtered(const struct sock *sk)
+{
+	return rcu_access_pointer(sk->sk_filter);
+}
+
+static void set_option(struct socket *tcp, const struct sovia_option *option)
+{
+	/* What TCP has no use for changes nothing. */
+	sock_common_setsockopt(tcp, option->level, option->name,
+			       KERNEL_SOCKPTR((void *)option->value), option->len);
+}
+
+/**
+ * sovia_fallback_make() - the TCP socket, with the options as they are
+ * @sk: not connected
+ *
+ * Makes it, if there is none yet, for the process that runs: its control group, security
+ * labels and limits.  The security policy may allow AF_SOVIA's sockets alone.
+ *
+ * Context: process, may sleep; socket lock held.
+ * Return: it, NULL if it is not to be, or an ERR_PTR().
+ */
+struct socket *sovia_fallback_make(struct sock *sk)
+{
+	struct sovia_option *option;
+	struct sovia_fallback *fb;
+	struct socket *tcp;
+	int err;
+
+	tcp = fallback_tcp(sk);
+	if (tcp)
+		copy_sol_socket(sk, tcp->sk);
+	if (tcp || filtered(sk) || !sk->sk_socket || !sovia_fallback_wanted(sk))
+		return tcp;
+	fb = fallback_get(sk);
+	if (!fb)
+		return ERR_PTR(-ENOBUFS);
+	err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tcp, 0);
+	if (err)
+		return err == -EPERM || err == -EACCES ? NULL : ERR_PTR(err);
+	copy_sol_socket(sk, tcp->sk);
+	list_for_each_entry(option, &fb->options, node)
+		set_option(tcp, option);
+	share_wait_queue(sk, tcp->sk);
+	/* Readers without the lock find it complete. */
+	smp_store_release(&fb->tcp, tcp);
+	return tcp;
+}
+
+/* Remember an option for the TCP socket. */
+static void keep_option(struct sock *sk, struct sovia_option *new)
+{
+	struct sovia_fallback *fb = fallback_get(sk);
+	struct sovia_option *old, *next;
+
+	if (!fb) {
+		kfree(new);
+		return;
+	}
+	list_for_each_entry_safe(old, next, &fb->options, node) {
+		if (old->level == new->level && old->name == new->name) {
+			list_del(&old->node);
+			kfree(old);
+		}
+	}
+	list_add_tail(&new->node, &fb->options);
+}
+
+/**
+ * sovia_fallback_option() - the program has set an option
+ * @sk: the socket
+ * @level: any but SOL_SOCKET
+ * @optname: option
+ * @optval: value
+ * @optlen: its length
+ *
+ * Context: process, may sleep; no locks.
+ */
+void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t optval,
+			   unsigned int optlen)
+{
+	unsigned int len = min_t(unsigned int, optlen, FALLBACK_OPTION_MAX);
+	struct sovia_option *new;
+	struct socket *tcp;
+
+	/* TCP_NODELAY and its like are set in any state, when no TCP socket will follow. */
+	if (!fallback_tcp(sk) && READ_ONCE(sk->sk_state) != TCP_CLOSE)
+		return;
+	new = kmalloc(struct_size(new, value, len), GFP_KERNEL_ACCOUNT);
+	if (!new || copy_from_sockptr(new->value, optval, len)) {
+		kfree(new);
+		return;
+	}
+	new->level = level;
+	new->name = optname;
+	new->len = len;
+	lock_sock(sk);
+	tcp = fallback_tcp(sk);
+	if (tcp)
+		set_option(tcp, new);
+	if (sk->sk_state == TCP_CLOSE && !sovia_fallback_done(sk))
+		keep_option(sk, new);
+	else
+		kfree(new);
+	release_sock(sk);
+}
+
+/* ---- ports ----------------------------------------------------------- */
+
+/* Forget a port that the socket does not have any more. */
+static void drop_port(struct sock *tcp)
+{
+	lock_sock(tcp);
+	if (tcp->sk_state == TCP_CLOSE && inet_sk(tcp)->inet_num) {
+		tcp->sk_prot->put_port(tcp);
+		inet_reset_saddr(tcp);
+		inet_sk(tcp)->inet_sport = 0;
+	}
+	release_sock(tcp);
+}
+
+/* Take the socket's port and address in TCP as well. */
+static int take_port(struct sock *sk, struct socket *tcp)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	struct sockaddr_in6 sin6 = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(inet->inet_num),
+		.sin6_scope_id = sk->sk_bound_dev_if,
+	};
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(inet->inet_num),
+		.sin_addr.s_addr = inet->inet_rcv_saddr,
+	};
+
+	if (inet_sk(tcp->sk)->inet_num == inet->inet_num)
+		return 0;
+	drop_port(tcp->sk);
+	if (sk->sk_family == AF_INET)
+		return tcp->ops->bind(tcp, (struct sockaddr_unsized *)&sin, sizeof(sin));
+	sin6.sin6_addr = sk->sk_v6_rcv_saddr;
+	return tcp->ops->bind(tcp, (struct sockaddr_unsized *)&sin6, sizeof(sin6));
+}
+
+/* The same, for a port that the kernel may choose: take another one if TCP's is in use. */
+static int take_any_port(struct sock *sk, struct socket *tcp)
+{
+	int tries = FALLBACK_PORT_TRIES;
+	int err;
+
+	for (;;) {
+		err = take_port(sk, tcp);
+		if (err != -EADDRINUSE || !--tries)
+			return err;
+		sovia_put_port(sk);
+		err = sovia_get_port(sk, 0);
+		if (err)
+			return err;
+		inet_sk(sk)->inet_sport = htons(inet_sk(sk)->inet_num);
+	}
+}
+
+static int match_port(struct sock *sk, struct socket *tcp)
+{
+	if ((sk->sk_userlocks & SOCK_BINDPORT_LOCK) || sk->sk_state != TCP_CLOSE)
+		return take_port(sk, tcp);
+	return take_any_port(sk, tcp);
+}
+
+/* Undo bind(). */
+static void undo_bind(struct sock *sk)
+{
+	sk->sk_userlocks &= ~(SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK);
+	sovia_port_reset_local(sk);
+	sovia_put_port(sk);
+	inet_sk(sk)->inet_sport = 0;
+}
+
+/**
+ * sovia_fallback_bind() - take the port in TCP, too
+ * @sk: just bound
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno: then the socket is not bound.
+ */
+int sovia_fallback_bind(struct sock *sk)
+{
+	struct socket *tcp;
+	int err = 0;
+
+	lock_sock(sk);
+	/* IP_BIND_ADDRESS_NO_PORT: listen() will do it. */
+	if (sk->sk_state != TCP_CLOSE || !inet_sk(sk)->inet_num)
+		goto out;
+	tcp = sovia_fallback_make(sk);
+	if (IS_ERR(tcp))
+		err = PTR_ERR(tcp);
+	else if (tcp)
+		err = match_port(sk, tcp);
+	if (err)
+		undo_bind(sk);
+out:
+	release_sock(sk);
+	return err;
+}
+
+/* ---- listeners --------------------------------------------------------- */
+
+/**
+ * sovia_fallback_listen() - listen in TCP, too
+ * @sk: has a port, and begins or goes on to listen
+ * @backlog: connections that may wait for accept(), in either queue
+ *
+ * Context: process, may sleep; socket lock held.
+ * Return: 0 or a negative errno.
+ */
+int sovia_fallback_listen(struct sock *sk, int backlog)
+{
+	struct socket *tcp = sovia_fallback_make(sk);
+	int err;
+
+	if (IS_ERR_OR_NULL(tcp) || filtered(sk))
+		return PTR_ERR_OR_ZERO(tcp);
+	err = match_port(sk, tcp) ?: tcp->ops->listen(tcp, backlog);
+	if (!err)
+		sovia_fallback_backlog(sk);
+	return err;
+}
+
+/**
+ * sovia_fallback_unlisten() - stop listening in TCP
+ * @sk: was a listener
+ *
+ * Context: process, may sleep; socket lock held.
+ */
+void sovia_fallback_unlisten(struct sock *sk)
+{
+	struct socket *tcp = fallback_tcp(sk);
+
+	if (tcp)
+		tcp->ops->shutdown(tcp, SHUT_RDWR);
+}
+
+/**
+ * sovia_fallback_acceptable() - does a connection of TCP wait for accept()
+ * @sk: a listener
+ *
+ * Context: process; any locks.
+ * Return: true if so.
+ */
+bool sovia_fallback_acceptable(const struct sock *sk)
+{
+	const struct socket *tcp = fallback_tcp(sk);
+
+	return tcp && !filtered(sk) &&
+	       !reqsk_queue_empty(&inet_csk(tcp->sk)->icsk_accept_queue);
+}
+
+/**
+ * sovia_fallback_follow() - a listener's options may have changed
+ * @sk: the listener
+ *
+ * Context: its owner is about to release it; bottom halves off, spinlock held.
+ */
+void sovia_fallback_follow(struct sock *sk)
+{
+	struct socket *tcp = fallback_tcp(sk);
+
+	if (!tcp)
+		return;
+	copy_sol_socket(sk, tcp->sk);
+	if (filtered(sk) && READ_ONCE(tcp->sk->sk_state) == TCP_LISTEN)
+		sovia_fallback_queue(sk);
+}
+
+/* How many connections of TCP wait for accept(). */
+static unsigned int tcp_waiting(const struct socket *tcp)
+{
+	return READ_ONCE(tcp->sk->sk_ack_backlog);
+}
+
+/**
+ * sovia_fallback_arrived() - count the connections of TCP so far
+ * @sk: a listener
+ *
+ * Context: any.
+ * Return: how many have arrived, accepted or not; wraps.
+ */
+unsigned int sovia_fallback_arrived(const struct sock *sk)
+{
+	const struct socket *tcp = fallback_tcp(sk);
+
+	if (!tcp)
+		return 0;
+	return (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken) + tcp_waiting(tcp);
+}
+
+/**
+ * sovia_fallback_first() - did a connection of TCP arrive before a child
+ * @sk: a listener
+ * @arrived: sovia_fallback_arrived() when the child came
+ *
+ * Context: process.
+ * Return: true if so, and it has not been accepted.
+ */
+bool sovia_fallback_first(const struct sock *sk, unsigned int arrived)
+{
+	return (int)(arrived - (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken)) > 0;
+}
+
+/**
+ * sovia_fallback_backlog() - tell TCP how much of the backlog is left for it
+ * @sk: a listener whose own queue, or limit, has changed
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_fallback_backlog(struct sock *sk)
+{
+	const struct socket *tcp = fallback_tcp(sk);
+	int left = READ_ONCE(sk->sk_max_ack_backlog) - READ_ONCE(sk->sk_ack_backlog);
+
+	if (tcp)
+		WRITE_ONCE(tcp->sk->sk_max_ack_backlog, max(left, 0));
+}
+
+/**
+ * sovia_fallback_full() - is there no room for another connection
+ * @sk: a listener
+ *
+ * Context: any.
+ * Return: true if both kinds together fill the backlog.
+ */
+bool sovia_fallback_full(const struct sock *sk)
+{
+	const struct socket *tcp = fallback_tcp(sk);
+	unsigned int waiting = READ_ONCE(sk->sk_ack_backlog);
+
+	if (tcp)
+		waiting += tcp_waiting(tcp);
+	return waiting > READ_ONCE(sk->sk_max_ack_backlog);
+}
+
+/**
+ * sovia_fallback_accept() - accept a connection of TCP
+ * @sock: a listener
+ * @newsock: becomes a TCP socket: AF_SOVIA has no part in it any more
+ * @arg: of proto_ops::accept
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno; -EAGAIN if there is none.
+ */
+int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
+			  struct sovia_accept_arg *arg)
+{
+	struct socket *tcp = fallback_tcp(sock->sk);
+	int err;
+
+	if (!tcp)
+		return -EAGAIN;
+	err = sovia_accept_now(tcp, newsock, arg);
+	if (err)
+		return err;
+	atomic_inc(&sovia_sk(sock->sk)->fallback->taken);
+	/* accept(2) has taken a reference to the owner of the operations, close() drops it. */
+	__module_get(tcp->ops->owner);
+	newsock->ops = tcp->ops;
+	module_put(THIS_MODULE);
+	return 0;
+}
+
+/**
+ * sovia_fallback_drop() - close the TCP socket of a socket that is AF_SOVIA's for good
+ * @sk: connected
+ *
+ * One that has a port keeps it.
+ *
+ * Context: process, may sleep; socket lock held.
+ */
+void sovia_fallback_drop(struct sock *sk)
+{
+	struct socket *tcp = fallback_tcp(sk);
+
+	if (!tcp || inet_sk(tcp->sk)->inet_num)
+		return;
+	sovia_sk(sk)->fallback->tcp = NULL;
+	sock_release(tcp);
+}
+
+/**
+ * sovia_fallback_release() - close the TCP socket
+ * @sk: its program has closed it
+ *
+ * Context: process, may sleep; no locks.  The socket has no other user any more.
+ */
+void sovia_fallback_release(struct sock *sk)
+{
+	struct socket *tcp = fallback_tcp(sk);
+
+	if (!tcp)
+		return;
+	sovia_sk(sk)->fallback->tcp = NULL;
+	sock_release(tcp);
+}
+
+/**
+ * sovia_fallback_free() - free what the TCP socket would have needed
+ * @sk: closed
+ *
+ * Context: any; the socket has no other user any more.
+ */
+void sovia_fallback_free(struct sock *sk)
+{
+	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
+	struct sovia_option *option, *next;
+
+	if (!fb)
+		return;
+	list_for_each_entry_safe(option, next, &fb->options, node)
+		kfree(option);
+	kfree(fb);
+}

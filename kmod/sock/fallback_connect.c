@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * connect() that ends with TCP (Documentation/fallback.rst).
+ *
+ *	connect() --> ARMED ----------------------> NONE	ACCEPT came, or AF_UNSPEC
+ *			|
+ *			| REFUSE; no link, or none within SOVIA_FALLBACK_WAIT
+ *			v
+ *		       DUE  ---------------------> DONE		the descriptor has TCP's sk
+ *			   the caller, or a work
+ *
+ * The descriptor's struct socket stays: with it its wait queue, in which poll(), epoll and
+ * SIGIO have been all the time, and what io_uring and other threads hold.  It gets the TCP
+ * socket's struct sock and TCP's operations, so that each later call is TCP's own.  The
+ * AF_SOVIA sk stays allocated until the last close(): calls that were under way have it.
+ * They find it CLOSE, see that the struct socket has another one, and begin anew with that.
+ *
+ * The descriptor is not closed during the exchange: caller and work have a reference to it.
+ */
+#include <linux/file.h>
+#include <linux/sched/signal.h>
+#include <linux/smp.h>
+#include <net/inet_common.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+#include "close.h"
+#include "compat/file.h"
+#include "fallback.h"
+#include "link/conn_table.h"
+#include "link/link_net.h"
+#include "recv.h"
+#include "work.h"
+
+/**
+ * struct tcp_ops - TCP's operations, with what has to know of the old sk
+ * @ops: a copy of @from, but for some
+ * @from: TCP's own, or NULL before @ops is made
+ */
+struct tcp_ops {
+	struct proto_ops	ops;	/* const once @from is set */
+	const struct proto_ops	*from;
+};
+
+/* By family: IPv4's, IPv6's.  Made when first needed, as not every kernel exports both. */
+static struct tcp_ops tcp_ops[2];
+static DEFINE_MUTEX(tcp_ops_mutex);
+
+/* ---- a descriptor that has become TCP's -------------------------------- */
+
+static int tcp_release(struct socket *sock)
+{
+	const struct tcp_ops *tcp = container_of(sock->ops, struct tcp_ops, ops);
+	struct inode *inode = SOCK_INODE(sock);
+	struct sock *sk = inode->i_private;
+	int err;
+
+	inode->i_private = NULL;
+	err = tcp->from->release(sock);
+	/* Sockets that accept() makes have none.  No call can have it any more. */
+	if (sk) {
+		sock_orphan(sk);
+		sock_put(sk);
+	}
+	return err;
+}
+
+/* Two options would exchange the operations, or copy them for other sockets. */
+static int tcp_setsockopt_op(struct socket *sock, int level, int optname, sockptr_t optval,
+			     unsigned int optlen)
+{
+	/* On kernels that pass it to AF_SOVIA. */
+	if (level == SOL_SOCKET)
+		return sock_setsockopt(sock, level, optname, optval, optlen);
+	/* As on a kernel without them. */
+	if (level == SOL_TCP && optname == TCP_ULP)
+		return -ENOENT;
+	if (level == SOL_IPV6 && optname == IPV6_ADDRFORM)
+		return -ENOPROTOOPT;
+	return sock_common_setsockopt(sock, level, optname, optval, optlen);
+}
+
+/* The operations for a socket that has those of TCP now. */
+static const struct proto_ops *own_ops(const struct socket *tcp)
+{
+	struct tcp_ops *own = &tcp_ops[tcp->sk->sk_family == AF_INET6];
+
+	mutex_lock(&tcp_ops_mutex);
+	if (!own->from) {
+		own->from = tcp->ops;
+		own->ops = *tcp->ops;
+		own->ops.owner = THIS_MODULE;
+		own->ops.release = tcp_release;
+		own->ops.setsockopt = tcp_setsockopt_op;
+		/* May be called with the old sk. */
+		own->ops.set_rcvlowat = sovia_set_rcvlowat;
+	}
+	mutex_unlock(&tcp_ops_mutex);
+	return &own->ops;
+}
+
+/* Give the descriptor TCP's sk.  The old one is locked. */
+static void exchange_sk(struct socket *sock, struct socket *tcp)
+{
+	struct sock *sk = sock->sk, *tcp_sk = tcp->sk;
+	const struct proto_ops *ops = own_ops(tcp);
+
+	lock_sock(tcp_sk);
+	write_lock_bh(&tcp_sk->sk_callback_lock);
+	sk_set_socket(tcp_sk, sock);
+	tcp_sk->sk_uid = sk->sk_uid;
+	write_unlock_bh(&tcp_sk->sk_callback_lock);
+	tcp->sk = NULL;
+	sock->state = tcp->state;
+	if (test_bit(SOCK_SUPPORT_ZC, &tcp->flags))
+		set_bit(SOCK_SUPPORT_ZC, &sock->flags);
+	SOCK_INODE(sock)->i_private = sk;
+	/* Pairs with sovia_poll(): who finds the old one CLOSE finds the new one. */
+	smp_store_release(&sock->sk, tcp_sk);
+	/* TCP's operations must not be called with the old one: readers read @ops first. */
+	smp_wmb();
+	if (!IS_ENABLED(CONFIG_X86))
+		kick_all_cpus_sync();
+	WRITE_ONCE(sock->ops, ops);
+	release_sock(tcp_sk);
+}
+
+/* Connect with TCP, as if the program had called it.  Its result, if the call has gone. */
+static int tcp_connect_to(struct socket *tcp, const struct sovia_destination *to, bool later)
+{
+	struct sockaddr_unsized *uaddr = (struct sockaddr_unsized *)&to->addr;
+	int err = tcp->ops->connect(tcp, uaddr, to->len, O_NONBLOCK);
+
+	if (!later)
+		return err;
+	/* The next call of connect() asks for it. */
+	tcp->state = SS_CONNECTING;
+	if (err && err != -EINPROGRESS)
+		WRITE_ONCE(tcp->sk->sk_err, -err);
+	return err;
+}
+
+/* What TCP has said until now, it has said to calls that had the old sk. */
+static void repeat_events(struct sock *tcp_sk)
+{
+	tcp_sk->sk_state_change(tcp_sk);
+	if (READ_ONCE(tcp_sk->sk_err))
+		sk_error_report(tcp_sk);
+	if (READ_ONCE(tcp_sk->sk_state) == TCP_ESTABLISHED)
+		sk_wake_async(tcp_sk, SOCK_WAKE_IO, POLL_OUT);
+}
+
+/*
+ * It is TCP's turn: connect there, and exchange the sk.  @later: connect() has returned.
+ * Returns what a non-blocking connect() does.
+ */
+static int become_tcp(struct socket *sock, bool later)
+{
+	struct sock *sk = sock->sk, *tcp_sk;
+	struct sovia_sock *ss = sovia_sk(sk);
+	int err, cause = ss->connect.cause;
+	struct socket *tcp;
+
+	tcp = sovia_fallback_make(sk);
+	if (IS_ERR_OR_NULL(tcp)) {
+		ss->connect.fallback = SOVIA_FALLBACK_NONE;
+		sovia_done(sk, cause);
+		return -cause;
+	}
+	tcp_sk = tcp->sk;
+	/* shutdown() before connect() is an error, and takes effect. */
+	WRITE_ONCE(tcp_sk->sk_shutdown, sk->sk_shutdown);
+	err = tcp_connect_to(tcp, ss->connect.to, later);
+	ss->fallback->tcp = NULL;
+	ss->connect.fallback = SOVIA_FALLBACK_DONE;
+	exchange_sk(sock, tcp);
+	sovia_retire(sk);
+	sock_release(tcp);
+	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
+	repeat_events(tcp_sk);
+	return err;
+}
+
+/* ---- the decision ------------------------------------------------------ */
+
+/**
+ * sovia_fallback_work() - it is TCP's turn, or TCP is not needed, and no caller waits
+ * @work: struct sovia_fallback::work, with references to the sk and its file
+ *
+ * Context: workqueue.
+ */
+void sovia_fallback_work(struct work_struct *work)
+{
+	struct sovia_fallback *fb = container_of(work, struct sovia_fallback, work);
+	struct sock *sk = fb->sk;
+	struct socket *sock = sk->sk_socket;
+	struct file *file = sock->file;
+
+	lock_sock(sk);
+	if (sk->sk_state == TCP_LISTEN)
+		sovia_fallback_unlisten(sk);
+	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE)
+		become_tcp(sock, true);
+	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE)
+		sovia_fallback_drop(sk);
+	release_sock(sk);
+	fput(file);
+	sock_put(sk);
+}
+
+/**
+ * sovia_fallback_queue() - queue the work that looks what is to be done
+ * @sk: has a struct sovia_fallback
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_fallback_queue(struct sock *sk)
+{
+	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
+	struct file *file = sk->sk_socket->file;
+
+	/* Sockets of the kernel have none.  One that is just being closed needs nothing more. */
+	if (!file || !sovia_get_file(file))
+		return;
+	sock_hold(sk);
+	if (queue_work(sovia_setup_wq, &fb->work))
+		return;
+	/* It is queued since an earlier connect(). */
+	fput(file);
+	sock_put(sk);
+}
+
+/**
+ * sovia_fallback_due() - AF_SOVIA does not connect: it is TCP's turn, if there is one
+ * @sk: in any state; leaves its connection
+ * @err: why, a positive errno
+ *
+ * Context: socket lock held, process or softirq.
+ * Return: true if so; false if the error is connect()'s.
+ */
+bool sovia_fallback_due(struct sock *sk, int err)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	struct sovia_conn *conn;
+
+	if (sk->sk_state != TCP_SYN_SENT || ss->connect.fallback != SOVIA_FALLBACK_ARMED)
+		return false;
+	ss->connect.fallback = SOVIA_FALLBACK_DUE;
+	ss->connect.cause = err;
+	sk_stop_timer(sk, &sk->sk_timer);
+	conn = sovia_conn_of(sk);
+	/* The peer may have a child already. */
+	if (conn && conn->hashed && err != ECONNREFUSED)
+		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_ABORT);
+	sovia_leave_link(sk);
+	if (ss->connect.callers)
+		sk->sk_state_change(sk);
+	else
+		sovia_fallback_queue(sk);
+	return true;
+}
+
+/**
+ * sovia_fallback_unneeded() - AF_SOVIA has connected
+ * @sk: just ESTABLISHED
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_fallback_unneeded(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (ss->connect.fallback != SOVIA_FALLBACK_ARMED)
+		return;
+	ss->connect.fallback = SOVIA_FALLBACK_NONE;
+	/* A caller closes it itself. */
+	if (!ss->connect.callers && ss->fallback && ss->fallback->tcp)
+		sovia_fallback_queue(sk);
+}
+
+/* ---- connect() --------------------------------------------------------- */
+
+/* connect() returns, but goes on: prepare what TCP needs, in the context of its caller. */
+static void prepare(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (IS_ERR_OR_NULL(sovia_fallback_make(sk))) {
+		ss->connect.fallback = SOVIA_FALLBACK_NONE;
+		return;
+	}
+	ss->fallback->to = *ss->connect.to;
+	ss->connect.to = &ss->fallback->to;
+}
+
+static bool undecided(const struct sock *sk)
+{
+	return sk->sk_state == TCP_SYN_SENT &&
+	       sovia_sk(sk)->connect.fallback != SOVIA_FALLBACK_DUE;
+}
+
+/* Wait until there is a result, or it is TCP's turn.  Returns 0 or an errno for the program. */
+static int wait_for_decision(struct sock *sk, int err)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	long timeo = sock_sndtimeo(sk, 0);
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+
+	ss->connect.callers++;
+	add_wait_queue(sk_sleep(sk), &wait);
+	do {
+		release_sock(sk);
+		timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, timeo);
+		lock_sock(sk);
+	} while (undecided(sk) && timeo && !signal_pending(current));
+	remove_wait_queue(sk_sleep(sk), &wait);
+	ss->connect.callers--;
+	if (!undecided(sk))
+		return 0;
+	return timeo ? sock_intr_errno(timeo) : err;
+}
+
+/* Errors at once for which TCP would have another answer. */
+static bool tcp_knows_better(int err)
+{
+	return err == -EOPNOTSUPP || err == -ENOBUFS || err == -ENOMEM;
+}
+
+static bool may_fall_back(const struct socket *sock)
+{
+	const struct sock *sk = sock->sk;
+
+	return sovia_fallback_wanted(sk) && sock->file &&
+	       !(sk->sk_family == AF_INET6 && inet6_sk(sk)->ipv6_ac_list);
+}
+
+/* Start to connect.  @listen_err: links of this namespace cannot be had. */
+static int start(struct socket *sock, struct sockaddr_unsized *uaddr,
+		 const struct sovia_destination *to, int listen_err)
+{
+	struct sovia_sock *ss = sovia_sk(sock->sk);
+	bool first = sock->state == SS_UNCONNECTED && sock->sk->sk_state == TCP_CLOSE &&
+		     to->len >= (int)sizeof(uaddr->sa_family) && uaddr->sa_family != AF_UNSPEC;
+	int err;
+
+	if (first) {
+		ss->connect.fallback = may_fall_back(sock) ? SOVIA_FALLBACK_ARMED :
+							     SOVIA_FALLBACK_NONE;
+		ss->connect.to = to;
+	}
+	err = listen_err && first ? listen_err :
+	      __inet_stream_connect(sock, uaddr, to->given, O_NONBLOCK, 0);
+	if (!first || !err || err == -EINPROGRESS)
+		return err;
+	if (sovia_fallback_armed(sock->sk) && (listen_err || tcp_knows_better(err))) {
+		ss->connect.fallback = SOVIA_FALLBACK_DUE;
+		ss->connect.cause = -err;
+	} else {
+		ss->connect.fallback = SOVIA_FALLBACK_NONE;
+	}
+	return err;
+}
+
+static int connect_locked(struct socket *sock, struct sockaddr_unsized *uaddr,
+			  const struct sovia_destination *to, int flags, int listen_err)
+{
+	struct sock *sk = sock->sk;
+	struct sovia_sock *ss = sovia_sk(sk);
+	int err;
+
+	err = start(sock, uaddr, to, listen_err);
+	if ((err == -EINPROGRESS || err == -EALREADY) && !(flags & O_NONBLOCK)) {
+		err = wait_for_decision(sk, err);
+		/* Another call was faster. */
+		if (sovia_fallback_done(sk))
+			return -EALREADY;
+		if (!err && ss->connect.fallback != SOVIA_FALLBACK_DUE)
+			err = __inet_stream_connect(sock, uaddr, to->given, O_NONBLOCK, 0);
+	}
+	/* If an earlier call has returned, its work does it. */
+	if (ss->connect.fallback == SOVIA_FALLBACK_DUE && err != -EALREADY)
+		return become_tcp(sock, false);
+	/* Its own address is gone when it returns. */
+	if (sovia_fallback_armed(sk) && ss->connect.to == to)
+		prepare(sk);
+	else if (!err)
+		sovia_fallback_drop(sk);
+	return err;
+}
+
+/* The rest of a blocking connect(), which would have returned @err without blocking. */
+static int wait_for_tcp(struct socket *sock, const struct sovia_destination *to, int err)
+{
+	int ret = inet_stream_connect(sock, (struct sockaddr_unsized *)&to->addr, to->len, 0);
+
+	switch (ret) {
+	case -EALREADY:
+		return err;
+	case -EISCONN:
+		/* Another caller has waited as well. */
+		return 0;
+	default:
+		return ret;
+	}
+}
+
+/**
+ * sovia_stream_connect() - struct proto_ops::connect
+ * @sock: the socket
+ * @uaddr: destination
+ * @len: length of it
+ * @flags: O_NONBLOCK or 0
+ *
+ * Context: process, may sleep; no locks.
+ * Return: 0 or a negative errno.
+ */
+int sovia_stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags)
+{
+	struct sock *sk = READ_ONCE(sock->sk);
+	struct sovia_destination to = {
+		.len = min_t(int, len, sizeof(to.addr)),
+		.given = len,
+	};
+	int listen_err, err;
+
+	if (!sovia_is(sk))
+		return inet_stream_connect(sock, uaddr, len, flags);
+	/* Not under the socket lock: it waits for the connection manager. */
+	listen_err = sovia_link_listen(sovia_net(sock_net(sk)));
+	/* A control group's program may change it. */
+	if (to.len > 0)
+		memcpy(&to.addr, uaddr, to.len);
+	lock_sock(sk);
+	if (sovia_fallback_done(sk)) {
+		release_sock(sk);
+		return inet_stream_connect(sock, uaddr, len, flags);
+	}
+	err = connect_locked(sock, uaddr, &to, flags, listen_err);
+	release_sock(sk);
+	if (!sovia_is(READ_ONCE(sock->sk)) && !(flags & O_NONBLOCK) &&
+	    (err == -EALREADY || err == -EINPROGRESS))
+		return wait_for_tcp(sock, &to, err);
+	return err;
+}
