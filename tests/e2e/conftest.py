@@ -43,7 +43,8 @@ SLOW = 5.0
 
 def pytest_addoption(parser):
     add = parser.getgroup("end-to-end cases").addoption
-    add("--transport", choices=("tcp", "sovia"), default="tcp")
+    add("--transport", choices=("tcp", "sovia", "fallback"), default="tcp",
+        help="fallback: AF_SOVIA here and TCP at the other end, so that all connections are TCP's")
     add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one in agent.py on the other node")
     add("--peer", default=os.environ.get("SOVIA_PEER", "localhost"), metavar="NAME",
         help="the other node; agent.py is started there if on-peer reaches it (default %(default)s)")
@@ -110,7 +111,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_runtestloop(session):
     """Opens one socket first, so that a missing module is one message and not hundreds."""
     option = session.config.option
-    Sock.transport = option.transport
+    Sock.transport = transports(option)[0]
     if session.testsfailed or option.collectonly:
         return
     try:
@@ -124,6 +125,11 @@ def pytest_runtestloop(session):
         print(f"Bail out! {option.transport}, {option.mode}: {e}")
         pytest.exit("cannot run the end-to-end cases", 2)
     print(f"1..{session.testscollected}", flush=True)
+
+
+def transports(option):
+    """Of sockets here, and there."""
+    return ("sovia", "tcp") if option.transport == "fallback" else (option.transport, option.transport)
 
 
 # Fixtures
@@ -159,9 +165,11 @@ def t(request):
     here, there, hosts = addresses(option.mode, option.peer)
     if not hosts[family]:
         pytest.skip("no address of this family")
-    near = far = LocalNode(here)
+    transport, far_transport = transports(option)
+    near = LocalNode(here, transport)
+    far = LocalNode(here, far_transport)
     if option.mode == "pair":
-        far = RemoteNode(option.peer, there, {"transport": option.transport}, option.port)
+        far = RemoteNode(option.peer, there, {"transport": far_transport}, option.port)
     note = functools.partial(request.node.add_report_section, "call", "note")
     return Context(option.mode, option.transport, family, near, far, hosts, note)
 

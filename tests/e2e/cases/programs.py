@@ -85,6 +85,7 @@ def only(which, count=24, of=4):
 
 def test_choice(t):
     """A program that returns a number: that listener gets all connections, until the program is replaced."""
+    t.not_fallback("programs choose among AF_SOVIA's connections")
     listeners = group(t)
     for which in (2, 0, 3, 1):
         classic(listeners[which - 1], SO_ATTACH_REUSEPORT_CBPF, constant(which))
@@ -93,6 +94,7 @@ def test_choice(t):
 
 def test_choice_early(t):
     """A program attached to the first socket before it listens applies to the group."""
+    t.not_fallback("programs choose among AF_SOVIA's connections")
     first, = group(t, 1, listen=False)
     classic(first, SO_ATTACH_REUSEPORT_CBPF, constant(1))
     first.listen(64)
@@ -118,6 +120,7 @@ def test_choice_of_none(t):
 
 def test_choice_by_packet(t):
     """The program's context: a SYN without payload, its IP and TCP headers, a CPU."""
+    t.not_fallback("programs choose among AF_SOVIA's connections")
     listeners = group(t, 2)
     port = NET + (40 if t.v6 else 20)
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, ((LD_H, 0, 0, port), (MOD, 0, 0, 2), (RET_A, 0, 0, 0)))
@@ -146,6 +149,7 @@ def test_choice_by_packet(t):
 
 def test_choice_extended(t):
     """The same with eBPF."""
+    t.not_fallback("programs choose among AF_SOVIA's connections")
     listeners = group(t)
     try:
         program = extended(2)
@@ -158,6 +162,7 @@ def test_choice_extended(t):
 
 def test_choice_members(t):
     """A closed socket leaves the group, accepted sockets are not in it; the last listener takes the freed index."""
+    t.not_fallback("programs choose among AF_SOVIA's connections")
     listeners = group(t)
     classic(listeners[0], SO_ATTACH_REUSEPORT_CBPF, constant(1))
     client = t.socket(node=t.there)
@@ -192,6 +197,7 @@ def root(t):
 @pytest.mark.timeout(90)
 def test_filter_requests(t):
     """A listener's filter that drops everything: connect() keeps trying; without it, it succeeds."""
+    t.not_fallback("a filter is for AF_SOVIA's connections")
     root(t)
     listener = t.listener(t.here)
     classic(listener, SO_ATTACH_FILTER, NOTHING)
@@ -210,6 +216,7 @@ def test_filter_requests(t):
 @pytest.mark.timeout(90)
 def test_filter_all(t):
     """A filter that accepts everything has no effect; accepted sockets inherit it."""
+    t.not_fallback("a filter is for AF_SOVIA's connections")
     root(t)
     listener = t.listener(t.here)
     classic(listener, SO_ATTACH_FILTER, ALL)
@@ -227,6 +234,7 @@ def test_filter_all(t):
 @pytest.mark.timeout(90)
 def test_filter_data(t):
     """A filter on the length of a segment: longer ones never reach the program."""
+    t.not_fallback("a filter is for AF_SOVIA's connections")
     root(t)
     listener = t.listener(t.here)
     # 20 to 60 bytes of it are the TCP header.
@@ -271,6 +279,7 @@ def test_filter_ports(t):
 
 def test_filter_capability(t):
     """Attaching a filter needs CAP_NET_ADMIN, else EPERM, in every socket state; other options do not need it."""
+    t.not_fallback("a filter is for AF_SOVIA's connections")
     root(t)
     near, far = t.pair()
     sockets = [t.socket(), t.listener(t.here), near, t.pair(listen="here")[0]]

@@ -233,6 +233,7 @@ def test_sendfile_corked(t):
 
 def test_sendfile_beyond_end(t):
     """A count beyond the end of the file does not delay what there is."""
+    t.not_fallback("a bug of 6.1's TCP")
     near, far = t.pair()
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for size in (1, 1000, PAGE, 3 * PAGE + 1, 50000):

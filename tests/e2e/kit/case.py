@@ -66,6 +66,7 @@ class Context:
     def __init__(self, mode, transport, family, here, there, other_addresses, note):
         self.mode = mode
         self.sovia = transport == "sovia"
+        self.fallback = transport == "fallback"
         self.family = family
         self.v6 = family == socket.AF_INET6
         self.here = here
@@ -125,6 +126,11 @@ class Context:
 
     def skip(self, why):
         pytest.skip(why)
+
+    def not_fallback(self, why):
+        """For cases about what only one of the two sockets has."""
+        if self.fallback:
+            pytest.skip(why)
 
     def finish(self):
         """Raises the errors of background calls that no result() has raised."""

@@ -55,18 +55,19 @@ def own_address(family):
 
 
 class LocalNode:
-    """This process. @addresses: {family: host part for the other node}."""
+    """This process. @addresses: {family: host part for the other node}, @transport: of its sockets."""
 
     remote = False
 
-    def __init__(self, addresses):
+    def __init__(self, addresses, transport):
         self._addresses = addresses
+        self._transport = transport
 
     def address(self, family):
         return self._addresses.get(family)
 
     def socket(self, family=socket.AF_INET, flags=0):
-        return Sock(family, flags)
+        return Sock(family, flags, transport=self._transport)
 
     def call(self, function, *args, **kwargs):
         return function(*args, **kwargs)

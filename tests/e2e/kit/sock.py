@@ -38,8 +38,8 @@ class Sock(socket.socket):
     transport = "tcp"
     _kept = []
 
-    def __init__(self, family=socket.AF_INET, flags=0, fileno=None):
-        if fileno is None and self.transport == "sovia":
+    def __init__(self, family=socket.AF_INET, flags=0, fileno=None, transport=None):
+        if fileno is None and (transport or self.transport) == "sovia":
             fileno = sovia_descriptor(family, flags)
         super().__init__(family, socket.SOCK_STREAM | (flags if fileno is None else 0), socket.IPPROTO_TCP, fileno)
         if flags & libc.SOCK_NONBLOCK:
