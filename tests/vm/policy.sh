@@ -12,6 +12,10 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
+# What is refused here, TCP would try.
+sysctl -qw net.sovia.fallback=0
+there 'sysctl -qw net.sovia.fallback=0'
+
 # The other ways of opening: AF_INET or AF_INET6 ($1 is 4 or 6) with SOVIAPROTO_INET.
 open_inet() {
 	python3 -c "
