@@ -56,6 +56,23 @@ struct sovia_rendezvous {
 	struct kthread_work	forget_work;
 };
 
+/* Buckets of sovia_memories::hash. */
+#define SOVIA_MEMORY_BITS	8
+
+/**
+ * struct sovia_memories - peers that AF_SOVIA does not reach: link/peer_memory.c
+ * @lock: protects them; innermost, bottom halves off
+ * @hash: struct memory::node by address; readers use RCU
+ * @lru: struct memory::lru_node
+ * @count: how many; read without the lock
+ */
+struct sovia_memories {
+	spinlock_t		lock;	/* see above */
+	DECLARE_HASHTABLE(hash, SOVIA_MEMORY_BITS);
+	struct list_head	lru;
+	unsigned int		count;
+};
+
 /**
  * struct sovia_net - per network namespace
  * @net: the namespace
@@ -78,6 +95,7 @@ struct sovia_rendezvous {
  * @idle_work: stops listening after the last socket; holds the namespace while queued
  * @sweep_work: ends the links then; runs in the connection thread
  * @rdv: how other kernels are met
+ * @memories: peers that are not reached
  * @fallback: net.sovia.fallback: sockets take their port in TCP, too
  *
  * Lives from the pernet init to the pernet exit.  Sockets hold the namespace, and so do
@@ -104,6 +122,7 @@ struct sovia_net {
 	struct work_struct		idle_work;
 	struct kthread_work		sweep_work;
 	struct sovia_rendezvous		rdv;
+	struct sovia_memories		memories;
 	struct sovia_sysctl		fallback;
 };
 

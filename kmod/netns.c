@@ -2,6 +2,7 @@
 /* Network namespaces: init and exit of their state. */
 #include "link/conn_table.h"
 #include "link/link_net.h"
+#include "link/peer_memory.h"
 #include "link/rendezvous.h"
 #include "net.h"
 #include "sock/fallback.h"
@@ -17,6 +18,7 @@ static int __net_init net_begin(struct net *net)
 	INIT_LIST_HEAD(&snet->far_links);
 	mutex_init(&snet->listen_mutex);
 	sovia_link_net_init(snet);
+	sovia_memories_init(snet);
 	snet->mib = alloc_percpu(struct sovia_mib);
 	if (!snet->mib)
 		return -ENOMEM;
@@ -57,6 +59,7 @@ static void __net_exit net_end(struct net *net)
 
 	sovia_proc_net_exit(net);
 	sovia_link_net_exit(snet);
+	sovia_memories_forget(snet);
 	sovia_conn_table_exit(snet);
 	free_percpu(snet->mib);
 }

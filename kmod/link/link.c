@@ -43,6 +43,7 @@
 #include "link_vi.h"
 #include "peer.h"
 #include "peer_meet.h"
+#include "peer_memory.h"
 #include "param.h"
 
 /* How long the higher address waits for the lower one's request. */
@@ -60,6 +61,9 @@
 
 /* Requests in a row that a peer may not know: it has another kernel, as its anchor will tell. */
 #define SOVIA_LINK_STALE	8
+
+/* How long it may take to set up a link that no connection waits for. */
+#define SOVIA_LINK_KEEP		(30 * HZ)
 
 /* Links that have not been freed, of all namespaces. */
 static atomic_t links_alive = ATOMIC_INIT(0);
@@ -276,6 +280,8 @@ static void link_up(struct sovia_link *link)
 	link->pause = 0;
 	link->stale = 0;
 	sovia_recovery_established(link);
+	sovia_memory_clear(link->snet, &link->pair);
+	link->keep_until = 0;
 	link->waiting = false;
 	link->doubted = false;
 	if (again) {
@@ -291,6 +297,13 @@ static void link_up(struct sovia_link *link)
 	if (link->prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+}
+
+/* The kernels know each other, but there is no way between them. */
+static bool link_has_no_way(const struct sovia_link *link, int err)
+{
+	return !link->prov->local && (err == -ETIMEDOUT || err == -EHOSTUNREACH ||
+				      err == -ENETUNREACH || err == -EPROTO);
 }
 
 /**
@@ -319,6 +332,8 @@ void sovia_link_down(struct sovia_link *link, int err)
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
+	if (link_has_no_way(link, err))
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
 	sovia_link_drop_vi(link);
 	sovia_peer_detach(link);
 	sovia_lane_reset(&link->lane);
@@ -482,6 +497,27 @@ static void link_idle(struct sovia_link *link)
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
+/* Has it connections, or is it set up for later ones? */
+static bool link_is_wanted(const struct sovia_link *link)
+{
+	unsigned long keep = READ_ONCE(link->keep_until);
+
+	return READ_ONCE(link->conn_count) || (keep && time_before(jiffies, keep));
+}
+
+/**
+ * sovia_link_keep() - set a link up although no connection waits for it
+ * @link: in any state
+ *
+ * Context: any; a socket lock may be held.
+ */
+void sovia_link_keep(struct sovia_link *link)
+{
+	/* 0 means no. */
+	WRITE_ONCE(link->keep_until, (jiffies + SOVIA_LINK_KEEP) | 1);
+	sovia_link_event(link, SOVIA_LINK_EV_START);
+}
+
 /* The timer fired: retry, probe, or check whether the link is idle. */
 static void link_timer(struct sovia_link *link)
 {
@@ -489,7 +525,7 @@ static void link_timer(struct sovia_link *link)
 	case SOVIA_LINK_CONNECTING:
 		if (link->lane.vi || link->parked)
 			break;
-		if (READ_ONCE(link->conn_count))
+		if (link_is_wanted(link))
 			sovia_link_connect(link);
 		else
 			sovia_link_down(link, -ECONNRESET);
@@ -511,7 +547,7 @@ static void link_timer(struct sovia_link *link)
 /* The set-up that has waited may start, unless it is not needed any more. */
 static void link_slot(struct sovia_link *link)
 {
-	if (link->state == SOVIA_LINK_CONNECTING && !READ_ONCE(link->conn_count) && link->wanted)
+	if (link->state == SOVIA_LINK_CONNECTING && !link_is_wanted(link) && link->wanted)
 		sovia_link_down(link, -ECONNRESET);
 	else
 		sovia_link_go_on(link);

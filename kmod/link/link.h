@@ -239,6 +239,7 @@ enum sovia_slot_kind {
  * @slot_node: in a list of link_slot.c, unless @slot is SOVIA_SLOT_NONE
  * @slot_behind: links that wait behind it: for its slot, or if it waits, of its user
  * @slot_user: in a hash of link_slot.c, if it is the first of its user that waits
+ * @keep_until: it is set up without connections until then, jiffies; or 0
  * @peer: the kernel at the other end, with a reference, or NULL; set once
  * @peer_node: in sovia_peer::links, unless DOWN
  * @peer_waits: @wanted, but @peer is not known yet
@@ -283,6 +284,7 @@ struct sovia_link {
 	struct list_head		slot_node;
 	struct list_head		slot_behind;
 	struct hlist_node		slot_user;
+	unsigned long			keep_until;
 	struct sovia_peer		*peer;
 	struct list_head		peer_node;
 	bool				peer_waits;
@@ -341,6 +343,7 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 void sovia_link_event(struct sovia_link *link, unsigned int event);
+void sovia_link_keep(struct sovia_link *link);
 void sovia_link_wait(void);
 const char *sovia_link_state_name(enum sovia_link_state state);
 

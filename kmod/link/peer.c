@@ -17,6 +17,7 @@
 #include "link_state.h"
 #include "link_table.h"
 #include "peer_meet.h"
+#include "peer_memory.h"
 #include "rendezvous.h"
 
 #define PEERS_MAX		4096
@@ -317,10 +318,12 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 
 	anchor = sovia_anchor_ask(peer->snet, &peer->pair, uid);
 	if (IS_ERR(anchor)) {
-		if (PTR_ERR(anchor) == -EBUSY)
+		if (PTR_ERR(anchor) == -EBUSY) {
 			sovia_peer_set_timer(peer, PEER_RETRY);
-		else
-			sovia_peer_wake(peer, PTR_ERR(anchor));
+			return;
+		}
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
+		sovia_peer_wake(peer, PTR_ERR(anchor));
 		return;
 	}
 	sovia_peer_offer(peer->snet, &peer->pair, &msg.offer, again);
@@ -423,8 +426,10 @@ bool sovia_peer_ready(struct sovia_link *link)
 		peer->asking = false;
 		return true;
 	}
-	if (!sovia_peer_has_way(link->snet->net, &link->pair))
+	if (!sovia_peer_has_way(link->snet->net, &link->pair)) {
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_DEVICE);
 		return peer_ready_failed(link, -ENODEV);
+	}
 	link->peer_waits = true;
 	sovia_link_set_timer(link, PEER_LINK_WAIT);
 	peer_go_on(peer);

@@ -11,6 +11,7 @@
 #include "link_state.h"
 #include "peer.h"
 #include "peer_meet.h"
+#include "peer_memory.h"
 
 /* Before ours is repeated, when it was reset, or when the peer's attempt counts. */
 #define MEET_RETRY		(HZ / 5)
@@ -128,6 +129,7 @@ static void peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
 	peer->state = SOVIA_PEER_PAIRED;
 	sovia_anchor_settle(anchor);
 	sovia_stat_inc(peer->snet, peer_up);
+	sovia_memory_clear(peer->snet, &peer->pair);
 	pr_debug("peer %pI6c - %pI6c paired\n", &peer->pair.local, &peer->pair.remote);
 	sovia_peer_wake(peer, 0);
 }
@@ -278,6 +280,11 @@ static void peer_refused(struct sovia_peer *peer, const struct sovia_rdv_msg *ms
 	}
 	pr_notice_ratelimited("peer %pI6c refuses: %s\n", &peer->pair.remote,
 			      msg->code < SOVIA_RDV_CODES ? code_names[msg->code] : "?");
+	if (msg->code == SOVIA_RDV_NO_WAY)
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_WAY);
+	/* Programs that are just being started there are no reason for TCP. */
+	else if (msg->code != SOVIA_RDV_IDLE)
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);
 	peer_attempt_over(peer, 0, -ECONNREFUSED);
 }
 
@@ -380,12 +387,16 @@ static unsigned long peer_retry_delay(int err)
 void sovia_peer_lost(struct sovia_anchor *anchor)
 {
 	struct sovia_peer *peer = anchor->peer;
+	unsigned long delay;
 
 	if (!peer)
 		return;
 	anchor->peer = NULL;
 	if (peer->attempt == anchor) {
-		peer_attempt_over(peer, peer_retry_delay(anchor->err), anchor->err);
+		delay = peer_retry_delay(anchor->err);
+		if (!delay)
+			sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
+		peer_attempt_over(peer, delay, anchor->err);
 	} else if (peer->anchor == anchor) {
 		peer->anchor = NULL;
 		peer->state = SOVIA_PEER_UNANCHORED;

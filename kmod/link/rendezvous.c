@@ -24,6 +24,7 @@
 #include "link_net.h"
 #include "param.h"
 #include "peer.h"
+#include "peer_memory.h"
 #include "rendezvous.h"
 #include "work.h"
 
@@ -576,6 +577,7 @@ static int rdv_sysctl(sovia_ctl_table *table, int write, void *buffer, size_t *l
 		return err;
 	mod_delayed_work(sovia_listen_wq, &snet->rdv.work, 0);
 	flush_delayed_work(&snet->rdv.work);
+	sovia_memories_forget(snet);
 	return 0;
 }
 

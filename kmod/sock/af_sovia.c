@@ -430,6 +430,7 @@ static void __exit sovia_exit(void)
 	sovia_debugfs_exit();
 	/* Sockets and connections are freed after a grace period. */
 	rcu_barrier();
+	sovia_fallback_exit();
 	sovia_conn_exit();
 	sovia_mem_exit();
 	sovia_sock_list_exit();

@@ -24,6 +24,7 @@
 #include "link/lane.h"
 #include "link/link_conns.h"
 #include "link/link_table.h"
+#include "link/peer_memory.h"
 #include "port.h"
 #include "port_search.h"
 #include "route.h"
@@ -206,6 +207,29 @@ static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 po
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 }
 
+/*
+ * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
+ * not waited for.
+ */
+static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
+{
+	struct sovia_net *snet = sovia_net(sock_net(sk));
+	enum sovia_memory_answer answer;
+	struct sovia_link *link;
+
+	if (attempt->prov->local || !sovia_fallback_armed(sk))
+		return false;
+	answer = sovia_memory_ask(snet, &attempt->pair);
+	if (answer != SOVIA_MEMORY_RENEW)
+		return answer == SOVIA_MEMORY_TCP;
+	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk), sk->sk_allocation);
+	if (link) {
+		sovia_link_keep(link);
+		sovia_link_put(link);
+	}
+	return true;
+}
+
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
 {
 	struct attempt attempt = {};
@@ -214,6 +238,8 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
 	if (err)
 		return err;
+	if (known_as_tcp(sk, &attempt))
+		return -EHOSTDOWN;
 	begin_connect(sk, &attempt.pair, port);
 	err = sovia_connect_port(sk, connect_from_port, &attempt);
 	if (err) {
@@ -388,6 +414,23 @@ static bool link_works(const struct sock *sk)
 	return READ_ONCE(sovia_conn_of(sk)->link->state) == SOVIA_LINK_UP;
 }
 
+/* Use TCP instead of waiting for the link, which later connections may use. */
+static bool give_up_waiting(struct sock *sk)
+{
+	struct sovia_link *link = sovia_conn_of(sk)->link;
+
+	if (!sovia_fallback_armed(sk))
+		return false;
+	if (!link->prov->local) {
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_SILENT);
+		/* It clears that when it comes up, but perhaps it just has. */
+		if (link_works(sk))
+			sovia_memory_clear(link->snet, &link->pair);
+	}
+	sovia_link_keep(link);
+	return sovia_fallback_due(sk, ETIMEDOUT);
+}
+
 /**
  * sovia_connect_timeout() - the timer of a socket in SYN_SENT
  * @sk: the socket
@@ -404,7 +447,7 @@ void sovia_connect_timeout(struct sock *sk)
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 		return;
 	}
-	if (!link_works(sk) && sovia_fallback_due(sk, ETIMEDOUT))
+	if (!link_works(sk) && give_up_waiting(sk))
 		return;
 	if (connect->busy) {
 		connect->busy = false;

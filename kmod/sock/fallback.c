@@ -14,7 +14,9 @@
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
 #include "compat/accept.h"
+#include "compat/sysctl.h"
 #include "fallback.h"
+#include "link/peer_memory.h"
 #include "param.h"
 #include "port.h"
 
@@ -46,6 +48,17 @@ struct sovia_option {
 
 /* ---- net.sovia.fallback --------------------------------------------- */
 
+static int fallback_sysctl(sovia_ctl_table *table, int write, void *buffer, size_t *lenp,
+			   loff_t *ppos)
+{
+	struct sovia_net *snet = container_of(table->data, struct sovia_net, fallback.value);
+	int err = proc_dointvec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!err && write)
+		sovia_memories_forget(snet);
+	return err;
+}
+
 /**
  * sovia_fallback_net_init() - register a namespace's switch
  * @snet: the namespace
@@ -57,7 +70,7 @@ int sovia_fallback_net_init(struct sovia_net *snet)
 {
 	snet->fallback.value = fallback_default;
 	return sovia_sysctl_add(snet->net, &snet->fallback, "fallback", SYSCTL_ONE,
-				proc_dointvec_minmax);
+				fallback_sysctl);
 }
 
 /**
@@ -152,11 +165,16 @@ static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 	tcp->sk_userlocks |= sk->sk_userlocks & sizes;
 }
 
-/* Programs wait for the AF_SOVIA socket, and the TCP socket wakes them as well. */
-static void share_wait_queue(struct sock *sk, struct sock *tcp)
+/*
+ * To the rest of the kernel it is the descriptor's: its packets have its owner, and it wakes
+ * those who wait for the AF_SOVIA socket.
+ */
+static void share_descriptor(const struct sock *sk, struct sock *tcp)
 {
 	write_lock_bh(&tcp->sk_callback_lock);
 	rcu_assign_pointer(tcp->sk_wq, &sk->sk_socket->wq);
+	sk_set_socket(tcp, sk->sk_socket);
+	tcp->sk_uid = sk->sk_uid;
 	/* The list of those who want SIGIO is in the queue. */
 	sock_set_flag(tcp, SOCK_FASYNC);
 	write_unlock_bh(&tcp->sk_callback_lock);
@@ -206,7 +224,7 @@ struct socket *sovia_fallback_make(struct sock *sk)
 	copy_sol_socket(sk, tcp->sk);
 	list_for_each_entry(option, &fb->options, node)
 		set_option(tcp, option);
-	share_wait_queue(sk, tcp->sk);
+	share_descriptor(sk, tcp->sk);
 	/* Readers without the lock find it complete. */
 	smp_store_release(&fb->tcp, tcp);
 	return tcp;

@@ -61,6 +61,7 @@ struct socket *sovia_fallback_make(struct sock *sk);
 void sovia_fallback_drop(struct sock *sk);
 
 /* fallback_connect.c */
+void sovia_fallback_exit(void);
 int sovia_stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags);
 bool sovia_fallback_due(struct sock *sk, int err);
 void sovia_fallback_unneeded(struct sock *sk);

@@ -19,6 +19,7 @@
  */
 #include <linux/file.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
 #include <net/inet_common.h>
 #include <net/ipv6.h>
@@ -34,15 +35,15 @@
 /**
  * struct tcp_ops - TCP's operations, with what has to know of the old sk
  * @ops: a copy of @from, but for some
- * @from: TCP's own, or NULL before @ops is made
+ * @from: TCP's own
  */
 struct tcp_ops {
-	struct proto_ops	ops;	/* const once @from is set */
+	const struct proto_ops	ops;
 	const struct proto_ops	*from;
 };
 
 /* By family: IPv4's, IPv6's.  Made when first needed, as not every kernel exports both. */
-static struct tcp_ops tcp_ops[2];
+static struct tcp_ops *tcp_ops[2];
 static DEFINE_MUTEX(tcp_ops_mutex);
 
 /* ---- a descriptor that has become TCP's -------------------------------- */
@@ -79,36 +80,49 @@ static int tcp_setsockopt_op(struct socket *sock, int level, int optname, sockpt
 	return sock_common_setsockopt(sock, level, optname, optval, optlen);
 }
 
-/* The operations for a socket that has those of TCP now. */
+static void change_ops(struct proto_ops *ops, const struct proto_ops *from)
+{
+	*ops = *from;
+	ops->owner = THIS_MODULE;
+	ops->release = tcp_release;
+	ops->setsockopt = tcp_setsockopt_op;
+	/* May be called with the old sk. */
+	ops->set_rcvlowat = sovia_set_rcvlowat;
+}
+
+/* The operations for a socket that has those of TCP now, or NULL. */
 static const struct proto_ops *own_ops(const struct socket *tcp)
 {
-	struct tcp_ops *own = &tcp_ops[tcp->sk->sk_family == AF_INET6];
+	struct tcp_ops **own = &tcp_ops[tcp->sk->sk_family == AF_INET6];
 
 	mutex_lock(&tcp_ops_mutex);
-	if (!own->from) {
-		own->from = tcp->ops;
-		own->ops = *tcp->ops;
-		own->ops.owner = THIS_MODULE;
-		own->ops.release = tcp_release;
-		own->ops.setsockopt = tcp_setsockopt_op;
-		/* May be called with the old sk. */
-		own->ops.set_rcvlowat = sovia_set_rcvlowat;
+	if (!*own)
+		*own = kzalloc(sizeof(**own), GFP_KERNEL);
+	if (*own && !(*own)->from) {
+		(*own)->from = tcp->ops;
+		change_ops((void *)&(*own)->ops, tcp->ops);
 	}
 	mutex_unlock(&tcp_ops_mutex);
-	return &own->ops;
+	return *own ? &(*own)->ops : NULL;
+}
+
+/**
+ * sovia_fallback_exit() - free the operations
+ *
+ * Context: module exit; no socket has them any more.
+ */
+void sovia_fallback_exit(void)
+{
+	kfree(tcp_ops[0]);
+	kfree(tcp_ops[1]);
 }
 
 /* Give the descriptor TCP's sk.  The old one is locked. */
-static void exchange_sk(struct socket *sock, struct socket *tcp)
+static void exchange_sk(struct socket *sock, struct socket *tcp, const struct proto_ops *ops)
 {
 	struct sock *sk = sock->sk, *tcp_sk = tcp->sk;
-	const struct proto_ops *ops = own_ops(tcp);
 
 	lock_sock(tcp_sk);
-	write_lock_bh(&tcp_sk->sk_callback_lock);
-	sk_set_socket(tcp_sk, sock);
-	tcp_sk->sk_uid = sk->sk_uid;
-	write_unlock_bh(&tcp_sk->sk_callback_lock);
 	tcp->sk = NULL;
 	sock->state = tcp->state;
 	if (test_bit(SOCK_SUPPORT_ZC, &tcp->flags))
@@ -158,10 +172,13 @@ static int become_tcp(struct socket *sock, bool later)
 	struct sock *sk = sock->sk, *tcp_sk;
 	struct sovia_sock *ss = sovia_sk(sk);
 	int err, cause = ss->connect.cause;
+	const struct proto_ops *ops = NULL;
 	struct socket *tcp;
 
 	tcp = sovia_fallback_make(sk);
-	if (IS_ERR_OR_NULL(tcp)) {
+	if (!IS_ERR_OR_NULL(tcp))
+		ops = own_ops(tcp);
+	if (!ops) {
 		ss->connect.fallback = SOVIA_FALLBACK_NONE;
 		sovia_done(sk, cause);
 		return -cause;
@@ -172,7 +189,7 @@ static int become_tcp(struct socket *sock, bool later)
 	err = tcp_connect_to(tcp, ss->connect.to, later);
 	ss->fallback->tcp = NULL;
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
-	exchange_sk(sock, tcp);
+	exchange_sk(sock, tcp, ops);
 	sovia_retire(sk);
 	sock_release(tcp);
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
@@ -319,10 +336,10 @@ static int wait_for_decision(struct sock *sk, int err)
 	return timeo ? sock_intr_errno(timeo) : err;
 }
 
-/* Errors at once for which TCP would have another answer. */
+/* Errors at once for which TCP would have another answer; EHOSTDOWN: known as TCP's. */
 static bool tcp_knows_better(int err)
 {
-	return err == -EOPNOTSUPP || err == -ENOBUFS || err == -ENOMEM;
+	return err == -EHOSTDOWN || err == -EOPNOTSUPP || err == -ENOBUFS || err == -ENOMEM;
 }
 
 static bool may_fall_back(const struct socket *sock)

@@ -4,6 +4,7 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 #include <net/ip.h>
+#include "link/peer_memory.h"
 #include "recv.h"
 #include "send.h"
 #include "sock_list.h"
@@ -209,6 +210,36 @@ static const struct seq_operations link_seq_ops = {
 	.show	= link_show,
 };
 
+/* A bucket a step. */
+
+static void *memory_start(struct seq_file *seq, loff_t *pos)
+{
+	return *pos < 1 << SOVIA_MEMORY_BITS ? pos : NULL;
+}
+
+static void *memory_next(struct seq_file *seq, void *v, loff_t *pos)
+{
+	++*pos;
+	return memory_start(seq, pos);
+}
+
+static void memory_stop(struct seq_file *seq, void *v)
+{
+}
+
+static int memory_show(struct seq_file *seq, void *v)
+{
+	sovia_memory_show(sovia_net(seq_file_net(seq)), seq, *(loff_t *)v);
+	return 0;
+}
+
+static const struct seq_operations memory_seq_ops = {
+	.start	= memory_start,
+	.next	= memory_next,
+	.stop	= memory_stop,
+	.show	= memory_show,
+};
+
 /**
  * sovia_proc_net_init() - create /proc/net/sovia
  * @net: the namespace
@@ -225,6 +256,8 @@ int sovia_proc_net_init(struct net *net)
 
 	if (dir && proc_create_net_single("stat", 0444, dir, stat_show, NULL) &&
 	    proc_create_net("link", 0444, dir, &link_seq_ops, sizeof(struct seq_net_private)) &&
+	    proc_create_net("memory", 0444, dir, &memory_seq_ops,
+			    sizeof(struct seq_net_private)) &&
 	    proc_create_net("sock", 0444, dir, &sock_seq_ops, sizeof(struct seq_net_private)))
 		return 0;
 	sovia_proc_net_exit(net);

@@ -27,8 +27,9 @@
  *	bind() takes the port in TCP, too, and a listener accepts TCP
  *	connections as well: they are TCP sockets.  connect() goes on with TCP
  *	where AF_SOVIA does not connect: then SO_PROTOCOL is IPPROTO_TCP.  The
- *	sysctl net.sovia.fallback of a namespace switches that off.  An IPv6 socket accepts IPv4 peers as v4-mapped addresses
- *	unless IPV6_V6ONLY is set.
+ *	sysctl net.sovia.fallback of a namespace switches that off.
+ *	An IPv6 socket accepts IPv4 peers as v4-mapped addresses unless
+ *	IPV6_V6ONLY is set.
  *
  * Options
  *	SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6 options are those of the kernel.

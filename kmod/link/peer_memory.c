@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is known of peers that AF_SOVIA does not reach, so that connect() uses TCP at once: only
+ * the first one waits.  Documentation/fallback.rst.
+ *
+ * A peer is an address in an L3 domain.  When the time is over, the next connect() uses TCP as
+ * well, and has a link set up beside it: that clears the memory, or doubles the time.
+ */
+#include <linux/jhash.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <net/netns/hash.h>
+#include "peer_memory.h"
+
+#define MEMORIES_MAX		4096
+/* How long a link may take that is to renew one. */
+#define MEMORY_RENEW		(30 * HZ)
+
+/* In seconds: at first, and at most. */
+static const struct {
+	unsigned long	least;
+	unsigned long	most;
+} memory_times[SOVIA_MEMORY_CAUSES] = {
+	[SOVIA_MEMORY_SILENT]	= { 60, 3600 },
+	[SOVIA_MEMORY_WAY]	= { 10, 600 },
+	[SOVIA_MEMORY_DEVICE]	= { 10, 10 },
+	[SOVIA_MEMORY_REFUSED]	= { 600, 600 },
+};
+
+/**
+ * struct memory - of a peer
+ * @node: in sovia_memories::hash
+ * @lru_node: in sovia_memories::lru, what was used last at the end
+ * @addr: of the peer
+ * @l3: L3 domain
+ * @scope: interface index for link-local addresses, otherwise 0
+ * @learnt: when it was learnt the last time, jiffies
+ * @until: when it is over, jiffies
+ * @delay: how long it holds, in jiffies
+ * @rcu: readers find it in the table
+ *
+ * Protected by sovia_memories::lock; @until is read without it.
+ */
+struct memory {
+	struct hlist_node	node;
+	struct list_head	lru_node;
+	struct in6_addr		addr;
+	int			l3;
+	int			scope;
+	unsigned long		learnt;
+	unsigned long		until;
+	unsigned long		delay;
+	struct rcu_head		rcu;
+};
+
+static u32 memory_hash(const struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	return jhash2((__force u32 *)pair->remote.s6_addr32, ARRAY_SIZE(pair->remote.s6_addr32),
+		      net_hash_mix(snet->net));
+}
+
+static struct memory *memory_find(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	struct memory *memory;
+
+	hash_for_each_possible_rcu(snet->memories.hash, memory, node,
+				   memory_hash(snet, pair),
+				   lockdep_is_held(&snet->memories.lock))
+		if (memory->l3 == pair->l3 && memory->scope == pair->scope &&
+		    ipv6_addr_equal(&memory->addr, &pair->remote))
+			return memory;
+	return NULL;
+}
+
+static void memory_remove(struct sovia_net *snet, struct memory *memory)
+{
+	lockdep_assert_held(&snet->memories.lock);
+	hash_del_rcu(&memory->node);
+	list_del(&memory->lru_node);
+	snet->memories.count--;
+	kfree_rcu(memory, rcu);
+}
+
+/* A new one, perhaps in place of that which was not used for the longest time. */
+static struct memory *memory_add(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	struct sovia_memories *memories = &snet->memories;
+	struct memory *memory = kzalloc(sizeof(*memory), GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!memory)
+		return NULL;
+	if (memories->count >= MEMORIES_MAX)
+		memory_remove(snet, list_first_entry(&memories->lru, struct memory, lru_node));
+	memory->addr = pair->remote;
+	memory->l3 = pair->l3;
+	memory->scope = pair->scope;
+	hash_add_rcu(memories->hash, &memory->node, memory_hash(snet, pair));
+	list_add_tail(&memory->lru_node, &memories->lru);
+	memories->count++;
+	return memory;
+}
+
+/* Is it the caller that renews it? */
+static bool memory_renew(struct sovia_net *snet, struct memory *memory)
+{
+	bool yes;
+
+	spin_lock_bh(&snet->memories.lock);
+	yes = time_after_eq(jiffies, memory->until);
+	if (yes)
+		WRITE_ONCE(memory->until, jiffies + MEMORY_RENEW);
+	spin_unlock_bh(&snet->memories.lock);
+	return yes;
+}
+
+/**
+ * sovia_memory_ask() - is a destination to be reached with TCP
+ * @snet: namespace
+ * @pair: its addresses
+ *
+ * Context: any.
+ * Return: what to do; of all callers at the same time one gets SOVIA_MEMORY_RENEW.
+ */
+enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	enum sovia_memory_answer answer = SOVIA_MEMORY_NONE;
+	struct memory *memory;
+
+	if (!READ_ONCE(snet->memories.count))
+		return answer;
+	rcu_read_lock();
+	memory = memory_find(snet, pair);
+	if (memory) {
+		answer = SOVIA_MEMORY_TCP;
+		if (time_after_eq(jiffies, READ_ONCE(memory->until)) && memory_renew(snet, memory))
+			answer = SOVIA_MEMORY_RENEW;
+	}
+	rcu_read_unlock();
+	return answer;
+}
+
+/**
+ * sovia_memory_learn() - AF_SOVIA does not reach a peer
+ * @snet: namespace
+ * @pair: the addresses
+ * @cause: why; each time it is so again, it is remembered for twice the time
+ *
+ * Context: any.
+ */
+void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
+			enum sovia_memory_cause cause)
+{
+	struct sovia_memories *memories = &snet->memories;
+	struct memory *memory;
+	bool again;
+
+	spin_lock_bh(&memories->lock);
+	memory = memory_find(snet, pair);
+	again = memory;
+	if (!memory)
+		memory = memory_add(snet, pair);
+	if (memory) {
+		/* Several connections learn the same at once. */
+		if (!again || time_after_eq(jiffies, memory->learnt + memory->delay))
+			WRITE_ONCE(memory->delay,
+				   clamp(2 * memory->delay, memory_times[cause].least * HZ,
+					 memory_times[cause].most * HZ));
+		memory->learnt = jiffies;
+		WRITE_ONCE(memory->until, jiffies + memory->delay);
+		list_move_tail(&memory->lru_node, &memories->lru);
+	}
+	spin_unlock_bh(&memories->lock);
+}
+
+/**
+ * sovia_memory_clear() - a peer speaks AF_SOVIA
+ * @snet: namespace
+ * @pair: the addresses
+ *
+ * Context: any.
+ */
+void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	struct memory *memory;
+
+	if (!READ_ONCE(snet->memories.count))
+		return;
+	spin_lock_bh(&snet->memories.lock);
+	memory = memory_find(snet, pair);
+	if (memory)
+		memory_remove(snet, memory);
+	spin_unlock_bh(&snet->memories.lock);
+}
+
+/**
+ * sovia_memory_show() - the lines of /proc/net/sovia/memory for a bucket
+ * @snet: namespace
+ * @seq: where they go
+ * @bucket: below 1 << SOVIA_MEMORY_BITS; users cannot foresee which addresses are in one
+ *
+ * Context: process.
+ */
+void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned int bucket)
+{
+	const struct memory *memory;
+	long left;
+
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(memory, &snet->memories.hash[bucket], node) {
+		left = READ_ONCE(memory->until) - jiffies;
+		seq_printf(seq, "%pI6c l3=%d scope=%d left=%ld of=%lu\n", &memory->addr, memory->l3,
+			   memory->scope, max(left, 0L) / HZ, READ_ONCE(memory->delay) / HZ);
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * sovia_memories_init() - prepare a namespace's table
+ * @snet: the namespace
+ *
+ * Context: pernet init.
+ */
+void sovia_memories_init(struct sovia_net *snet)
+{
+	spin_lock_init(&snet->memories.lock);
+	hash_init(snet->memories.hash);
+	INIT_LIST_HEAD(&snet->memories.lru);
+}
+
+/**
+ * sovia_memories_forget() - forget all of a namespace
+ * @snet: the namespace
+ *
+ * Context: process.
+ */
+void sovia_memories_forget(struct sovia_net *snet)
+{
+	struct memory *memory, *next;
+
+	spin_lock_bh(&snet->memories.lock);
+	list_for_each_entry_safe(memory, next, &snet->memories.lru, lru_node)
+		memory_remove(snet, memory);
+	spin_unlock_bh(&snet->memories.lock);
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/peer_memory_test.c"
+#endif
