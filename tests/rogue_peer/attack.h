@@ -21,6 +21,7 @@ int victim_listener(int backlog, uint16_t *port);
 int victim_connect(void);
 int sees(int fd, short events, int ms);
 unsigned int victim_links(const char *state);
+bool few_links(unsigned int most);
 bool no_links(void);
 void fill_window(struct conn *c);
 

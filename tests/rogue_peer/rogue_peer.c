@@ -161,13 +161,19 @@ unsigned int victim_links(const char *state)
 	return n;
 }
 
-bool no_links(void)
+/* Has it, perhaps after a while, at most @most? */
+bool few_links(unsigned int most)
 {
 	double end = now() + PATIENCE;
 
-	while (victim_links(NULL) && now() < end)
+	while (victim_links(NULL) > most && now() < end)
 		pause_ms(100);
-	return !victim_links(NULL);
+	return victim_links(NULL) <= most;
+}
+
+bool no_links(void)
+{
+	return few_links(0);
 }
 
 /* Events that the victim's program gets within @ms: POLLIN, POLLOUT, ... */

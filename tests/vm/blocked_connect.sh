@@ -5,7 +5,7 @@
 # what comes then.  Whatever does not need that peer goes on, above all the end of other network
 # namespaces.
 #
-# vm: --pair --device siw --timeout 400 --append kunit.enable=0
+# vm: --pair --device siw --timeout 400 --append "kunit.enable=0 sovia.fallback=0"
 # lab: it needs an address that nobody has
 set -u
 cd "$(dirname "$0")" || exit 1

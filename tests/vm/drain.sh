@@ -5,7 +5,7 @@
 # A device that does not drain a queue pair: the VI is quarantined, the device not used any
 # more, and nothing waits for either.
 #
-# vm: --pair --timeout 400 --append kunit.enable=0
+# vm: --pair --timeout 400 --append "kunit.enable=0 sovia.fallback=0"
 # lab: the module has to be built with fault injection, and a device is removed
 set -u
 cd "$(dirname "$0")" || exit 1

@@ -11,6 +11,7 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
+export PYTHONPATH=$PWD/lib
 
 # The results of a script that prints TAP.
 each() { # WHERE COMMAND...
@@ -26,6 +27,30 @@ each() { # WHERE COMMAND...
 	grep -q '^1\.\.' <<<"$output" || report 'not ok' "$where: all checks have run"
 }
 
+remembered() { # HOW MANY
+	cat /proc/net/sovia/memory
+	[ "$(wc -l </proc/net/sovia/memory)" = "$1" ]
+}
+forgotten() { sysctl -qw net.sovia.fallback=1 && remembered 0; }
+
+# Of a connection to the echo server there.
+kind_is() {
+	equal "$(python3 -c 'import sovia, socket, sys
+s = sovia.socket()
+s.connect((sys.argv[1], 5004))
+print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))' "$SOVIA_PEER")" "$1"
+}
+
+# By a connection of its own.
+introduces_itself() {
+	local status
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo" && there socktool ask "$SOVIA_NODE" 5014 1000
+	status=$?
+	rm -f "$WORK/echo"
+	return $status
+}
+
 serve() { setsid becomes_tcp serve "$WORK/tcp" >/dev/null 2>&1 & eventually test -e "$WORK/tcp"; }
 
 each 'one node' beside
@@ -35,8 +60,16 @@ check 'a TCP server on the other node' there "$(declare -f serve); serve"
 each 'the node has the module' becomes_tcp "$SOVIA_PEER"
 check 'the other node unloads the module' there 'rmmod sovia'
 each 'the node has none' becomes_tcp "$SOVIA_PEER"
+check 'that is remembered' remembered 2
+check '... and forgotten' forgotten
 check 'the other node drops what it does not know' there 'nft add table inet silent &&
 	nft "add chain inet silent in { type filter hook input priority 0; }" &&
 	nft add rule inet silent in tcp dport 298 drop'
 each 'the node does not answer' becomes_tcp "$SOVIA_PEER" IPv4
+check 'that is remembered' remembered 1
+check 'it has the module again' there 'nft delete table inet silent && modprobe sovia'
+check 'an echo server of AF_SOVIA there' start_server
+check 'connections are TCP still' kind_is 6
+check '... until it introduces itself' introduces_itself
+check '... and then AF_SOVIA' kind_is 254
 finish

@@ -6,7 +6,7 @@
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		node-a - node-b over verbs
 #
-# vm: --wire --timeout 400
+# vm: --wire --timeout 400 --append "kunit.enable=0 sovia.fallback=0"
 set -u -o pipefail
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

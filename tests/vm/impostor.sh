@@ -4,7 +4,7 @@
 # Any user of a node may use its RDMA devices, but not impersonate the node: existing links stay, new ones are
 # refused, and only the module may listen at the service.  A node that has lost its links gets new ones.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1

@@ -6,7 +6,7 @@
 #
 #     node-a, siw0  ------  siw0, node-b
 #
-# vm: --pair --device siw --timeout 300
+# vm: --pair --device siw --timeout 300 --append "kunit.enable=0 sovia.fallback=0"
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1

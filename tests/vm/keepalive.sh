@@ -3,7 +3,7 @@
 #
 # Detection of a silent peer: keepalive and TCP_USER_TIMEOUT.
 #
-# vm: --pair --timeout 400
+# vm: --pair --timeout 400 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -3,7 +3,7 @@
 #
 # Memory that peers and programs can pin is bounded (Documentation/limits.rst), in a guest with little memory.
 #
-# vm: --wire --mem 256 --timeout 700
+# vm: --wire --mem 256 --timeout 700 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

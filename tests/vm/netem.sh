@@ -4,7 +4,7 @@
 # Transfers both ways over a wire that loses, delays, duplicates, reorders and corrupts
 # packets, or is unplugged: all data arrives, once and in order, or an error is returned.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -4,17 +4,13 @@
 # An administrator's restrictions apply to AF_SOVIA too: cgroup BPF programs at
 # socket() and connect(), routing rules by user, IPsec policies.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . lib/tap.sh
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
-
-# What is refused here, TCP would try.
-sysctl -qw net.sovia.fallback=0
-there 'sysctl -qw net.sovia.fallback=0'
 
 # The other ways of opening: AF_INET or AF_INET6 ($1 is 4 or 6) with SOVIAPROTO_INET.
 open_inet() {

@@ -4,7 +4,7 @@
 # Lanes that die under their connections: data in flight arrives nevertheless, once and
 # in order, and a dead peer is detected.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -5,7 +5,7 @@
 # Hundreds of first connects at once, each of which needs a link of its own: what has no room
 # now waits or comes again, and all succeed, as TCP's would.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 # lab: it adds hundreds of addresses
 set -u
 cd "$(dirname "$0")" || exit 1

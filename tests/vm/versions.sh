@@ -3,7 +3,7 @@
 #
 # Nodes with neighbouring versions of the wire format work together, whoever asks: they use the newest that both have.
 #
-# vm: --pair --timeout 300
+# vm: --pair --timeout 300 --append "kunit.enable=0 sovia.fallback=0"
 # lab: it loads a second build of the module
 set -u
 cd "$(dirname "$0")" || exit 1

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Costs of connections of AF_SOVIA sockets that are TCP's, beside those of TCP sockets.
+
+    scripts/vm run --pair -- tests/bench/fallback.py [CONNECTS]
+
+In turns: connect() and close() to a node without the module, 4 byte round trips, and a stream of 16 KiB
+writes.  Then first connect()s, each without what is known of the peer, to a node that refuses, and to one
+that does not answer: how long until they are decided.
+"""
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIB = os.path.join(HERE, "../vm/lib")
+sys.path.append(LIB)
+import sovia    # noqa: E402
+
+PORT = 7400
+ROUNDS = 8
+PEER = os.environ["SOVIA_PEER"]
+
+
+def tcp():
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+
+KINDS = (("TCP", tcp), ("AF_SOVIA", sovia.socket))
+
+
+def connected(make):
+    s = make()
+    s.connect((PEER, PORT))
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return s
+
+
+def end(s):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    s.close()
+
+
+def connects(make, times):
+    began = time.monotonic()
+    for _ in range(times):
+        s = make()
+        s.connect((PEER, PORT))
+        end(s)
+    return (time.monotonic() - began) / times * 1e6
+
+
+def round_trips(make, times=2000):
+    s = connected(make)
+    began = time.monotonic()
+    for _ in range(times):
+        s.send(b"1234")
+        s.recv(4)
+    took = time.monotonic() - began
+    end(s)
+    return took / times * 1e6
+
+
+def stream(make, times=2000):
+    s = connected(make)
+    data = bytes(16384)
+    began = time.monotonic()
+    # The server sends all back.
+    for _ in range(times):
+        s.sendall(data)
+        left = len(data)
+        while left:
+            left -= len(s.recv(left))
+    took = time.monotonic() - began
+    end(s)
+    return took / times * 1e6
+
+
+def compare(name, measure, *arguments):
+    rows = {kind: [] for kind, _ in KINDS}
+    ratios = []
+    for _ in range(ROUNDS):
+        for kind, make in KINDS:
+            rows[kind].append(measure(make, *arguments))
+        ratios.append(rows["AF_SOVIA"][-1] / rows["TCP"][-1])
+    print(f"{name:32} TCP {statistics.median(rows['TCP']):8.1f} us, AF_SOVIA {statistics.median(rows['AF_SOVIA']):8.1f} us,"
+          f" ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
+
+
+def first(make):
+    with open("/proc/sys/net/sovia/fallback", "w", encoding="ascii") as file:
+        file.write("1")
+    s = make()
+    began = time.monotonic()
+    s.connect((PEER, PORT))
+    took = time.monotonic() - began
+    end(s)
+    return took * 1000
+
+
+def distribution(name, times):
+    for kind, make in KINDS:
+        took = sorted(first(make) for _ in range(times))
+        shown = ", ".join(f"{word} {took[int(part * (times - 1))]:.1f}" for word, part in
+                          (("least", 0), ("median", .5), ("90 %", .9), ("most", 1)))
+        print(f"{name:32} {kind:8} {shown} ms", flush=True)
+
+
+def there(command):
+    subprocess.run(["on-peer", command], check=True, stdin=subprocess.DEVNULL)
+
+
+def main():
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    there(f"setsid {LIB}/becomes_tcp serve /tmp/serving >/dev/null 2>&1 & while [ ! -e /tmp/serving ]; do sleep 0.1; done;"
+          " rmmod sovia")
+    end(connected(sovia.socket))
+    compare(f"connect() and close(), {times}", connects, times)
+    compare("4 bytes there and back", round_trips)
+    compare("16 KiB there and back", stream)
+    distribution("first connect(), refused", 100)
+    there("nft add table inet silent; nft 'add chain inet silent in { type filter hook input priority 0; }';"
+          " nft add rule inet silent in tcp dport 298 drop")
+    distribution("first connect(), no answer", 30)
+
+
+main()
