@@ -389,7 +389,6 @@ static void close_abandon(struct sock *sk)
  */
 void sovia_close(struct sock *sk, long timeout)
 {
-	sovia_fallback_release(sk);
 	sock_hold(sk);
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
@@ -402,6 +401,7 @@ void sovia_close(struct sock *sk, long timeout)
 	else
 		close_abandon(sk);
 	release_sock(sk);
+	sovia_fallback_release(sk);
 	sock_put(sk);
 }
 

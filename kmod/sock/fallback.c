@@ -98,6 +98,18 @@ static struct socket *fallback_tcp(const struct sock *sk)
 	return smp_load_acquire(&fb->tcp);
 }
 
+/*
+ * The sk of a listener's TCP socket, or NULL.  The bottom half may still have a listener that
+ * is closed: RCU keeps the memory, but the sk may be another socket's by then, so only who
+ * knows that it listens may write.
+ */
+static struct sock *listener_tcp(const struct sock *sk)
+{
+	const struct socket *tcp = fallback_tcp(sk);
+
+	return tcp ? READ_ONCE(tcp->sk) : NULL;
+}
+
 static struct sovia_fallback *fallback_get(struct sock *sk)
 {
 	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
@@ -434,10 +446,9 @@ void sovia_fallback_unlisten(struct sock *sk)
  */
 bool sovia_fallback_acceptable(const struct sock *sk)
 {
-	const struct socket *tcp = fallback_tcp(sk);
+	const struct sock *tcp = listener_tcp(sk);
 
-	return tcp && !filtered(sk) &&
-	       !reqsk_queue_empty(&inet_csk(tcp->sk)->icsk_accept_queue);
+	return tcp && !filtered(sk) && !reqsk_queue_empty(&inet_csk(tcp)->icsk_accept_queue);
 }
 
 /**
@@ -448,19 +459,13 @@ bool sovia_fallback_acceptable(const struct sock *sk)
  */
 void sovia_fallback_follow(struct sock *sk)
 {
-	struct socket *tcp = fallback_tcp(sk);
+	struct sock *tcp = listener_tcp(sk);
 
 	if (!tcp)
 		return;
-	copy_sol_socket(sk, tcp->sk);
-	if (filtered(sk) && READ_ONCE(tcp->sk->sk_state) == TCP_LISTEN)
+	copy_sol_socket(sk, tcp);
+	if (filtered(sk) && READ_ONCE(tcp->sk_state) == TCP_LISTEN)
 		sovia_fallback_queue(sk);
-}
-
-/* How many connections of TCP wait for accept(). */
-static unsigned int tcp_waiting(const struct socket *tcp)
-{
-	return READ_ONCE(tcp->sk->sk_ack_backlog);
 }
 
 /**
@@ -472,11 +477,12 @@ static unsigned int tcp_waiting(const struct socket *tcp)
  */
 unsigned int sovia_fallback_arrived(const struct sock *sk)
 {
-	const struct socket *tcp = fallback_tcp(sk);
+	const struct sock *tcp = listener_tcp(sk);
 
 	if (!tcp)
 		return 0;
-	return (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken) + tcp_waiting(tcp);
+	return (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken) +
+	       READ_ONCE(tcp->sk_ack_backlog);
 }
 
 /**
@@ -500,11 +506,11 @@ bool sovia_fallback_first(const struct sock *sk, unsigned int arrived)
  */
 void sovia_fallback_backlog(struct sock *sk)
 {
-	const struct socket *tcp = fallback_tcp(sk);
 	int left = READ_ONCE(sk->sk_max_ack_backlog) - READ_ONCE(sk->sk_ack_backlog);
+	struct sock *tcp = listener_tcp(sk);
 
-	if (tcp)
-		WRITE_ONCE(tcp->sk->sk_max_ack_backlog, max(left, 0));
+	if (tcp && sk->sk_state == TCP_LISTEN)
+		WRITE_ONCE(tcp->sk_max_ack_backlog, max(left, 0));
 }
 
 /**
@@ -516,11 +522,11 @@ void sovia_fallback_backlog(struct sock *sk)
  */
 bool sovia_fallback_full(const struct sock *sk)
 {
-	const struct socket *tcp = fallback_tcp(sk);
+	const struct sock *tcp = listener_tcp(sk);
 	unsigned int waiting = READ_ONCE(sk->sk_ack_backlog);
 
 	if (tcp)
-		waiting += tcp_waiting(tcp);
+		waiting += READ_ONCE(tcp->sk_ack_backlog);
 	return waiting > READ_ONCE(sk->sk_max_ack_backlog);
 }
 
@@ -566,7 +572,7 @@ void sovia_fallback_drop(struct sock *sk)
 
 	if (!tcp || inet_sk(tcp->sk)->inet_num)
 		return;
-	sovia_sk(sk)->fallback->tcp = NULL;
+	WRITE_ONCE(sovia_sk(sk)->fallback->tcp, NULL);
 	sock_release(tcp);
 }
 
@@ -574,7 +580,7 @@ void sovia_fallback_drop(struct sock *sk)
  * sovia_fallback_release() - close the TCP socket
  * @sk: its program has closed it
  *
- * Context: process, may sleep; no locks.  The socket has no other user any more.
+ * Context: process, may sleep; no locks.  It neither listens nor connects any more.
  */
 void sovia_fallback_release(struct sock *sk)
 {
@@ -582,7 +588,7 @@ void sovia_fallback_release(struct sock *sk)
 
 	if (!tcp)
 		return;
-	sovia_sk(sk)->fallback->tcp = NULL;
+	WRITE_ONCE(sovia_sk(sk)->fallback->tcp, NULL);
 	sock_release(tcp);
 }
 

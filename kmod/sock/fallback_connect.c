@@ -187,7 +187,7 @@ static int become_tcp(struct socket *sock, bool later)
 	/* shutdown() before connect() is an error, and takes effect. */
 	WRITE_ONCE(tcp_sk->sk_shutdown, sk->sk_shutdown);
 	err = tcp_connect_to(tcp, ss->connect.to, later);
-	ss->fallback->tcp = NULL;
+	WRITE_ONCE(ss->fallback->tcp, NULL);
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
 	exchange_sk(sock, tcp, ops);
 	sovia_retire(sk);
