@@ -25,6 +25,7 @@
 #include "link/link_conns.h"
 #include "link/link_table.h"
 #include "link/peer_memory.h"
+#include "param.h"
 #include "port.h"
 #include "port_search.h"
 #include "route.h"
@@ -33,8 +34,14 @@
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
 #define SOVIA_RETRY_MAX		HZ
 #define SOVIA_LINK_RETRIES	2
-/* How long a link may take to come up, if TCP is the alternative. */
-#define SOVIA_LINK_WAIT		(HZ / 5)
+/* How often connect() looks whether the link still works, if TCP is the alternative. */
+#define SOVIA_LINK_CHECK	(HZ / 5)
+/* Milliseconds. */
+#define SOVIA_LINK_WAIT_MAX	60000
+
+static unsigned int link_wait = 200;
+sovia_param(fallback_wait, link_wait, 0, SOVIA_LINK_WAIT_MAX, 0644);
+MODULE_PARM_DESC(fallback_wait, "milliseconds that connect() waits for a link before it uses TCP (200)");
 
 /* Read a destination; v4 becomes v4-mapped, and link-local binds the socket to its interface. */
 static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
@@ -179,17 +186,16 @@ static int connect_from_port(struct sock *sk, void *context)
 	return err;
 }
 
-/* Until @when, unless there is something else to look after before. */
-static void set_connect_timer(struct sock *sk, unsigned long when)
+/* Until @when; if TCP is the alternative, only for @wait, to look what the link does. */
+static void set_connect_timer(struct sock *sk, unsigned long when, unsigned long wait)
 {
 	const struct sovia_connecting *connect = &sovia_sk(sk)->connect;
-	unsigned long first = jiffies + SOVIA_LINK_WAIT;
 
-	if (!sovia_fallback_armed(sk) || time_before(when, first))
-		first = when;
-	if (time_after(first, connect->deadline))
-		first = connect->deadline;
-	sk_reset_timer(sk, &sk->sk_timer, first);
+	if (sovia_fallback_armed(sk) && time_before(jiffies + wait, when))
+		when = jiffies + wait;
+	if (time_after(when, connect->deadline))
+		when = connect->deadline;
+	sk_reset_timer(sk, &sk->sk_timer, when);
 }
 
 static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 port)
@@ -249,7 +255,8 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		return err;
 	}
 	if (port)
-		set_connect_timer(sk, sovia_sk(sk)->connect.deadline);
+		set_connect_timer(sk, sovia_sk(sk)->connect.deadline,
+				  msecs_to_jiffies(READ_ONCE(link_wait)));
 	return 0;
 }
 
@@ -405,7 +412,7 @@ void sovia_refused(struct sock *sk, u32 code)
 	when = jiffies + ss->connect.retry_delay;
 	ss->connect.retry_delay = min_t(unsigned long, ss->connect.retry_delay * 2,
 					SOVIA_RETRY_MAX);
-	set_connect_timer(sk, when);
+	set_connect_timer(sk, when, SOVIA_LINK_CHECK);
 }
 
 /* Would a CONN get there, as far as we know? */
@@ -454,7 +461,7 @@ void sovia_connect_timeout(struct sock *sk)
 		sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 		send_conn(sk);
 	}
-	set_connect_timer(sk, connect->deadline);
+	set_connect_timer(sk, connect->deadline, SOVIA_LINK_CHECK);
 }
 
 /**

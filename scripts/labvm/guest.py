@@ -20,10 +20,13 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 # several times faster than with them.
 EMULATED_CPU = "max,-erms,-pclmulqdq"
 
+# On a busy host guests take longer to set a link up than connect() waits before it uses TCP: tests
+# are to see AF_SOVIA's connections nevertheless.
 KERNEL_OPTIONS = """
     console=ttyS0 quiet loglevel=4 panic=-1 reboot=t printk.devkmsg=on log_buf_len=8M
     mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on print-fatal-signals=1
     watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60
+    sovia.fallback_wait=20000
 """.split()
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Costs of connections of AF_SOVIA sockets that are TCP's, beside those of TCP sockets.
 
-    scripts/vm run --pair -- tests/bench/fallback.py [CONNECTS]
+    scripts/vm run --pair --append sovia.fallback_wait=200 -- tests/bench/fallback.py [CONNECTS]
 
 In turns: connect() and close() to a node without the module, 4 byte round trips, and a stream of 16 KiB
 writes.  Then first connect()s, each without what is known of the peer, to a node that refuses, and to one

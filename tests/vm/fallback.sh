@@ -3,7 +3,7 @@
 #
 # AF_SOVIA programs and nodes without it, or TCP programs, reach each other (Documentation/fallback.rst).
 #
-# vm: --pair --timeout 900
+# vm: --pair --timeout 900 --append "kunit.enable=0 sovia.fallback_wait=200"
 # lab: it unloads the module
 set -u
 cd "$(dirname "$0")" || exit 1

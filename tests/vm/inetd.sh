@@ -86,9 +86,9 @@ over_sovia() {
 	before=$(on-peer sovia-stat --value conn_passive)
 	service 4 7000 x x || return
 	[ "$(on-peer sovia-stat --value conn_passive)" -gt "$before" ] || { on-peer sovia-stat; return 1; }
-	# TCP must not use the same port
-	! timeout 20 nc -4 -N node-b 7000 </dev/null
 }
+
+over_tcp() { equal "$(timeout 20 nc -4 -N node-b 7000 <<<'hello, TCP')" 'hello, TCP'; }
 
 main() {
 	local family
@@ -103,6 +103,7 @@ main() {
 	done
 	check 'ten at once' many
 	check 'the bytes went over AF_SOVIA' over_sovia
+	check 'a client of TCP is served as well' over_tcp
 	check 'nothing is left over' no_leftovers
 }
 

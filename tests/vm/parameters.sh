@@ -62,7 +62,7 @@ BAD_AT_LOAD=(lanes=0 lanes=17 cqs=0 cqs=65 cqs=4294967295 service_port=0 service
 	ack_timeout=0 ack_timeout=9 ack_timeout=32)
 # shellcheck disable=SC2054 # one element
 BAD=(window=0 window=1025 window=-1 window=many ack_threshold=0 ack_threshold=1025 payload=0 payload=2047 payload=65537
-	probe_interval=86401 probe_interval=4294967295 recovery_timeout=86401 max_orphans=2147483648 mem=1,1 mem=1023)
+	probe_interval=86401 probe_interval=4294967295 recovery_timeout=86401 max_orphans=2147483648 mem=1,1 mem=1023 fallback_wait=60001)
 
 limit 150
 for values in "${GOOD[@]}"; do

@@ -7,7 +7,7 @@
 #
 # (or siw0, with the option --device siw)
 #
-# vm: --pair --timeout 600
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1
