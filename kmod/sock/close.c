@@ -187,7 +187,7 @@ void sovia_discard_child(struct sock *child)
  * sovia_retire() - a descriptor has got another struct sock
  * @sk: the one that it had: in CLOSE or SYN_SENT
  *
- * Keeps only what calls need that are under way: they find it CLOSE.
+ * Keeps only what calls need that are under way: they find it CLOSE.  The caller wakes them.
  *
  * Context: process, socket lock held.
  */
@@ -201,7 +201,6 @@ void sovia_retire(struct sock *sk)
 	sk_stop_timer(sk, &sk->sk_timer);
 	drop_deferred(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
-	sk->sk_state_change(sk);
 }
 
 /* Restart both directions at offset 0. */

@@ -153,9 +153,26 @@ static int tcp_connect_to(struct socket *tcp, const struct sovia_destination *to
 	return err;
 }
 
+/*
+ * Wake the calls that wait in the kernel, but those who poll only if there is news: io_uring
+ * would take a wake-up without any for the end of connect().
+ */
+static void wake_calls(struct sock *sk)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		__wake_up(&wq->wait, TASK_INTERRUPTIBLE, 0, poll_to_key(EPOLLMSG));
+	rcu_read_unlock();
+}
+
 /* What TCP has said until now, it has said to calls that had the old sk. */
 static void repeat_events(struct sock *tcp_sk)
 {
+	if (READ_ONCE(tcp_sk->sk_state) == TCP_SYN_SENT)
+		return;
 	tcp_sk->sk_state_change(tcp_sk);
 	if (READ_ONCE(tcp_sk->sk_err))
 		sk_error_report(tcp_sk);
@@ -191,6 +208,7 @@ static int become_tcp(struct socket *sock, bool later)
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
 	exchange_sk(sock, tcp, ops);
 	sovia_retire(sk);
+	wake_calls(sk);
 	sock_release(tcp);
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
 	repeat_events(tcp_sk);
@@ -270,7 +288,7 @@ bool sovia_fallback_due(struct sock *sk, int err)
 		sovia_conn_control(conn, SOVIA_RESET, SOVIA_CODE_ABORT);
 	sovia_leave_link(sk);
 	if (ss->connect.callers)
-		sk->sk_state_change(sk);
+		wake_calls(sk);
 	else
 		sovia_fallback_queue(sk);
 	return true;
@@ -297,7 +315,7 @@ void sovia_fallback_unneeded(struct sock *sk)
 /* ---- connect() --------------------------------------------------------- */
 
 /* connect() returns, but goes on: prepare what TCP needs, in the context of its caller. */
-static void prepare(struct sock *sk)
+static void prepare_tcp(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
@@ -309,18 +327,38 @@ static void prepare(struct sock *sk)
 	ss->connect.to = &ss->fallback->to;
 }
 
-static bool undecided(const struct sock *sk)
+static bool is_undecided(const struct sock *sk)
 {
 	return sk->sk_state == TCP_SYN_SENT &&
 	       sovia_sk(sk)->connect.fallback != SOVIA_FALLBACK_DUE;
 }
 
-/* Wait until there is a result, or it is TCP's turn.  Returns 0 or an errno for the program. */
+/* AF_SOVIA's result of a connect() that has waited. */
+static int connect_result(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	int err;
+
+	if (sk->sk_state != TCP_CLOSE) {
+		sock->state = SS_CONNECTED;
+		return 0;
+	}
+	err = sock_error(sk) ?: -ECONNABORTED;
+	sock->state = SS_UNCONNECTED;
+	sk->sk_prot->disconnect(sk, 0);
+	return err;
+}
+
+/*
+ * Wait until there is a result, or it is TCP's turn.  Returns 0, or an errno for the program,
+ * @err if the time is over.
+ */
 static int wait_for_decision(struct sock *sk, int err)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	long timeo = sock_sndtimeo(sk, 0);
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int disconnects = sk->sk_disconnects;
 
 	ss->connect.callers++;
 	add_wait_queue(sk_sleep(sk), &wait);
@@ -328,10 +366,13 @@ static int wait_for_decision(struct sock *sk, int err)
 		release_sock(sk);
 		timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, timeo);
 		lock_sock(sk);
-	} while (undecided(sk) && timeo && !signal_pending(current));
+	} while (is_undecided(sk) && timeo && !signal_pending(current));
 	remove_wait_queue(sk_sleep(sk), &wait);
 	ss->connect.callers--;
-	if (!undecided(sk))
+	/* By another process. */
+	if (disconnects != sk->sk_disconnects)
+		return -EPIPE;
+	if (!is_undecided(sk))
 		return 0;
 	return timeo ? sock_intr_errno(timeo) : err;
 }
@@ -351,8 +392,8 @@ static bool may_fall_back(const struct socket *sock)
 }
 
 /* Start to connect.  @listen_err: links of this namespace cannot be had. */
-static int start(struct socket *sock, struct sockaddr_unsized *uaddr,
-		 const struct sovia_destination *to, int listen_err)
+static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
+			    const struct sovia_destination *to, int listen_err)
 {
 	struct sovia_sock *ss = sovia_sk(sock->sk);
 	bool first = sock->state == SS_UNCONNECTED && sock->sk->sk_state == TCP_CLOSE &&
@@ -384,21 +425,21 @@ static int connect_locked(struct socket *sock, struct sockaddr_unsized *uaddr,
 	struct sovia_sock *ss = sovia_sk(sk);
 	int err;
 
-	err = start(sock, uaddr, to, listen_err);
+	err = start_connecting(sock, uaddr, to, listen_err);
 	if ((err == -EINPROGRESS || err == -EALREADY) && !(flags & O_NONBLOCK)) {
 		err = wait_for_decision(sk, err);
 		/* Another call was faster. */
 		if (sovia_fallback_done(sk))
 			return -EALREADY;
 		if (!err && ss->connect.fallback != SOVIA_FALLBACK_DUE)
-			err = __inet_stream_connect(sock, uaddr, to->given, O_NONBLOCK, 0);
+			err = connect_result(sock);
 	}
 	/* If an earlier call has returned, its work does it. */
 	if (ss->connect.fallback == SOVIA_FALLBACK_DUE && err != -EALREADY)
 		return become_tcp(sock, false);
 	/* Its own address is gone when it returns. */
 	if (sovia_fallback_armed(sk) && ss->connect.to == to)
-		prepare(sk);
+		prepare_tcp(sk);
 	else if (!err)
 		sovia_fallback_drop(sk);
 	return err;
