@@ -196,6 +196,8 @@ static inline void local_bh_enable(void) { }
 
 /* ---- time ---- */
 
+struct ctl_table;
+typedef int proc_handler(struct ctl_table *table, int write, void *buffer, size_t *len, long long *pos);
 struct delayed_work {
 	bool	pending;
 };
