@@ -74,7 +74,7 @@ differ: RUNS ?= 100000
 
 differ: lab
 	$(MAKE) -C tests/differ O=$(CURDIR)/.build/differ
-	scripts/vm run --smp 2 --kernel $(KERNEL) --timeout 40000 --append kunit.enable=0 -- \
+	scripts/vm run --smp 2 --kernel $(KERNEL) --timeout 40000 --append "kunit.enable=0 sovia.fallback=0" -- \
 		tests/vm/differ.sh both --seed $(SEED) --runs $(RUNS)
 
 rogue-peer: SECONDS ?= 600
