@@ -260,6 +260,25 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 }
 
 /**
+ * sovia_conn_is_heard() - has the peer got our CONN
+ * @conn: of a socket in SYN_SENT, which has asked for CONN to be sent
+ *
+ * Context: any; no link or lane lock.
+ * Return: true if the lane has an acknowledgment of it.
+ */
+bool sovia_conn_is_heard(const struct sovia_conn *conn)
+{
+	struct sovia_lane *lane = conn_lane(conn);
+	bool heard;
+
+	spin_lock_bh(&lane->lock);
+	heard = !(conn->ctl & SOVIA_CTL(SOVIA_CONN)) &&
+		sovia_before(conn->conn_seq, lane->credit.tx_una);
+	spin_unlock_bh(&lane->lock);
+	return heard;
+}
+
+/**
  * sovia_conn_urgent() - queue an URGENT message
  * @conn: established connection
  * @pos: stream offset of the urgent byte, which has not been queued yet

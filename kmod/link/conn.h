@@ -115,6 +115,7 @@ struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u
 				     u16 rport, gfp_t gfp);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
+bool sovia_conn_is_heard(const struct sovia_conn *conn);
 void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
 void sovia_conn_purge(struct sovia_conn *conn);
 void sovia_conn_leave(struct sovia_conn *conn);

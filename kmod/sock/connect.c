@@ -213,6 +213,11 @@ static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 po
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 }
 
+static bool link_is_up(const struct sovia_link *link)
+{
+	return READ_ONCE(link->state) == SOVIA_LINK_UP;
+}
+
 /*
  * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
  * not waited for.
@@ -229,10 +234,13 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 	if (answer != SOVIA_MEMORY_RENEW)
 		return answer == SOVIA_MEMORY_TCP;
 	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk), sk->sk_allocation);
-	if (link) {
-		sovia_link_keep(link);
-		sovia_link_put(link);
-	}
+	if (!link)
+		return true;
+	/* It may have come up while that was learnt. */
+	if (link_is_up(link))
+		sovia_memory_clear(snet, &attempt->pair);
+	sovia_link_keep(link);
+	sovia_link_put(link);
 	return true;
 }
 
@@ -415,25 +423,35 @@ void sovia_refused(struct sock *sk, u32 code)
 	set_connect_timer(sk, when, SOVIA_LINK_CHECK);
 }
 
-/* Would a CONN get there, as far as we know? */
-static bool link_works(const struct sock *sk)
+/* Does the peer answer, as far as we know? */
+static bool peer_answers(const struct sock *sk)
 {
-	return READ_ONCE(sovia_conn_of(sk)->link->state) == SOVIA_LINK_UP;
+	const struct sovia_conn *conn = sovia_conn_of(sk);
+
+	return link_is_up(conn->link) && sovia_conn_is_heard(conn);
 }
 
-/* Use TCP instead of waiting for the link, which later connections may use. */
+static void learn_silence(struct sovia_link *link)
+{
+	if (link_is_up(link)) {
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
+		return;
+	}
+	sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_SILENT);
+	/* It clears that when it comes up, but perhaps it just has. */
+	if (link_is_up(link))
+		sovia_memory_clear(link->snet, &link->pair);
+}
+
+/* Use TCP instead of waiting for the peer; later connections may use the link. */
 static bool give_up_waiting(struct sock *sk)
 {
 	struct sovia_link *link = sovia_conn_of(sk)->link;
 
 	if (!sovia_fallback_armed(sk))
 		return false;
-	if (!link->prov->local) {
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_SILENT);
-		/* It clears that when it comes up, but perhaps it just has. */
-		if (link_works(sk))
-			sovia_memory_clear(link->snet, &link->pair);
-	}
+	if (!link->prov->local)
+		learn_silence(link);
 	sovia_link_keep(link);
 	return sovia_fallback_due(sk, ETIMEDOUT);
 }
@@ -454,7 +472,7 @@ void sovia_connect_timeout(struct sock *sk)
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 		return;
 	}
-	if (!link_works(sk) && give_up_waiting(sk))
+	if (!peer_answers(sk) && give_up_waiting(sk))
 		return;
 	if (connect->busy) {
 		connect->busy = false;

@@ -72,4 +72,8 @@ check 'an echo server of AF_SOVIA there' start_server
 check 'connections are TCP still' kind_is 6
 check '... until it introduces itself' introduces_itself
 check '... and then AF_SOVIA' kind_is 254
+check_device 'its device hears nothing while the link is UP' there 'nft add table inet deaf &&
+	nft "add chain inet deaf in { type filter hook input priority 0; }" &&
+	nft add rule inet deaf in udp dport 4791 drop'
+check_device 'connections are TCP then' kind_is 6
 finish
