@@ -3,13 +3,13 @@
  * What is known of peers that AF_SOVIA does not reach, so that connect() uses TCP at once: only
  * the first one waits.  Documentation/fallback.rst.
  *
- * A peer is an address in an L3 domain.  When the time is over, the next connect() uses TCP as
+ * Like links and peers, this is known of a pair of addresses: a user who connects from an address
+ * without a device does not keep those of others from theirs.  When the time is over, the next connect() uses TCP as
  * well, and has a link set up beside it: that clears the memory, or doubles the time.
  */
-#include <linux/jhash.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
-#include <net/netns/hash.h>
+#include "conn_table.h"
+#include "link_table.h"
 #include "peer_memory.h"
 
 #define MEMORIES_MAX		4096
@@ -31,9 +31,7 @@ static const struct {
  * struct memory - of a peer
  * @node: in sovia_memories::hash
  * @lru_node: in sovia_memories::lru, what was used last at the end
- * @addr: of the peer
- * @l3: L3 domain
- * @scope: interface index for link-local addresses, otherwise 0
+ * @pair: the addresses; lane is 0
  * @learnt: when it was learnt the last time, jiffies
  * @until: when it is over, jiffies
  * @delay: how long it holds, in jiffies
@@ -44,30 +42,22 @@ static const struct {
 struct memory {
 	struct hlist_node	node;
 	struct list_head	lru_node;
-	struct in6_addr		addr;
-	int			l3;
-	int			scope;
+	struct sovia_pair	pair;
 	unsigned long		learnt;
 	unsigned long		until;
 	unsigned long		delay;
 	struct rcu_head		rcu;
 };
 
-static u32 memory_hash(const struct sovia_net *snet, const struct sovia_pair *pair)
-{
-	return jhash2((__force u32 *)pair->remote.s6_addr32, ARRAY_SIZE(pair->remote.s6_addr32),
-		      net_hash_mix(snet->net));
-}
-
 static struct memory *memory_find(struct sovia_net *snet, const struct sovia_pair *pair)
 {
+	struct sovia_pair key = *pair;
 	struct memory *memory;
 
-	hash_for_each_possible_rcu(snet->memories.hash, memory, node,
-				   memory_hash(snet, pair),
+	key.lane = 0;
+	hash_for_each_possible_rcu(snet->memories.hash, memory, node, sovia_pair_addr_hash(pair),
 				   lockdep_is_held(&snet->memories.lock))
-		if (memory->l3 == pair->l3 && memory->scope == pair->scope &&
-		    ipv6_addr_equal(&memory->addr, &pair->remote))
+		if (sovia_pair_equal(&memory->pair, &key))
 			return memory;
 	return NULL;
 }
@@ -91,10 +81,9 @@ static struct memory *memory_add(struct sovia_net *snet, const struct sovia_pair
 		return NULL;
 	if (memories->count >= MEMORIES_MAX)
 		memory_remove(snet, list_first_entry(&memories->lru, struct memory, lru_node));
-	memory->addr = pair->remote;
-	memory->l3 = pair->l3;
-	memory->scope = pair->scope;
-	hash_add_rcu(memories->hash, &memory->node, memory_hash(snet, pair));
+	memory->pair = *pair;
+	memory->pair.lane = 0;
+	hash_add_rcu(memories->hash, &memory->node, sovia_pair_addr_hash(pair));
 	list_add_tail(&memory->lru_node, &memories->lru);
 	memories->count++;
 	return memory;
@@ -208,8 +197,9 @@ void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned in
 	rcu_read_lock();
 	hlist_for_each_entry_rcu(memory, &snet->memories.hash[bucket], node) {
 		left = READ_ONCE(memory->until) - jiffies;
-		seq_printf(seq, "%pI6c l3=%d scope=%d left=%ld of=%lu\n", &memory->addr, memory->l3,
-			   memory->scope, max(left, 0L) / HZ, READ_ONCE(memory->delay) / HZ);
+		seq_printf(seq, "%pI6c %pI6c l3=%d scope=%d left=%ld of=%lu\n",
+			   &memory->pair.local, &memory->pair.remote, memory->pair.l3,
+			   memory->pair.scope, max(left, 0L) / HZ, READ_ONCE(memory->delay) / HZ);
 	}
 	rcu_read_unlock();
 }

@@ -14,6 +14,7 @@
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
 #include "compat/accept.h"
+#include "compat/addr.h"
 #include "compat/sysctl.h"
 #include "fallback.h"
 #include "link/peer_memory.h"
@@ -329,7 +330,7 @@ static int take_port(struct sock *sk, struct socket *tcp)
 		.sin_addr.s_addr = inet->inet_rcv_saddr,
 	};
 
-	if (inet_sk(tcp->sk)->inet_num == inet->inet_num)
+	if (inet_sk(tcp->sk)->inet_num == inet->inet_num && sovia_rcv_saddr_same(sk, tcp->sk))
 		return 0;
 	drop_port(tcp->sk);
 	if (sk->sk_family == AF_INET)
@@ -466,6 +467,18 @@ void sovia_fallback_follow(struct sock *sk)
 	copy_sol_socket(sk, tcp);
 	if (filtered(sk) && READ_ONCE(tcp->sk_state) == TCP_LISTEN)
 		sovia_fallback_queue(sk);
+}
+
+/**
+ * sovia_fallback_filter() - stop listening in TCP, if there is a filter
+ * @sk: a listener
+ *
+ * Context: process, may sleep; socket lock held.
+ */
+void sovia_fallback_filter(struct sock *sk)
+{
+	if (filtered(sk))
+		sovia_fallback_unlisten(sk);
 }
 
 /**

@@ -51,6 +51,7 @@ bool sovia_fallback_first(const struct sock *sk, unsigned int arrived);
 void sovia_fallback_backlog(struct sock *sk);
 bool sovia_fallback_full(const struct sock *sk);
 void sovia_fallback_follow(struct sock *sk);
+void sovia_fallback_filter(struct sock *sk);
 int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
 			  struct sovia_accept_arg *arg);
 void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t optval,

@@ -4,7 +4,7 @@
  *
  *	connect() --> ARMED ----------------------> NONE	ACCEPT came, or AF_UNSPEC
  *			|
- *			| REFUSE; no link, or none within SOVIA_FALLBACK_WAIT
+ *			| REFUSE; no link, or no answer within fallback_wait
  *			v
  *		       DUE  ---------------------> DONE		the descriptor has TCP's sk
  *			   the caller, or a work
@@ -232,7 +232,7 @@ void sovia_fallback_work(struct work_struct *work)
 
 	lock_sock(sk);
 	if (sk->sk_state == TCP_LISTEN)
-		sovia_fallback_unlisten(sk);
+		sovia_fallback_filter(sk);
 	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE)
 		become_tcp(sock, true);
 	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE)

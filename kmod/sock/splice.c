@@ -83,7 +83,6 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 		.bv_len = size,
 	};
 	struct msghdr msg = { .msg_flags = flags | MSG_SPLICE_PAGES };
-
 	int ret;
 
 	if (flags & MSG_SENDPAGE_NOTLAST)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of peer_memory.c; included by it. */
+#include <net/ipv6.h>
 #include "suites.h"
 
 static struct sovia_pair memory_pair(u32 host)
@@ -43,7 +44,7 @@ static unsigned long memory_seconds(struct sovia_net *snet, const struct sovia_p
 	return delay / HZ;
 }
 
-/* One address, L3 domain and scope, and no other. */
+/* One pair of addresses, L3 domain and scope, and no other. */
 static void memory_keys(struct kunit *test)
 {
 	struct sovia_pair pair = memory_pair(0), other = memory_pair(1);
@@ -60,8 +61,9 @@ static void memory_keys(struct kunit *test)
 	other.scope = 7;
 	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
 	other.scope = 0;
-	other.local = other.remote;
 	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_TCP);
+	other.local = other.remote;
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
 	sovia_memory_clear(snet, &pair);
 	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_NONE);
 	KUNIT_EXPECT_EQ(test, snet->memories.count, 0);
