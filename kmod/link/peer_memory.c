@@ -4,8 +4,9 @@
  * the first one waits.  Documentation/fallback.rst.
  *
  * Like links and peers, this is known of a pair of addresses: a user who connects from an address
- * without a device does not keep those of others from theirs.  When the time is over, the next connect() uses TCP as
- * well, and has a link set up beside it: that clears the memory, or doubles the time.
+ * without a device does not keep those of others from theirs.  When the time is over, the next
+ * connect() uses TCP as well, and has a link set up beside it: that clears the memory, or doubles
+ * the time.
  */
 #include <linux/slab.h>
 #include "conn_table.h"
