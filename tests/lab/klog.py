@@ -130,6 +130,10 @@ def main():
     tap.check(klog.reports(log(SINGLE_STEP.format(flags="00000106"))), "found: single step")
     tap.check(not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))), "ignored: single step of the emulator")
 
+    crash = log("Oops: 0002 [#1] PREEMPT SMP NOPTI\nRSP: 0010:ffa0000000003ea0 EFLAGS: {flags}\nRAX: 0000000000000000")
+    tap.check(klog.impossible(klog.reports(crash.format(flags="07dc2483"))), "a crash of the emulator")
+    tap.check(not klog.impossible(klog.reports(crash.format(flags="00010246"))), "a crash of the kernel")
+
     trace = log("BUG: KASAN: use-after-free in f\nRead of size 8\nCall Trace:\n dump_stack+0x1/0x2")
     tap.check(len(klog.reports(trace)) == 4, "a report comes with what follows")
     tap.check(len(klog.reports(trace, trace)) == 4, "console and dmesg count once")
