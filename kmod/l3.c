@@ -4,6 +4,7 @@
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 #include "l3.h"
+#include "provider.h"
 
 /**
  * sovia_sockaddr() - convert an address
@@ -97,4 +98,53 @@ struct net_device *sovia_address_device(struct net *net, const struct in6_addr *
 		if (l3mdev_master_ifindex_rcu(dev) == l3 && has_address(dev, addr))
 			return dev;
 	return NULL;
+}
+
+/**
+ * sovia_pair_device() - the interface that a link's connections arrive on
+ * @net: namespace
+ * @pair: the link's addresses
+ *
+ * Between addresses of this host that is the loopback device, but not in a VRF: as with TCP.
+ *
+ * Context: any.
+ * Return: its index, or 0.
+ */
+int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
+{
+	struct net_device *dev;
+	int ifindex;
+
+	if (pair->scope)
+		return pair->scope;
+	rcu_read_lock();
+	if (!pair->l3 && sovia_address_device(net, &pair->remote, 0))
+		dev = net->loopback_dev;
+	else
+		dev = sovia_address_device(net, &pair->local, pair->l3);
+	ifindex = dev ? dev->ifindex : pair->l3;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+/**
+ * sovia_pair_of() - the addresses of a TCP connection
+ * @pair: filled in
+ * @sk: its socket
+ *
+ * Context: process.
+ */
+void sovia_pair_of(struct sovia_pair *pair, const struct sock *sk)
+{
+	memset(pair, 0, sizeof(*pair));
+	if (sk->sk_family == AF_INET6) {
+		pair->local = sk->sk_v6_rcv_saddr;
+		pair->remote = sk->sk_v6_daddr;
+	} else {
+		ipv6_addr_set_v4mapped(sk->sk_rcv_saddr, &pair->local);
+		ipv6_addr_set_v4mapped(sk->sk_daddr, &pair->remote);
+	}
+	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
+		pair->scope = sk->sk_bound_dev_if;
+	pair->l3 = l3mdev_master_ifindex_by_index(sock_net(sk), sk->sk_bound_dev_if);
 }

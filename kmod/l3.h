@@ -6,6 +6,8 @@
 #include <linux/netdevice.h>
 #include <net/l3mdev.h>
 
+struct sovia_pair;
+
 /* Do sockets that are bound to no interface accept connections of all L3 domains? */
 static inline bool sovia_l3mdev_accept(const struct net *net)
 {
@@ -20,5 +22,7 @@ void sovia_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr, in
 		    u16 port);
 int sovia_sockaddr_addr(struct in6_addr *addr, const struct sockaddr_storage *ss);
 struct net_device *sovia_address_device(struct net *net, const struct in6_addr *addr, int l3);
+int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
+void sovia_pair_of(struct sovia_pair *pair, const struct sock *sk);
 
 #endif /* _SOVIA_L3_H */

@@ -17,6 +17,7 @@
 #include "sysctl.h"
 
 struct socket;
+struct sovia_rules;
 
 #define SOVIA_LINK_BITS		8
 
@@ -97,6 +98,8 @@ struct sovia_memories {
  * @rdv: how other kernels are met
  * @memories: peers that are not reached
  * @fallback: net.sovia.fallback: sockets take their port in TCP, too
+ * @rules: what becomes of connections, or NULL: rule.c; readers use RCU
+ * @rules_generation: of the last list
  *
  * Lives from the pernet init to the pernet exit.  Sockets hold the namespace, and so do
  * listening and links, which end with the
@@ -124,6 +127,8 @@ struct sovia_net {
 	struct sovia_rendezvous		rdv;
 	struct sovia_memories		memories;
 	struct sovia_sysctl		fallback;
+	struct sovia_rules __rcu	*rules;
+	u32				rules_generation;
 };
 
 /* net.c */

@@ -5,6 +5,7 @@
 #include "link/peer_memory.h"
 #include "link/rendezvous.h"
 #include "net.h"
+#include "rule.h"
 #include "sock/fallback.h"
 
 static int __net_init net_begin(struct net *net)
@@ -59,7 +60,7 @@ static void __net_exit net_end(struct net *net)
 
 	sovia_proc_net_exit(net);
 	sovia_link_net_exit(snet);
-	sovia_memories_forget(snet);
+	sovia_rules_replace(snet, NULL);
 	sovia_conn_table_exit(snet);
 	free_percpu(snet->mib);
 }

@@ -9,12 +9,14 @@
  *   socket(AF_INET6, SOCK_STREAM, 0 | IPPROTO_TCP) -> AF_SOVIA, SOVIAPROTO_V6
  *
  * SOCK_CLOEXEC and SOCK_NONBLOCK are passed on; everything else goes to the
- * kernel unchanged.  Policy (which peers, fallback to TCP) is the module's.
+ * kernel unchanged.  Policy (which peers, fallback to TCP) is the module's; what sovia-run was
+ * told of it, SOVIA_ONLY and SOVIA_WAIT, is set as options of each socket.
  *
  * socket() may be called from signal handlers, between vfork() and exec(), and
  * by other libraries' constructors.  So: no allocation, no lock, no dlsym()
  * (it makes the system call directly), and only the system call sets errno.
  */
+#include <errno.h>
 #include <linux/sovia.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -23,60 +25,69 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FAMILY_VARIABLE "SOVIA_FAMILY="
-
 extern char **environ;
 
-/* 0 until known.  Every thread that fills it in computes the same value. */
-static int sovia_family;
+/*
+ * What the environment says.
+ *
+ * @family: the family's number
+ * @only: 1: no fallback to TCP
+ * @wait: milliseconds that connect() waits for a link, or -1
+ * @known: the others are valid; every thread that fills them in computes the same values
+ */
+static struct {
+	int	family;
+	int	only;
+	int	wait;
+	bool	known;
+} settings;
 
-/* Parses a decimal family number, 0 if @s is not one. */
-static int parse_family(const char *s)
+/* Parses a decimal number, @otherwise if @s is not one. */
+static int parse_number(const char *s, int otherwise)
 {
 	int n = 0;
 
-	for (; *s >= '0' && *s <= '9' && n < 1000; s++)
+	if (!s || *s == '\0')
+		return otherwise;
+	for (; *s >= '0' && *s <= '9' && n < 100000; s++)
 		n = n * 10 + (*s - '0');
-	return *s == '\0' ? n : 0;
+	return *s == '\0' ? n : otherwise;
 }
 
 /*
  * Walks environ instead of calling getenv(), which other libraries interpose
  * and which need not be async-signal-safe.
  */
-static int family_from_environment(void)
+static const char *variable(const char *name)
 {
-	const size_t len = sizeof(FAMILY_VARIABLE) - 1;
-	int family = 0;
+	const size_t len = strlen(name);
 	char **p;
 
-	for (p = environ; p && *p; p++) {
-		if (strncmp(*p, FAMILY_VARIABLE, len) == 0) {
-			family = parse_family(*p + len);
-			break;
-		}
-	}
-	return family ? family : SOVIA_FAMILY_DEFAULT;
+	for (p = environ; p && *p; p++)
+		if (strncmp(*p, name, len) == 0 && (*p)[len] == '=')
+			return *p + len + 1;
+	return NULL;
 }
 
-static int family_number(void)
+static void read_settings(void)
 {
-	int family = __atomic_load_n(&sovia_family, __ATOMIC_RELAXED);
-
-	if (!family) {
-		family = family_from_environment();
-		__atomic_store_n(&sovia_family, family, __ATOMIC_RELAXED);
-	}
-	return family;
+	if (__atomic_load_n(&settings.known, __ATOMIC_ACQUIRE))
+		return;
+	settings.family = parse_number(variable("SOVIA_FAMILY"), 0);
+	if (settings.family == 0)
+		settings.family = SOVIA_FAMILY_DEFAULT;
+	settings.only = parse_number(variable("SOVIA_ONLY"), 0);
+	settings.wait = parse_number(variable("SOVIA_WAIT"), -1);
+	__atomic_store_n(&settings.known, true, __ATOMIC_RELEASE);
 }
 
 /*
- * Reads the variable before main() can change the environment.  An even earlier
+ * Reads the variables before main() can change the environment.  An even earlier
  * socket() call, from another constructor, does the same.
  */
-static void __attribute__((constructor)) remember_family(void)
+static void __attribute__((constructor)) remember_settings(void)
 {
-	family_number();
+	read_settings();
 }
 
 static bool is_tcp(int domain, int type, int protocol)
@@ -89,11 +100,30 @@ static bool is_tcp(int domain, int type, int protocol)
 	       (protocol == 0 || protocol == IPPROTO_TCP);
 }
 
+static bool set_option(int fd, int option, int value)
+{
+	return syscall(SYS_setsockopt, fd, SOL_SOVIA, option, &value, sizeof(value)) == 0;
+}
+
+static bool set_options(int fd)
+{
+	return (!settings.only || set_option(fd, SOVIA_ACTION, SOVIA_ONLY_SOVIA)) &&
+	       (settings.wait < 0 || set_option(fd, SOVIA_WAIT, settings.wait));
+}
+
 int socket(int domain, int type, int protocol)
 {
-	if (is_tcp(domain, type, protocol)) {
-		protocol = domain == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4;
-		domain = family_number();
-	}
-	return syscall(SYS_socket, domain, type, protocol);
+	int fd, error;
+
+	if (!is_tcp(domain, type, protocol))
+		return syscall(SYS_socket, domain, type, protocol);
+	read_settings();
+	protocol = domain == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4;
+	fd = syscall(SYS_socket, settings.family, type, protocol);
+	if (fd < 0 || set_options(fd))
+		return fd;
+	error = errno;
+	syscall(SYS_close, fd);
+	errno = error;
+	return -1;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sovia-run PROGRAM [ARGUMENT...]: runs a program with AF_SOVIA in place of TCP.
+ * sovia-run [OPTION]... PROGRAM [ARGUMENT...]: runs a program with AF_SOVIA in place of TCP.
  *
- * Makes sure that the module is loaded, then passes two variables to the program:
+ * Makes sure that the module is loaded, then passes variables to the program:
  *   LD_PRELOAD    our library first, then its previous value
  *   SOVIA_FAMILY  the number that the module registered, see its parameter "family"
- * Both are inherited, so that children and later exec()s are covered as well.
+ *   SOVIA_ONLY    1 with --only
+ *   SOVIA_WAIT    the value of --wait
+ * They are inherited, so that children and later exec()s are covered as well.
  */
 #include <errno.h>
 #include <limits.h>
@@ -36,9 +38,13 @@ enum {
 };
 
 static const char usage[] =
-	"Usage: sovia-run PROGRAM [ARGUMENT...]\n"
+	"Usage: sovia-run [OPTION]... PROGRAM [ARGUMENT...]\n"
 	"Run PROGRAM with AF_SOVIA sockets (RDMA) in place of TCP sockets.\n"
 	"\n"
+	"  --only     no fallback to TCP: connect() fails where AF_SOVIA does not connect,\n"
+	"             and listeners take no TCP connections\n"
+	"  --wait MS  milliseconds that a first connect() to a node may wait for RDMA\n"
+	"             before it uses TCP\n"
 	"  --help     show this text\n"
 	"  --version  show the version\n"
 	"\n"
@@ -170,21 +176,54 @@ static bool set_preload(const char *library)
 	return ok;
 }
 
+static bool is_wait(const char *word)
+{
+	size_t digits = word ? strspn(word, "0123456789") : 0;
+
+	return digits > 0 && digits < 6 && !word[digits] && atoi(word) <= SOVIA_WAIT_MAX;
+}
+
+/* What the program's sockets are told: of an outer sovia-run, unless said otherwise. */
+static void pass_on(const char *variable, const char *value)
+{
+	if (value && setenv(variable, value, 1) != 0) {
+		fprintf(stderr, "sovia-run: %s\n", strerror(errno));
+		exit(EXIT_OURS);
+	}
+}
+
+/* Returns the index of PROGRAM.  --help and --version end the program. */
+static int parse_options(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && argv[i][0] == '-'; i++) {
+		if (strcmp(argv[i], "--") == 0) {
+			i++;
+			break;
+		}
+		if (strcmp(argv[i], "--help") == 0)
+			exit(fputs(usage, stdout) < 0);
+		if (strcmp(argv[i], "--version") == 0)
+			exit(puts("sovia-run " SOVIA_VERSION) < 0);
+		if (strcmp(argv[i], "--only") == 0)
+			pass_on("SOVIA_ONLY", "1");
+		else if (strcmp(argv[i], "--wait") == 0 && is_wait(argv[i + 1]))
+			pass_on("SOVIA_WAIT", argv[++i]);
+		else
+			i = argc;
+	}
+	if (i >= argc) {
+		fputs(usage, stderr);
+		exit(EXIT_OURS);
+	}
+	return i;
+}
+
 int main(int argc, char **argv)
 {
 	char library[PATH_MAX], number[16];
-	int family, first = 1;
-
-	if (argc > 1 && strcmp(argv[1], "--help") == 0)
-		return fputs(usage, stdout) < 0;
-	if (argc > 1 && strcmp(argv[1], "--version") == 0)
-		return puts("sovia-run " SOVIA_VERSION) < 0;
-	if (argc > 1 && strcmp(argv[1], "--") == 0)
-		first = 2;
-	if (argc <= first || (first == 1 && argv[1][0] == '-')) {
-		fputs(usage, stderr);
-		return EXIT_OURS;
-	}
+	int family, first = parse_options(argc, argv);
 
 	family = find_family();
 	if (!family || !find_library(library, sizeof(library)))

@@ -158,6 +158,9 @@ enum sovia_code {
 	SOVIA_CODE_NO_SOCKET	= 6,	/* no connection with these ports */
 	SOVIA_CODE_PROTOCOL	= 7,	/* protocol violation */
 	SOVIA_CODE_NO_LINK	= 8,	/* the link to resume does not exist */
+	/* 9 is reserved: Documentation/protocol.rst, How the format grows */
+	SOVIA_CODE_USE_TCP	= 10,	/* the listener takes TCP connections only */
+	SOVIA_CODE_DENIED	= 11,	/* a rule: no connection, not of TCP either */
 	SOVIA_CODE_COUNT
 };
 

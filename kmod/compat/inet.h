@@ -29,6 +29,16 @@ static inline void sovia_multicast_defaults(struct sock *sk)
 #endif
 }
 
+/* Is IP_TRANSPARENT or IPV6_TRANSPARENT set? */
+static inline bool sovia_transparent(const struct sock *sk)
+{
+#ifdef inet_test_bit
+	return inet_test_bit(TRANSPARENT, sk);
+#else
+	return inet_sk(sk)->transparent;
+#endif
+}
+
 /*
  * The ephemeral ports of a socket.  6.3 brought IP_LOCAL_PORT_RANGE, which stable kernels
  * have as well; since 6.8 the call says whether it is set, and connect() tries all its

@@ -12,6 +12,7 @@
 #include "peer.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
+#include "rule.h"
 
 /* Before ours is repeated, when it was reset, or when the peer's attempt counts. */
 #define MEET_RETRY		(HZ / 5)
@@ -183,6 +184,8 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 		return SOVIA_RDV_NAT;
 	if (!offer_is_acceptable(&msg->offer))
 		return SOVIA_RDV_NO_VERSION;
+	if (!sovia_rules_admit_peer(snet, &anchor->pair))
+		return SOVIA_RDV_DENIED;
 	if (!READ_ONCE(snet->listening))
 		return SOVIA_RDV_IDLE;
 	if (!sovia_peer_has_way(snet->net, &anchor->pair))
@@ -282,6 +285,8 @@ static void peer_refused(struct sovia_peer *peer, const struct sovia_rdv_msg *ms
 			      msg->code < SOVIA_RDV_CODES ? code_names[msg->code] : "?");
 	if (msg->code == SOVIA_RDV_NO_WAY)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_WAY);
+	else if (msg->code == SOVIA_RDV_DENIED)
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
 	/* Programs that are just being started there are no reason for TCP. */
 	else if (msg->code != SOVIA_RDV_IDLE)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);

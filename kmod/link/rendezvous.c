@@ -271,22 +271,6 @@ static void rdv_set_callback(struct sock *sk, void *data, void (*data_ready)(str
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
-static void rdv_pair(struct sovia_pair *pair, const struct sock *sk)
-{
-	memset(pair, 0, sizeof(*pair));
-	if (sk->sk_family == AF_INET6) {
-		pair->local = sk->sk_v6_rcv_saddr;
-		pair->remote = sk->sk_v6_daddr;
-	} else {
-		ipv6_addr_set_v4mapped(sk->sk_rcv_saddr, &pair->local);
-		ipv6_addr_set_v4mapped(sk->sk_daddr, &pair->remote);
-	}
-	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
-		pair->scope = sk->sk_bound_dev_if;
-	pair->l3 = l3mdev_master_ifindex_by_index(sock_net(sk), sk->sk_bound_dev_if);
-	pair->passive = ipv6_addr_equal(&pair->local, &pair->remote);
-}
-
 /* Returns an errno to close the connection with. */
 static int rdv_take(struct sovia_net *snet, const struct rdv_listener *lis, struct socket *sock)
 {
@@ -304,7 +288,8 @@ static int rdv_take(struct sovia_net *snet, const struct rdv_listener *lis, stru
 		if (err)
 			return err;
 	}
-	rdv_pair(&pair, sock->sk);
+	sovia_pair_of(&pair, sock->sk);
+	pair.passive = ipv6_addr_equal(&pair.local, &pair.remote);
 	return sovia_anchor_accept(snet, &pair, sock);
 }
 

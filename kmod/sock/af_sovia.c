@@ -31,6 +31,7 @@
 #include "debug/objcount.h"
 #include "defer.h"
 #include "fallback.h"
+#include "genl.h"
 #include "keepalive.h"
 #include "link/connd.h"
 #include "link/lane.h"
@@ -376,11 +377,14 @@ static int __init sovia_init(void)
 	err = sovia_rendezvous_init();
 	if (err)
 		goto undo_net;
+	err = sovia_genl_init();
+	if (err)
+		goto undo_rendezvous;
 	sovia_break_init();
 	/* Last: this makes the family visible. */
 	err = register_protosw();
 	if (err)
-		goto undo_rendezvous;
+		goto undo_genl;
 	err = register_family();
 	if (err)
 		goto undo_protosw;
@@ -389,6 +393,8 @@ static int __init sovia_init(void)
 
 undo_protosw:
 	unregister_protosw();
+undo_genl:
+	sovia_genl_exit();
 undo_rendezvous:
 	sovia_rendezvous_exit();
 undo_net:
@@ -418,6 +424,7 @@ static void __exit sovia_exit(void)
 {
 	sock_unregister(family);
 	unregister_protosw();
+	sovia_genl_exit();
 	sovia_rendezvous_exit();
 	sovia_link_stop();
 	/* Also releases VIs that could not be drained. */

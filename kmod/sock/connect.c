@@ -29,6 +29,7 @@
 #include "port.h"
 #include "port_search.h"
 #include "route.h"
+#include "rule.h"
 #include "rx.h"
 
 #define SOVIA_RETRY_MIN		msecs_to_jiffies(4)
@@ -36,11 +37,9 @@
 #define SOVIA_LINK_RETRIES	2
 /* How often connect() looks whether the link still works, if TCP is the alternative. */
 #define SOVIA_LINK_CHECK	(HZ / 5)
-/* Milliseconds. */
-#define SOVIA_LINK_WAIT_MAX	60000
 
 static unsigned int link_wait = 200;
-sovia_param(fallback_wait, link_wait, 0, SOVIA_LINK_WAIT_MAX, 0644);
+sovia_param(fallback_wait, link_wait, 0, SOVIA_WAIT_MAX, 0644);
 MODULE_PARM_DESC(fallback_wait, "milliseconds that connect() waits for a link before it uses TCP (200)");
 
 /* Read a destination; v4 becomes v4-mapped, and link-local binds the socket to its interface. */
@@ -152,11 +151,13 @@ static unsigned long connect_timeout(const struct sock *sk)
  * @pair: addresses of the link; the lane depends on the port
  * @prov: provider of it
  * @again: the first port was in use
+ * @wait: how long to wait for a link before TCP is used, in milliseconds
  */
 struct attempt {
 	struct sovia_pair		pair;
 	const struct sovia_provider	*prov;
 	bool				again;
+	u32				wait;
 };
 
 /* Connect from the port that @sk has now. */
@@ -218,30 +219,73 @@ static bool link_is_up(const struct sovia_link *link)
 	return READ_ONCE(link->state) == SOVIA_LINK_UP;
 }
 
+/* How long may it wait for a link?  @wait: what a rule says. */
+static u32 wait_time(const struct sock *sk, u32 wait)
+{
+	const struct sovia_opts *opt = &sovia_sk(sk)->opt;
+
+	if (wait != SOVIA_WAIT_DEFAULT)
+		return wait;
+	return opt->wait ? opt->wait - 1 : READ_ONCE(link_wait);
+}
+
+/*
+ * Apply the rules, then what the program wants, then what TCP alone can do.  Returns 0,
+ * -EHOSTDOWN if the connection is TCP's, or another negative errno.
+ */
+static int judge(struct sock *sk, struct attempt *attempt, u16 port)
+{
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+	u32 wait = SOVIA_WAIT_DEFAULT;
+	u8 action;
+
+	action = sovia_rules_decide(sk, SOVIA_RULE_OUT, &attempt->pair, port, &wait);
+	attempt->wait = wait_time(sk, wait);
+	if (action == SOVIA_AUTO)
+		action = sovia_sk(sk)->opt.action;
+	switch (action) {
+	case SOVIA_DENY:
+		connect->fallback = SOVIA_FALLBACK_NONE;
+		return -EACCES;
+	case SOVIA_ONLY_SOVIA:
+		connect->fallback = SOVIA_FALLBACK_NONE;
+		return 0;
+	case SOVIA_ONLY_TCP:
+		return sovia_fallback_armed(sk) ? -EHOSTDOWN : -EOPNOTSUPP;
+	default:
+		return sovia_fallback_armed(sk) && sovia_needs_tcp(sk) ? -EHOSTDOWN : 0;
+	}
+}
+
 /*
  * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
- * not waited for.
+ * not waited for, as where nothing is to be waited for.
  */
 static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 {
 	struct sovia_net *snet = sovia_net(sock_net(sk));
 	enum sovia_memory_answer answer;
 	struct sovia_link *link;
+	bool up;
 
 	if (attempt->prov->local || !sovia_fallback_armed(sk))
 		return false;
 	answer = sovia_memory_ask(snet, &attempt->pair);
-	if (answer != SOVIA_MEMORY_RENEW)
-		return answer == SOVIA_MEMORY_TCP;
+	if (answer == SOVIA_MEMORY_TCP)
+		return true;
+	if (answer == SOVIA_MEMORY_NONE && attempt->wait)
+		return false;
 	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk), sk->sk_allocation);
 	if (!link)
 		return true;
+	up = link_is_up(link);
 	/* It may have come up while that was learnt. */
-	if (link_is_up(link))
+	if (up)
 		sovia_memory_clear(snet, &attempt->pair);
-	sovia_link_keep(link);
+	else
+		sovia_link_keep(link);
 	sovia_link_put(link);
-	return true;
+	return !up || answer == SOVIA_MEMORY_RENEW;
 }
 
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
@@ -250,6 +294,9 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	int err;
 
 	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
+	if (err)
+		return err;
+	err = judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;
 	if (err)
 		return err;
 	if (known_as_tcp(sk, &attempt))
@@ -264,7 +311,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	}
 	if (port)
 		set_connect_timer(sk, sovia_sk(sk)->connect.deadline,
-				  msecs_to_jiffies(READ_ONCE(link_wait)));
+				  msecs_to_jiffies(attempt.wait));
 	return 0;
 }
 
@@ -411,6 +458,9 @@ void sovia_refused(struct sock *sk, u32 code)
 
 	if (sk->sk_state != TCP_SYN_SENT)
 		return;
+	/* TCP would be refused as well, or not by rights. */
+	if (code == SOVIA_CODE_DENIED)
+		sovia_fallback_unneeded(sk);
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
 		if (!sovia_fallback_due(sk, ECONNREFUSED))
 			sovia_done(sk, ECONNREFUSED);

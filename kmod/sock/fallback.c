@@ -15,11 +15,14 @@
 #include <net/ip.h>
 #include "compat/accept.h"
 #include "compat/addr.h"
+#include "compat/inet.h"
 #include "compat/sysctl.h"
 #include "fallback.h"
 #include "link/peer_memory.h"
+#include "l3.h"
 #include "param.h"
 #include "port.h"
+#include "rule.h"
 
 /* A port that any would do is looked for this many times. */
 #define FALLBACK_PORT_TRIES	64
@@ -241,6 +244,27 @@ struct socket *sovia_fallback_make(struct sock *sk)
 	/* Readers without the lock find it complete. */
 	smp_store_release(&fb->tcp, tcp);
 	return tcp;
+}
+
+/**
+ * sovia_needs_tcp() - does a socket ask for what only packets have
+ * @sk: connects, or listens
+ *
+ * Options in their headers, the least TTL of those that come, and addresses of others.
+ *
+ * Context: any.
+ * Return: true if so; for a listener, if TCP listens as well.
+ */
+bool sovia_needs_tcp(const struct sock *sk)
+{
+	const struct sock *tcp = listener_tcp(sk);
+
+	if (sk->sk_state == TCP_LISTEN && !(tcp && READ_ONCE(tcp->sk_state) == TCP_LISTEN))
+		return false;
+	return sovia_transparent(sk) || READ_ONCE(inet_sk(sk)->min_ttl) ||
+	       rcu_access_pointer(inet_sk(sk)->inet_opt) ||
+	       (sk->sk_family == AF_INET6 && (READ_ONCE(inet6_sk(sk)->min_hopcount) ||
+					      rcu_access_pointer(inet6_sk(sk)->opt)));
 }
 
 /* Remember an option for the TCP socket. */
@@ -543,6 +567,28 @@ bool sovia_fallback_full(const struct sock *sk)
 	return waiting > READ_ONCE(sk->sk_max_ack_backlog);
 }
 
+/* May a listener take this connection of TCP? */
+static bool child_admitted(struct sock *sk, const struct sock *child)
+{
+	struct sovia_pair pair;
+	u8 action;
+
+	sovia_pair_of(&pair, child);
+	action = sovia_rules_decide(sk, SOVIA_RULE_IN, &pair, inet_sk(child)->inet_num, NULL);
+	return action == SOVIA_AUTO || action == SOVIA_ONLY_TCP;
+}
+
+/* Reset it. */
+static void discard_child(struct socket *newsock)
+{
+	struct sock *child = newsock->sk;
+
+	newsock->sk = NULL;
+	newsock->state = SS_UNCONNECTED;
+	sock_no_linger(child);
+	child->sk_prot->close(child, 0);
+}
+
 /**
  * sovia_fallback_accept() - accept a connection of TCP
  * @sock: a listener
@@ -550,7 +596,7 @@ bool sovia_fallback_full(const struct sock *sk)
  * @arg: of proto_ops::accept
  *
  * Context: process, may sleep; no locks.
- * Return: 0 or a negative errno; -EAGAIN if there is none.
+ * Return: 0 or a negative errno; -EAGAIN if there is none, or a rule forbids it.
  */
 int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
 			  struct sovia_accept_arg *arg)
@@ -564,6 +610,10 @@ int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
 	if (err)
 		return err;
 	atomic_inc(&sovia_sk(sock->sk)->fallback->taken);
+	if (!child_admitted(sock->sk, newsock->sk)) {
+		discard_child(newsock);
+		return -EAGAIN;
+	}
 	/* accept(2) has taken a reference to the owner of the operations, close() drops it. */
 	__module_get(tcp->ops->owner);
 	newsock->ops = tcp->ops;

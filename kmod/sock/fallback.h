@@ -4,6 +4,7 @@
 #define _SOVIA_FALLBACK_H
 
 #include <linux/in6.h>
+#include <linux/sovia.h>
 #include <linux/workqueue.h>
 #include "compat/accept.h"
 #include "sock.h"
@@ -58,6 +59,7 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 			   unsigned int optlen);
 void sovia_fallback_release(struct sock *sk);
 void sovia_fallback_free(struct sock *sk);
+bool sovia_needs_tcp(const struct sock *sk);
 struct socket *sovia_fallback_make(struct sock *sk);
 void sovia_fallback_drop(struct sock *sk);
 
@@ -69,10 +71,11 @@ void sovia_fallback_unneeded(struct sock *sk);
 void sovia_fallback_queue(struct sock *sk);
 void sovia_fallback_work(struct work_struct *work);
 
-/* Does the namespace want TCP beside AF_SOVIA? */
+/* Is TCP wanted beside AF_SOVIA? */
 static inline bool sovia_fallback_wanted(const struct sock *sk)
 {
-	return READ_ONCE(sovia_net(sock_net(sk))->fallback.value);
+	return READ_ONCE(sovia_net(sock_net(sk))->fallback.value) &&
+	       READ_ONCE(sovia_sk(sk)->opt.action) != SOVIA_ONLY_SOVIA;
 }
 
 /* Would connect() go on with TCP?  Socket lock. */

@@ -391,9 +391,9 @@ static bool may_fall_back(const struct socket *sock)
 	       !(sk->sk_family == AF_INET6 && inet6_sk(sk)->ipv6_ac_list);
 }
 
-/* Start to connect.  @listen_err: links of this namespace cannot be had. */
+/* Start to connect.  @no_links: as in struct sovia_connecting. */
 static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
-			    const struct sovia_destination *to, int listen_err)
+			    const struct sovia_destination *to, int no_links)
 {
 	struct sovia_sock *ss = sovia_sk(sock->sk);
 	bool first = sock->state == SS_UNCONNECTED && sock->sk->sk_state == TCP_CLOSE &&
@@ -404,12 +404,12 @@ static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
 		ss->connect.fallback = may_fall_back(sock) ? SOVIA_FALLBACK_ARMED :
 							     SOVIA_FALLBACK_NONE;
 		ss->connect.to = to;
+		ss->connect.no_links = no_links;
 	}
-	err = listen_err && first ? listen_err :
-	      __inet_stream_connect(sock, uaddr, to->given, O_NONBLOCK, 0);
+	err = __inet_stream_connect(sock, uaddr, to->given, O_NONBLOCK, 0);
 	if (!first || !err || err == -EINPROGRESS)
 		return err;
-	if (sovia_fallback_armed(sock->sk) && (listen_err || tcp_knows_better(err))) {
+	if (sovia_fallback_armed(sock->sk) && (err == no_links || tcp_knows_better(err))) {
 		ss->connect.fallback = SOVIA_FALLBACK_DUE;
 		ss->connect.cause = -err;
 	} else {
@@ -419,13 +419,13 @@ static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
 }
 
 static int connect_locked(struct socket *sock, struct sockaddr_unsized *uaddr,
-			  const struct sovia_destination *to, int flags, int listen_err)
+			  const struct sovia_destination *to, int flags, int no_links)
 {
 	struct sock *sk = sock->sk;
 	struct sovia_sock *ss = sovia_sk(sk);
 	int err;
 
-	err = start_connecting(sock, uaddr, to, listen_err);
+	err = start_connecting(sock, uaddr, to, no_links);
 	if ((err == -EINPROGRESS || err == -EALREADY) && !(flags & O_NONBLOCK)) {
 		err = wait_for_decision(sk, err);
 		/* Another call was faster. */
@@ -478,12 +478,12 @@ int sovia_stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, in
 		.len = min_t(int, len, sizeof(to.addr)),
 		.given = len,
 	};
-	int listen_err, err;
+	int no_links, err;
 
 	if (!sovia_is(sk))
 		return inet_stream_connect(sock, uaddr, len, flags);
 	/* Not under the socket lock: it waits for the connection manager. */
-	listen_err = sovia_link_listen(sovia_net(sock_net(sk)));
+	no_links = sovia_link_listen(sovia_net(sock_net(sk)));
 	/* A control group's program may change it. */
 	if (to.len > 0)
 		memcpy(&to.addr, uaddr, to.len);
@@ -492,7 +492,7 @@ int sovia_stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, in
 		release_sock(sk);
 		return inet_stream_connect(sock, uaddr, len, flags);
 	}
-	err = connect_locked(sock, uaddr, &to, flags, listen_err);
+	err = connect_locked(sock, uaddr, &to, flags, no_links);
 	release_sock(sk);
 	if (!sovia_is(READ_ONCE(sock->sk)) && !(flags & O_NONBLOCK) &&
 	    (err == -EALREADY || err == -EINPROGRESS))

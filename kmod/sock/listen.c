@@ -30,6 +30,7 @@
 #include "program.h"
 #include "recv.h"
 #include "route.h"
+#include "rule.h"
 #include "rx.h"
 #include "sock_list.h"
 #include "upcall.h"
@@ -283,6 +284,23 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	return SOVIA_CODE_NONE;
 }
 
+/* Returns an enum sovia_code to refuse with. */
+static u32 judge_request(struct sock *listener, const struct sovia_link *link,
+			 const struct sovia_msg *msg)
+{
+	u8 action = sovia_rules_decide(listener, SOVIA_RULE_IN, &link->pair, msg->dport, NULL);
+
+	if (action == SOVIA_DENY)
+		return SOVIA_CODE_DENIED;
+	if (action == SOVIA_AUTO)
+		action = READ_ONCE(sovia_sk(listener)->opt.action);
+	if (action == SOVIA_ONLY_TCP || (action == SOVIA_AUTO && sovia_needs_tcp(listener)))
+		return SOVIA_CODE_USE_TCP;
+	if (sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
+		return SOVIA_CODE_NO_LISTENER;
+	return SOVIA_CODE_NONE;
+}
+
 static bool body_matches(const struct sovia_link *link, const struct sk_buff *skb)
 {
 	struct sovia_conn_body body;
@@ -319,8 +337,7 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 		return;
 	listener = sovia_find_listener(link->snet->net, &link->pair, msg);
 	if (listener) {
-		if (!sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
-			code = answer_conn(listener, link, msg);
+		code = judge_request(listener, link, msg) ?: answer_conn(listener, link, msg);
 		sock_put(listener);
 	}
 	if (code) {

@@ -181,33 +181,6 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 	return err;
 }
 
-/**
- * sovia_pair_device() - the interface that a link's connections arrive on
- * @net: namespace
- * @pair: the link's addresses
- *
- * Between addresses of this host that is the loopback device, but not in a VRF: as with TCP.
- *
- * Context: any.
- * Return: its index, or 0.
- */
-int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
-{
-	struct net_device *dev;
-	int ifindex;
-
-	if (pair->scope)
-		return pair->scope;
-	rcu_read_lock();
-	if (!pair->l3 && sovia_address_device(net, &pair->remote, 0))
-		dev = net->loopback_dev;
-	else
-		dev = sovia_address_device(net, &pair->local, pair->l3);
-	ifindex = dev ? dev->ifindex : pair->l3;
-	rcu_read_unlock();
-	return ifindex;
-}
-
 /* Both addresses are local.  Do both belong to an RDMA device? */
 static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
 {

@@ -3,9 +3,9 @@
 #ifndef _SOVIA_ROUTE_H
 #define _SOVIA_ROUTE_H
 
+#include "l3.h"
 #include "sock.h"
 
-int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
 int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport);

@@ -30,7 +30,7 @@ enum sovia_deferred {
 #define SOVIA_CA_NAME_MAX	16
 
 /**
- * struct sovia_opts - values of TCP's options; 0 is the default
+ * struct sovia_opts - values of TCP's options and our own; 0 is the default
  * @nodelay: TCP_NODELAY
  * @cork: TCP_CORK
  * @no_quickack: TCP_QUICKACK was switched off; has no effect
@@ -49,6 +49,8 @@ enum sovia_deferred {
  * @notsent_lowat: TCP_NOTSENT_LOWAT, bytes
  * @fastopen: TCP_FASTOPEN; has no effect
  * @congestion: TCP_CONGESTION; has no effect
+ * @action: SOVIA_ACTION
+ * @wait: SOVIA_WAIT, milliseconds + 1
  *
  * A child inherits its listener's.  Socket lock.
  */
@@ -71,6 +73,8 @@ struct sovia_opts {
 	u32	notsent_lowat;
 	u32	fastopen;
 	char	congestion[SOVIA_CA_NAME_MAX];
+	u8	action;
+	u16	wait;
 };
 
 struct sovia_bucket;
@@ -227,6 +231,7 @@ struct sovia_destination;
  *	sovia_fallback
  * @callers: how many wait in connect()
  * @cause: why @fallback is DUE, a positive errno
+ * @no_links: links of this namespace cannot be had, a negative errno
  *
  * Socket lock.
  */
@@ -239,6 +244,7 @@ struct sovia_connecting {
 	unsigned int		callers;
 	const struct sovia_destination *to;
 	int			cause;
+	int			no_links;
 };
 
 /**

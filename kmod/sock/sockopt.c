@@ -2,10 +2,11 @@
 /*
  * Options and ioctls.  The kernel handles SOL_SOCKET (except one option), IPPROTO_IP and
  * IPPROTO_IPV6; sockopt_tcp.c has those of IPPROTO_TCP that a program may
- * expect of a stream.
+ * expect of a stream.  SOL_SOVIA has our own.
  */
 #include <asm/ioctls.h>
 #include <linux/capability.h>
+#include <linux/sovia.h>
 #include <net/ipv6.h>
 #include <net/ip.h>
 #include "compat/inet.h"
@@ -45,6 +46,68 @@ static int check_membership(int level, int optname, unsigned int optlen)
 	return optlen < sizeof(struct ipv6_mreq) ? -EINVAL : -EPROTO;
 }
 
+/* Which kinds of connections a socket makes or takes: decided before it has a port. */
+static int set_action(struct sock *sk, int val)
+{
+	int err = -EINVAL;
+
+	if (val < SOVIA_AUTO || val > SOVIA_ONLY_TCP)
+		return err;
+	lock_sock(sk);
+	if (sk->sk_state == TCP_CLOSE && !inet_sk(sk)->inet_num && !sovia_fallback_done(sk)) {
+		WRITE_ONCE(sovia_sk(sk)->opt.action, val);
+		err = 0;
+	}
+	release_sock(sk);
+	return err;
+}
+
+static int set_sovia(struct sock *sk, int optname, sockptr_t optval, unsigned int optlen)
+{
+	int val;
+
+	if (optlen < sizeof(val))
+		return -EINVAL;
+	if (copy_from_sockptr(&val, optval, sizeof(val)))
+		return -EFAULT;
+	switch (optname) {
+	case SOVIA_ACTION:
+		return set_action(sk, val);
+	case SOVIA_WAIT:
+		if (val < -1 || val > SOVIA_WAIT_MAX)
+			return -EINVAL;
+		WRITE_ONCE(sovia_sk(sk)->opt.wait, val + 1);
+		return 0;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int get_sovia(struct sock *sk, int optname, char __user *optval, int __user *optlen)
+{
+	const struct sovia_opts *opt = &sovia_sk(sk)->opt;
+	int val, len;
+
+	if (get_user(len, optlen))
+		return -EFAULT;
+	if (len < 0)
+		return -EINVAL;
+	switch (optname) {
+	case SOVIA_ACTION:
+		val = READ_ONCE(opt->action);
+		break;
+	case SOVIA_WAIT:
+		val = READ_ONCE(opt->wait) - 1;
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	len = min_t(unsigned int, len, sizeof(val));
+	if (put_user(len, optlen) || copy_to_user(optval, &val, len))
+		return -EFAULT;
+	return 0;
+}
+
 /**
  * sovia_setsockopt() - struct proto::setsockopt
  * @sk: the socket
@@ -64,6 +127,8 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 
 	if (level == SOL_TCP)
 		return sovia_set_tcp(sk, optname, optval, optlen);
+	if (level == SOL_SOVIA)
+		return set_sovia(sk, optname, optval, optlen);
 	err = level == SOL_IPV6 && !v6 ? 0 : check_membership(level, optname, optlen);
 	if (err)
 		return err;
@@ -90,7 +155,7 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 		struct sock *sk = READ_ONCE(sock->sk);
 		int err = sock_common_setsockopt(sock, level, optname, optval, optlen);
 
-		if (!err && sovia_is(sk))
+		if (!err && sovia_is(sk) && level != SOL_SOVIA)
 			sovia_fallback_option(sk, level, optname, optval, optlen);
 		return err;
 	}
@@ -117,6 +182,8 @@ int sovia_getsockopt(struct sock *sk, int level, int optname, char __user *optva
 {
 	if (level == SOL_TCP)
 		return sovia_get_tcp(sk, optname, optval, optlen);
+	if (level == SOL_SOVIA)
+		return get_sovia(sk, optname, optval, optlen);
 	/* As with TCP, these two also return the error for unknown levels. */
 	if (sk->sk_family == AF_INET6)
 		return ipv6_getsockopt(sk, level, optname, optval, optlen);

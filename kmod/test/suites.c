@@ -14,6 +14,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_secret_suite,
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
+	&sovia_rule_suite,
 	&sovia_state_suite,
 	&sovia_credit_suite,
 	&sovia_port_suite,

@@ -13,6 +13,7 @@ extern struct kunit_suite sovia_rdv_wire_suite;
 extern struct kunit_suite sovia_secret_suite;
 extern struct kunit_suite sovia_peer_suite;
 extern struct kunit_suite sovia_peer_memory_suite;
+extern struct kunit_suite sovia_rule_suite;
 extern struct kunit_suite sovia_state_suite;
 extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_port_suite;

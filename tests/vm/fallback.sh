@@ -13,33 +13,11 @@ cd "$(dirname "$0")" || exit 1
 . lib/pair.sh
 export PYTHONPATH=$PWD/lib
 
-# The results of a script that prints TAP.
-each() { # WHERE COMMAND...
-	local where=$1 line
-	shift
-	output=$("$@" 2>&1)
-	while read -r line; do
-		case $line in
-		'ok '*) report ok "$where: ${line#ok * - }" ;;
-		'not ok '*) report 'not ok' "$where: ${line#not ok * - }" ;;
-		esac
-	done <<<"$output"
-	grep -q '^1\.\.' <<<"$output" || report 'not ok' "$where: all checks have run"
-}
-
 remembered() { # HOW MANY
 	cat /proc/net/sovia/memory
 	[ "$(wc -l </proc/net/sovia/memory)" = "$1" ]
 }
 forgotten() { sysctl -qw net.sovia.fallback=1 && remembered 0; }
-
-# Of a connection to the echo server there.
-kind_is() {
-	equal "$(python3 -c 'import sovia, socket, sys
-s = sovia.socket()
-s.connect((sys.argv[1], 5004))
-print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))' "$SOVIA_PEER")" "$1"
-}
 
 # By a connection of its own.
 introduces_itself() {

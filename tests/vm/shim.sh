@@ -130,6 +130,7 @@ statuses() {
 	check 'a program that cannot run: 126'		status_of 126 sovia-run /etc/passwd
 	check 'no program: 125'				status_of 125 sovia-run
 	check 'an unknown option: 125'			status_of 125 sovia-run --bogus
+	check '--only, no program: 125'			status_of 125 sovia-run --only
 	check '--help'					status_of 0 sovia-run --help
 	check '--version'				status_of 0 sovia-run --version
 	check '-- ends the options'			status_of 3 sovia-run -- sh -c 'exit 3'

@@ -38,6 +38,17 @@ start_server() {
 		for i in $(seq 100); do [ -e /tmp/echo4 ] && [ -e /tmp/echo6 ] && exit 0; sleep 0.1; done; exit 1'
 }
 
+# Of a connection to the echo server there.
+kind_is() { # PROTOCOL, or the name of an error
+	equal "$(PYTHONPATH=$HERE/lib python3 -c 'import errno, sovia, socket, sys
+s = sovia.socket()
+try:
+    s.connect((sys.argv[1], 5004))
+    print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))
+except OSError as error:
+    print(errno.errorcode[error.errno])' "$SOVIA_PEER")" "$1"
+}
+
 stop_server() {
 	there 'rm -f /tmp/echo4 /tmp/echo6; eventually no_echo'
 }

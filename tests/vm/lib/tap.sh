@@ -7,6 +7,7 @@
 #     deny 'what is true' COMMAND...        ok if COMMAND fails
 #     check 'what it printed' said PATTERN  of the command before, case ignored
 #     skip 'what was not tried' 'why'
+#     each 'where' COMMAND...             the checks of a script that prints TAP
 #     finish                                last: the plan, and the exit status
 #
 # COMMAND may be a shell function.  It runs in a subshell, at most LIMIT seconds
@@ -60,6 +61,20 @@ report() {
 	fi
 	failures=$((failures + 1))
 	[ -z "$output" ] || echo "$output" | head -n 60 | sed 's/^/# /'
+}
+
+# The results of a script that prints TAP.
+each() { # WHERE COMMAND...
+	local where=$1 line
+	shift
+	output=$("$@" 2>&1)
+	while read -r line; do
+		case $line in
+		'ok '*) report ok "$where: ${line#ok * - }" ;;
+		'not ok '*) report 'not ok' "$where: ${line#not ok * - }" ;;
+		esac
+	done <<<"$output"
+	grep -q '^1\.\.' <<<"$output" || report 'not ok' "$where: all checks have run"
 }
 
 check() {

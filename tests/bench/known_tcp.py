@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What a connection costs that is known to be TCP's, in instructions.
+
+    scripts/vm run --icount -- tests/bench/known_tcp.py
+
+socket(), connect(), accept() and both close() of an AF_SOVIA socket, to a node without the module (a
+namespace without the rendezvous, at the other end of a veth), beside those of a TCP socket.  The guest's
+clock counts instructions, a nanosecond each.
+"""
+import ctypes
+import os
+import socket
+import subprocess
+import sys
+import time
+
+TRIES = 1000
+ROUNDS = 5
+NEAR, FAR, PORT = "10.99.0.1", "10.99.0.2", 7400
+SOVIAPROTO_INET = 254
+CLONE_NEWNET = 0x40000000
+
+SETUP = f"""
+ip link add near type veth peer name far
+ip link set far netns {{pid}}
+ip address add {NEAR}/24 dev near
+ip link set near up
+rdma link add near type rxe netdev near
+nsenter -n -t {{pid}} ip address add {FAR}/24 dev far
+nsenter -n -t {{pid}} ip link set far up
+"""
+
+
+def far_listener():
+    """A TCP listener in the other namespace, from a process there."""
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        ctypes.CDLL(None).unshare(CLONE_NEWNET)
+        theirs.send(b"x")
+        theirs.recv(1)
+        listener = socket.socket()
+        listener.bind((FAR, PORT))
+        listener.listen(64)
+        socket.send_fds(theirs, [b"x"], [listener.fileno()])
+        theirs.recv(1)
+        os._exit(0)
+    ours.recv(1)
+    children = f"/proc/self/task/{os.getpid()}/children"
+    with open(children, encoding="ascii") as file:
+        pid = file.read().split()[0]
+    subprocess.run(["sh", "-ec", SETUP.format(pid=pid)], check=True)
+    ours.send(b"x")
+    listener = socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
+    return ours, listener
+
+
+def cost(protocol, listener):
+    begin = time.monotonic_ns()
+    for _ in range(TRIES):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as s:
+            s.connect((FAR, PORT))
+        listener.accept()[0].close()
+    return (time.monotonic_ns() - begin) // TRIES
+
+
+def main():
+    keep, listener = far_listener()
+    cost(SOVIAPROTO_INET, listener)
+    with open("/proc/net/sovia/memory", encoding="ascii") as file:
+        known = file.read()
+    if FAR not in known:
+        sys.exit(f"the node is not known to be TCP's: {known}")
+    for _ in range(ROUNDS):
+        tcp, ours = cost(0, listener), cost(SOVIAPROTO_INET, listener)
+        print(f"TCP {tcp}, AF_SOVIA {ours}: {ours / tcp:.3f}", flush=True)
+    keep.close()
+
+
+if __name__ == "__main__":
+    main()
