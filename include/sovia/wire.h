@@ -161,6 +161,7 @@ enum sovia_code {
 	/* 9 is reserved: Documentation/protocol.rst, How the format grows */
 	SOVIA_CODE_USE_TCP	= 10,	/* the listener takes TCP connections only */
 	SOVIA_CODE_DENIED	= 11,	/* a rule: no connection, not of TCP either */
+	SOVIA_CODE_NO_DIRECTION	= 12,	/* no rendezvous from there: JOIN first */
 	SOVIA_CODE_COUNT
 };
 

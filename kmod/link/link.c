@@ -553,18 +553,29 @@ static void link_slot(struct sovia_link *link)
 		sovia_link_go_on(link);
 }
 
+/* Connections are to be opened over a link that perhaps only the peer may use for that. */
+static void link_open(struct sovia_link *link)
+{
+	if (link->state != SOVIA_LINK_UP && link->state != SOVIA_LINK_RECOVERING)
+		return;
+	if (sovia_peer_open(link))
+		sovia_link_notify_open(link, 0);
+}
+
 /* The peer that the link has waited for is known now, or cannot be. */
 static void link_introduced(struct sovia_link *link)
 {
 	int err = link->peer_err;
 
 	link->peer_err = 0;
-	if (!link->wanted)
-		return;
-	if (err)
+	if (link->wanted && err)
 		link_failed(link, err);
-	else
+	else if (link->wanted)
 		link_slot(link);
+	else if (err)
+		sovia_link_notify_open(link, err);
+	else
+		link_open(link);
 }
 
 static void link_work(struct kthread_work *work)
@@ -589,6 +600,8 @@ static void link_work(struct kthread_work *work)
 		link_slot(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_PEER, &link->events))
 		link_introduced(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_OPEN, &link->events))
+		link_open(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_ENDED, &link->events))
 		sovia_link_vi_ended(link);
 	sovia_link_put(link);

@@ -217,6 +217,7 @@ enum sovia_slot_kind {
  * @pair: the key
  * @addr_hash: hash of its addresses, for the table of connections
  * @uid: of the socket that asked for it first; invalid if the peer did
+ * @opener: of the last one that connects before it may
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
  * @far_node: in sovia_net::far_links, unless @prov is local.  Likewise.
@@ -242,7 +243,7 @@ enum sovia_slot_kind {
  * @keep_until: it is set up without connections until then, jiffies; or 0
  * @peer: the kernel at the other end, with a reference, or NULL; set once
  * @peer_node: in sovia_peer::links, unless DOWN
- * @peer_waits: @wanted, but @peer is not known yet
+ * @peer_waits: @wanted, but @peer is not known yet; or UP, but no connections may be opened
  * @peer_err: why it cannot be, a negative errno, or 0
  * @path: of the VI; written by its seal upcall
  * @generation: of the last request; likewise, or from the peer
@@ -262,6 +263,7 @@ struct sovia_link {
 	struct sovia_pair		pair;
 	u32				addr_hash;
 	kuid_t				uid;
+	kuid_t				opener;
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
 	struct list_head		far_node;
@@ -312,8 +314,10 @@ struct sovia_link {
  * @tx_ready: messages of @conn were sent and there is room for more.  Softirq
  *	or process.
  * @delivered: the FIN of @conn has arrived.  Softirq or process.
- * @up: the link is up.  Connection thread.
+ * @up: the link is up, or connections may be opened now.  Connection thread.
  * @down: the link is DOWN, @err is a negative errno.  Connection thread.
+ * @barred: the link is up, but connections cannot be opened, @err is a negative errno.
+ *	Connection thread.
  */
 struct sovia_client {
 	void (*request)(struct sovia_link *link, struct sk_buff *skb,
@@ -325,6 +329,7 @@ struct sovia_client {
 	void (*delivered)(struct sovia_conn *conn);
 	void (*up)(struct sovia_conn *conn);
 	void (*down)(struct sovia_conn *conn, int err);
+	void (*barred)(struct sovia_conn *conn, int err);
 };
 
 /* Events of a link, bits of sovia_link::events. */
@@ -337,6 +342,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_ENDED	6	/* the VI is gone */
 #define SOVIA_LINK_EV_SLOT	7	/* the set-up it waits for may start */
 #define SOVIA_LINK_EV_PEER	8	/* the peer is known, or cannot be */
+#define SOVIA_LINK_EV_OPEN	9	/* connections are to be opened over a link of the peer's */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);

@@ -3,6 +3,7 @@
 #include "lane.h"
 #include "link_conns.h"
 #include "link_state.h"
+#include "peer.h"
 
 /**
  * sovia_link_attach() - put a connection on the list of its link
@@ -113,4 +114,85 @@ void sovia_link_notify_up(struct sovia_link *link, struct list_head *conns)
 void sovia_link_notify_down(struct sovia_link *link, struct list_head *conns, int err)
 {
 	link_for_each(link, conns, conn_down, err);
+}
+
+static void conn_barred(struct sovia_conn *conn, int err)
+{
+	sovia_link_client->barred(conn, err);
+}
+
+/**
+ * sovia_link_notify_open() - tell connections whether they may be opened now
+ * @link: UP or RECOVERING
+ * @err: 0, or why not, a negative errno
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_notify_open(struct sovia_link *link, int err)
+{
+	LIST_HEAD(conns);
+
+	spin_lock_bh(&link->lock);
+	list_splice_init(&link->conns, &conns);
+	spin_unlock_bh(&link->lock);
+	link_for_each(link, &conns, err ? conn_barred : conn_up, err);
+}
+
+/**
+ * sovia_link_may_open() - may connections to the peer be opened over a link
+ * @link: UP or RECOVERING, not DOWN
+ *
+ * Each direction needs a rendezvous that its side has begun.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_link_may_open(const struct sovia_link *link)
+{
+	const struct sovia_peer *peer = READ_ONCE(link->peer);
+
+	return !peer || READ_ONCE(peer->out);
+}
+
+/**
+ * sovia_link_open() - ask for that
+ * @link: UP or RECOVERING
+ * @uid: user that connects
+ *
+ * The client's up or barred upcall follows.
+ *
+ * Context: any.
+ */
+void sovia_link_open(struct sovia_link *link, kuid_t uid)
+{
+	WRITE_ONCE(link->opener, uid);
+	sovia_link_event(link, SOVIA_LINK_EV_OPEN);
+}
+
+/**
+ * sovia_link_shut_out() - the peer says that we may not open connections
+ * @link: of one that was tried
+ *
+ * It has lost the anchor, and we have not noticed yet.
+ *
+ * Context: any.
+ */
+void sovia_link_shut_out(struct sovia_link *link)
+{
+	if (link->peer)
+		WRITE_ONCE(link->peer->out, false);
+}
+
+/**
+ * sovia_link_takes_requests() - may the peer open connections over a link
+ * @link: the link
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_link_takes_requests(const struct sovia_link *link)
+{
+	const struct sovia_peer *peer = READ_ONCE(link->peer);
+
+	return !peer || READ_ONCE(peer->in);
 }

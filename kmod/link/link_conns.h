@@ -13,4 +13,10 @@ void sovia_link_detach(struct sovia_conn *conn);
 void sovia_link_notify_up(struct sovia_link *link, struct list_head *conns);
 void sovia_link_notify_down(struct sovia_link *link, struct list_head *conns, int err);
 
+void sovia_link_notify_open(struct sovia_link *link, int err);
+bool sovia_link_may_open(const struct sovia_link *link);
+void sovia_link_open(struct sovia_link *link, kuid_t uid);
+void sovia_link_shut_out(struct sovia_link *link);
+bool sovia_link_takes_requests(const struct sovia_link *link);
+
 #endif /* _SOVIA_LINK_CONNS_H */

@@ -257,7 +257,7 @@ void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer)
 	if (link->peer)
 		return;
 	kref_get(&peer->kref);
-	link->peer = peer;
+	WRITE_ONCE(link->peer, peer);
 	list_add_tail(&link->peer_node, &peer->links);
 }
 
@@ -311,9 +311,9 @@ static struct sovia_link *peer_first_waiting(const struct sovia_peer *peer)
 
 static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 {
-	bool again = peer->state != SOVIA_PEER_NONE;
-	struct sovia_rdv_msg msg = { .type = SOVIA_RDV_HELLO, .has_mac = again };
+	struct sovia_rdv_msg msg = { .type = SOVIA_RDV_HELLO };
 	struct sovia_anchor *anchor;
+	u16 flags = 0;
 	unsigned int len;
 
 	anchor = sovia_anchor_ask(peer->snet, &peer->pair, uid);
@@ -326,9 +326,12 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 		sovia_peer_wake(peer, PTR_ERR(anchor));
 		return;
 	}
-	sovia_peer_offer(peer->snet, &peer->pair, &msg.offer, again);
+	if (peer->state != SOVIA_PEER_NONE)
+		flags = peer->anchor ? SOVIA_RDV_F_JOIN : SOVIA_RDV_F_AGAIN;
+	msg.has_mac = flags;
+	sovia_peer_offer(peer->snet, &peer->pair, &msg.offer, flags);
 	len = sovia_rdv_build(anchor->out, &msg);
-	if (again)
+	if (flags)
 		sovia_secret_sign(&peer->secret, anchor->out, len);
 	kref_get(&peer->kref);
 	anchor->peer = peer;
@@ -358,7 +361,7 @@ static void peer_go_on(struct sovia_peer *peer)
 		return;
 	}
 	peer->asked = jiffies;
-	peer_ask(peer, link->uid);
+	peer_ask(peer, link->wanted ? link->uid : READ_ONCE(link->opener));
 }
 
 static void peer_work(struct kthread_work *work)
@@ -404,7 +407,7 @@ static bool peer_ready_failed(struct sovia_link *link, int err)
  * sovia_peer_ready() - may a link request a VI
  * @link: CONNECTING or RECOVERING, without a live VI
  *
- * Its first request needs an introduction; after a loss the secret is enough.
+ * Its first request needs an introduction of ours; after a loss the secret is enough.
  *
  * Context: connection thread; no link or lane lock.
  * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.
@@ -420,8 +423,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 	if (!peer)
 		return peer_ready_failed(link, -ENOMEM);
 	sovia_peer_attach(link, peer);
-	if (peer->state == SOVIA_PEER_PAIRED ||
-	    (peer->state == SOVIA_PEER_UNANCHORED && link->state == SOVIA_LINK_RECOVERING)) {
+	if (peer->out || (peer->state != SOVIA_PEER_NONE && link->state == SOVIA_LINK_RECOVERING)) {
 		link->peer_waits = false;
 		peer->asking = false;
 		return true;
@@ -432,6 +434,29 @@ bool sovia_peer_ready(struct sovia_link *link)
 	}
 	link->peer_waits = true;
 	sovia_link_set_timer(link, PEER_LINK_WAIT);
+	peer_go_on(peer);
+	return false;
+}
+
+/**
+ * sovia_peer_open() - may connections be opened over a link
+ * @link: UP or RECOVERING
+ *
+ * Context: connection thread; no link or lane lock.
+ * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.
+ */
+bool sovia_peer_open(struct sovia_link *link)
+{
+	struct sovia_peer *peer = link->peer;
+
+	if (!peer)
+		return true;
+	if (peer->out) {
+		link->peer_waits = false;
+		peer->asking = false;
+		return true;
+	}
+	link->peer_waits = true;
 	peer_go_on(peer);
 	return false;
 }

@@ -27,6 +27,9 @@ enum sovia_peer_state {
  * @net_node: in sovia_rendezvous::peers
  * @lru_node: in sovia_rendezvous::peer_lru
  * @state: enum sovia_peer_state
+ * @out: we may open connections to it: an exchange that we began has succeeded, and its or a
+ *	later anchor is there.  Read without the connection thread.
+ * @in: it may open connections to us.  Likewise.
  * @version: of the wire format, likewise
  * @features: that both have, likewise
  * @links: struct sovia_link::peer_node of links that are not DOWN
@@ -51,6 +54,8 @@ struct sovia_peer {
 	struct hlist_node	net_node;
 	struct list_head	lru_node;
 	enum sovia_peer_state	state;
+	bool			out;
+	bool			in;
 	u8			version;
 	u64			features;
 	struct list_head	links;
@@ -74,6 +79,7 @@ void sovia_peer_drop_anchor(struct sovia_anchor **anchor);
 void sovia_peer_wake(struct sovia_peer *peer, int err);
 bool sovia_peer_has_way(struct net *net, const struct sovia_pair *pair);
 bool sovia_peer_ready(struct sovia_link *link);
+bool sovia_peer_open(struct sovia_link *link);
 void sovia_peer_detach(struct sovia_link *link);
 void sovia_peer_put(struct sovia_peer *peer);
 void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);

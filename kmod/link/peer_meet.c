@@ -41,18 +41,18 @@ static const char * const code_names[SOVIA_RDV_CODES] = {
  * @snet: namespace
  * @pair: the addresses
  * @offer: filled in
- * @again: the secret is to stay
+ * @flags: SOVIA_RDV_F_*
  *
  * Context: connection thread.
  */
 void sovia_peer_offer(const struct sovia_net *snet, const struct sovia_pair *pair,
-		      struct sovia_offer *offer, bool again)
+		      struct sovia_offer *offer, u16 flags)
 {
 	memset(offer, 0, sizeof(*offer));
 	offer->version_min = SOVIA_WIRE_VERSION_MIN;
 	offer->version_max = SOVIA_WIRE_VERSION;
 	offer->features = SOVIA_FEATURES;
-	offer->flags = again ? SOVIA_RDV_F_AGAIN : 0;
+	offer->flags = flags;
 	memcpy(offer->instance, snet->rdv.instance, sizeof(offer->instance));
 	offer->saddr = pair->local;
 	offer->daddr = pair->remote;
@@ -99,12 +99,20 @@ void sovia_peer_doubt(struct sovia_peer *peer)
 			sovia_link_doubt(link);
 }
 
+/* The anchor, or the kernel, is not there any more. */
+static void peer_leave(struct sovia_peer *peer, enum sovia_peer_state state)
+{
+	peer->state = state;
+	WRITE_ONCE(peer->out, false);
+	WRITE_ONCE(peer->in, false);
+}
+
 /* Another kernel has taken its place: links that waited for it to come back end. */
 static void peer_forget(struct sovia_peer *peer)
 {
 	struct sovia_link *link, *next;
 
-	peer->state = SOVIA_PEER_NONE;
+	peer_leave(peer, SOVIA_PEER_NONE);
 	list_for_each_entry_safe(link, next, &peer->links, peer_node) {
 		if (link->state != SOVIA_LINK_RECOVERING)
 			continue;
@@ -125,13 +133,28 @@ static void peer_set_secret(struct sovia_peer *peer, const struct sovia_secret *
 
 static void peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
 {
+	/* The peer may have lost it before we noticed. */
+	sovia_peer_drop_anchor(&peer->anchor);
 	kref_get(&anchor->kref);
 	peer->anchor = anchor;
 	peer->state = SOVIA_PEER_PAIRED;
+	if (anchor->active)
+		WRITE_ONCE(peer->out, true);
+	else
+		WRITE_ONCE(peer->in, true);
 	sovia_anchor_settle(anchor);
 	sovia_stat_inc(peer->snet, peer_up);
 	sovia_memory_clear(peer->snet, &peer->pair);
 	pr_debug("peer %pI6c - %pI6c paired\n", &peer->pair.local, &peer->pair.remote);
+	sovia_peer_wake(peer, 0);
+}
+
+/* We may open connections to it, too. */
+static void peer_joined(struct sovia_peer *peer)
+{
+	sovia_peer_drop_anchor(&peer->attempt);
+	WRITE_ONCE(peer->out, true);
+	sovia_memory_clear(peer->snet, &peer->pair);
 	sovia_peer_wake(peer, 0);
 }
 
@@ -170,15 +193,32 @@ static bool peer_is_gone(struct sovia_peer *peer)
 	return false;
 }
 
+/*
+ * Is it from the kernel that we know?  Returns SOVIA_RDV_F_JOIN or SOVIA_RDV_F_AGAIN, whichever
+ * it gets, or 0.
+ */
+static u16 hello_continues(struct sovia_peer *peer, const struct sovia_anchor *anchor, u16 flags)
+{
+	flags &= SOVIA_RDV_F_JOIN | SOVIA_RDV_F_AGAIN;
+	if (!flags || peer->state == SOVIA_PEER_NONE)
+		return 0;
+	if (!sovia_secret_signed(&peer->secret, anchor->in, anchor->in_len)) {
+		sovia_stat_inc(anchor->snet, bad_mac);
+		return 0;
+	}
+	/* It may not know yet that its anchor is lost. */
+	return flags & SOVIA_RDV_F_JOIN && peer->anchor ? SOVIA_RDV_F_JOIN : SOVIA_RDV_F_AGAIN;
+}
+
 /* Documentation/rendezvous.rst: Decisions on a HELLO. */
 static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 					const struct sovia_rdv_msg *msg, struct sovia_peer **found,
-					bool *again)
+					u16 *flags)
 {
 	struct sovia_net *snet = anchor->snet;
 	struct sovia_peer *peer;
 
-	*again = false;
+	*flags = 0;
 	*found = NULL;
 	if (!offer_has_addresses(&msg->offer, &anchor->pair))
 		return SOVIA_RDV_NAT;
@@ -194,35 +234,37 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 	if (!peer)
 		return SOVIA_RDV_BUSY;
 	*found = peer;
-	if (msg->offer.flags & SOVIA_RDV_F_AGAIN && peer->state != SOVIA_PEER_NONE) {
-		*again = sovia_secret_signed(&peer->secret, anchor->in, anchor->in_len);
-		if (*again)
-			return SOVIA_RDV_OK;
-		sovia_stat_inc(snet, bad_mac);
-	}
-	if (!peer_is_gone(peer))
+	*flags = hello_continues(peer, anchor, msg->offer.flags);
+	if (*flags & SOVIA_RDV_F_JOIN)
+		return SOVIA_RDV_OK;
+	if (!*flags && !peer_is_gone(peer))
 		return SOVIA_RDV_BUSY;
 	return peer_own_attempt_counts(peer) ? SOVIA_RDV_CROSSED : SOVIA_RDV_OK;
 }
 
 static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg *answer,
-			 enum sovia_rdv_code code, bool again)
+			 enum sovia_rdv_code code, u16 flags)
 {
 	*answer = (struct sovia_rdv_msg){
 		.type = SOVIA_RDV_ANSWER, .code = code, .nkeys = 1, .has_mac = true,
 		.retry_ms = code == SOVIA_RDV_BUSY ? MEET_BUSY_MS : 0,
 	};
-	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, again);
+	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, flags);
 }
 
 static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor,
-			 const struct sovia_rdv_msg *msg, unsigned int len, bool again)
+			 const struct sovia_rdv_msg *msg, unsigned int len, u16 flags)
 {
 	struct sovia_secret secret;
 
+	/* Its connection has shown that it may open others, and is needed no more. */
+	if (flags & SOVIA_RDV_F_JOIN) {
+		WRITE_ONCE(peer->in, true);
+		sovia_secret_sign(&peer->secret, anchor->out, len);
+		return;
+	}
 	sovia_peer_drop_anchor(&peer->attempt);
-	sovia_peer_drop_anchor(&peer->anchor);
-	if (!again) {
+	if (!flags) {
 		peer_forget(peer);
 		peer_agree(peer, &msg->offer);
 		sovia_secret_derive(&secret, anchor->in, anchor->in_len, anchor->out,
@@ -242,18 +284,18 @@ static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *
 	enum sovia_rdv_code code;
 	struct sovia_peer *peer;
 	unsigned int len;
-	bool again;
+	u16 flags;
 
 	if (anchor->active || anchor->peer) {
 		sovia_anchor_shut(anchor);
 		return;
 	}
-	code = hello_decide(anchor, msg, &peer, &again);
-	answer_build(anchor, &answer, code, again);
+	code = hello_decide(anchor, msg, &peer, &flags);
+	answer_build(anchor, &answer, code, flags);
 	len = sovia_rdv_build(anchor->out, &answer);
 	/* The connection of a refusal is the peer's to end, or the deadline's. */
 	if (code == SOVIA_RDV_OK)
-		peer_welcome(peer, anchor, msg, len, again);
+		peer_welcome(peer, anchor, msg, len, flags);
 	else
 		sovia_stat_inc(anchor->snet, peer_refused);
 	sovia_anchor_send(anchor, len);
@@ -297,7 +339,7 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 {
 	struct sovia_peer *peer = anchor->peer;
 	struct sovia_secret secret;
-	bool again;
+	u16 flags = 0;
 
 	if (!peer || peer->attempt != anchor) {
 		sovia_anchor_shut(anchor);
@@ -307,8 +349,9 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 		peer_refused(peer, msg);
 		return;
 	}
-	again = msg->offer.flags & SOVIA_RDV_F_AGAIN && peer->state != SOVIA_PEER_NONE;
-	if (again)
+	if (peer->state != SOVIA_PEER_NONE)
+		flags = msg->offer.flags & (SOVIA_RDV_F_JOIN | SOVIA_RDV_F_AGAIN);
+	if (flags)
 		secret = peer->secret;
 	else
 		sovia_secret_derive(&secret, anchor->out, anchor->out_len, anchor->in,
@@ -318,11 +361,15 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 	    !offer_is_acceptable(&msg->offer)) {
 		sovia_stat_inc(anchor->snet, bad_mac);
 		peer_attempt_over(peer, 0, -ECONNREFUSED);
-	} else if (!again && !peer_is_gone(peer)) {
+	} else if (flags & SOVIA_RDV_F_JOIN && peer->anchor) {
+		peer_joined(peer);
+	} else if (flags & SOVIA_RDV_F_JOIN) {
+		peer_attempt_over(peer, MEET_RETRY, 0);
+	} else if (!flags && !peer_is_gone(peer)) {
 		peer_attempt_over(peer, msecs_to_jiffies(MEET_BUSY_MS), 0);
 	} else {
 		peer->attempt = NULL;
-		if (!again) {
+		if (!flags) {
 			peer_forget(peer);
 			peer_agree(peer, &msg->offer);
 			peer_set_secret(peer, &secret);
@@ -404,7 +451,7 @@ void sovia_peer_lost(struct sovia_anchor *anchor)
 		peer_attempt_over(peer, delay, anchor->err);
 	} else if (peer->anchor == anchor) {
 		peer->anchor = NULL;
-		peer->state = SOVIA_PEER_UNANCHORED;
+		peer_leave(peer, SOVIA_PEER_UNANCHORED);
 		sovia_anchor_put(anchor);
 		pr_debug("peer %pI6c - %pI6c lost its anchor: %d\n", &peer->pair.local,
 			 &peer->pair.remote, anchor->err);

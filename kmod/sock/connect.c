@@ -91,9 +91,17 @@ static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
 	return 0;
 }
 
+/* Request the connection, when the peer lets us. */
 static void send_conn(struct sock *sk)
 {
-	sovia_conn_control(sovia_conn_of(sk), SOVIA_CONN, 0);
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	connect->asked = sovia_link_may_open(conn->link);
+	if (connect->asked)
+		sovia_conn_control(conn, SOVIA_CONN, 0);
+	else
+		sovia_link_open(conn->link, sk_uid(sk));
 }
 
 /* Start the connection on its link.  -ENOTCONN: the link is DOWN. */
@@ -129,6 +137,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 			return -ENOBUFS;
 		}
 		sovia_rx_join(sk, conn, false);
+		sovia_sk(sk)->connect.asked = false;
 		err = join_link(sk, conn);
 		if (err)
 			sovia_leave_link(sk);
@@ -219,6 +228,12 @@ static bool link_is_up(const struct sovia_link *link)
 	return READ_ONCE(link->state) == SOVIA_LINK_UP;
 }
 
+/* May connections be opened at once? */
+static bool link_is_open(const struct sovia_link *link)
+{
+	return link_is_up(link) && sovia_link_may_open(link);
+}
+
 /* How long may it wait for a link?  @wait: what a rule says. */
 static u32 wait_time(const struct sock *sk, u32 wait)
 {
@@ -266,7 +281,7 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 	struct sovia_net *snet = sovia_net(sock_net(sk));
 	enum sovia_memory_answer answer;
 	struct sovia_link *link;
-	bool up;
+	bool open;
 
 	if (attempt->prov->local || !sovia_fallback_armed(sk))
 		return false;
@@ -278,14 +293,26 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk), sk->sk_allocation);
 	if (!link)
 		return true;
-	up = link_is_up(link);
+	open = link_is_open(link);
 	/* It may have come up while that was learnt. */
-	if (up)
+	if (open)
 		sovia_memory_clear(snet, &attempt->pair);
+	else if (link_is_up(link))
+		sovia_link_open(link, sk_uid(sk));
 	else
 		sovia_link_keep(link);
 	sovia_link_put(link);
-	return !up || answer == SOVIA_MEMORY_RENEW;
+	return !open || answer == SOVIA_MEMORY_RENEW;
+}
+
+/* How long the answer may take, in jiffies: at least as long as is waited where a link is UP. */
+static unsigned long first_wait(const struct sock *sk, const struct attempt *attempt)
+{
+	unsigned long wait = msecs_to_jiffies(attempt->wait);
+
+	if (link_is_open(sovia_conn_of(sk)->link))
+		wait = max_t(unsigned long, wait, SOVIA_LINK_CHECK);
+	return wait;
 }
 
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
@@ -311,7 +338,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	}
 	if (port)
 		set_connect_timer(sk, sovia_sk(sk)->connect.deadline,
-				  msecs_to_jiffies(attempt.wait));
+				  first_wait(sk, &attempt));
 	return 0;
 }
 
@@ -341,14 +368,14 @@ int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len)
 }
 
 /**
- * sovia_link_came_up() - the link that connect() waits for is up
+ * sovia_link_came_up() - the link that connect() waits for is up, or open
  * @sk: in any state
  *
  * Context: socket lock held, process or softirq.
  */
 void sovia_link_came_up(struct sock *sk)
 {
-	if (sk->sk_state == TCP_SYN_SENT && sovia_conn_of(sk))
+	if (sk->sk_state == TCP_SYN_SENT && sovia_conn_of(sk) && !sovia_sk(sk)->connect.asked)
 		send_conn(sk);
 }
 
@@ -411,6 +438,22 @@ void sovia_link_went_down(struct sock *sk, int err)
 		sovia_done(sk, err);
 }
 
+/**
+ * sovia_link_barred() - no connection can be opened over the link
+ * @sk: in any state
+ * @err: the cause, a positive errno
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_link_barred(struct sock *sk, int err)
+{
+	if (sk->sk_state != TCP_SYN_SENT || !sovia_conn_of(sk) || sovia_sk(sk)->connect.asked)
+		return;
+	err = -tcp_errno(sk, -err);
+	if (!sovia_fallback_due(sk, err))
+		sovia_done(sk, err);
+}
+
 /* Is it connected to itself, but shut down for writing?  Its own FIN closes it then. */
 static bool shut_by_itself(const struct sock *sk)
 {
@@ -461,6 +504,12 @@ void sovia_refused(struct sock *sk, u32 code)
 	/* TCP would be refused as well, or not by rights. */
 	if (code == SOVIA_CODE_DENIED)
 		sovia_fallback_unneeded(sk);
+	if (code == SOVIA_CODE_NO_DIRECTION && ss->connect.link_retries) {
+		ss->connect.link_retries--;
+		sovia_link_shut_out(sovia_conn_of(sk)->link);
+		send_conn(sk);
+		return;
+	}
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
 		if (!sovia_fallback_due(sk, ECONNREFUSED))
 			sovia_done(sk, ECONNREFUSED);
@@ -483,13 +532,13 @@ static bool peer_answers(const struct sock *sk)
 
 static void learn_silence(struct sovia_link *link)
 {
-	if (link_is_up(link)) {
+	if (link_is_open(link)) {
 		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
 		return;
 	}
 	sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_SILENT);
 	/* It clears that when it comes up, but perhaps it just has. */
-	if (link_is_up(link))
+	if (link_is_open(link))
 		sovia_memory_clear(link->snet, &link->pair);
 }
 

@@ -7,6 +7,7 @@
 
 int sovia_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int addr_len);
 void sovia_link_came_up(struct sock *sk);
+void sovia_link_barred(struct sock *sk, int err);
 void sovia_link_went_down(struct sock *sk, int err);
 void sovia_accepted(struct sock *sk);
 void sovia_refused(struct sock *sk, u32 code);

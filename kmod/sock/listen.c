@@ -329,6 +329,10 @@ void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
 		sovia_link_refuse(link, msg, SOVIA_CODE_BAD_ADDRESS);
 		return;
 	}
+	if (!sovia_link_takes_requests(link)) {
+		sovia_link_refuse(link, msg, SOVIA_CODE_NO_DIRECTION);
+		return;
+	}
 	if (sovia_lane_clogged(&link->lane)) {
 		sovia_link_refuse(link, msg, SOVIA_CODE_BUSY);
 		return;

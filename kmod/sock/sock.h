@@ -22,6 +22,7 @@ enum sovia_deferred {
 	SOVIA_DEFER_BREACH,
 	SOVIA_DEFER_RESET,
 	SOVIA_DEFER_DOWN,
+	SOVIA_DEFER_BARRED,
 	SOVIA_DEFER_PUSH,
 	SOVIA_DEFER_COUNT
 };
@@ -232,6 +233,7 @@ struct sovia_destination;
  * @callers: how many wait in connect()
  * @cause: why @fallback is DUE, a positive errno
  * @no_links: links of this namespace cannot be had, a negative errno
+ * @asked: CONN has been handed to the lane
  *
  * Socket lock.
  */
@@ -245,6 +247,7 @@ struct sovia_connecting {
 	const struct sovia_destination *to;
 	int			cause;
 	int			no_links;
+	bool			asked;
 };
 
 /**

@@ -87,6 +87,11 @@ static void on_down(struct sock *sk, u32 err)
 	sovia_link_went_down(sk, err);
 }
 
+static void on_barred(struct sock *sk, u32 err)
+{
+	sovia_link_barred(sk, err);
+}
+
 static void on_push(struct sock *sk, u32 unused)
 {
 	sovia_push(sk);
@@ -102,6 +107,7 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_BREACH]	= on_breach,
 	[SOVIA_DEFER_RESET]	= on_reset,
 	[SOVIA_DEFER_DOWN]	= on_down,
+	[SOVIA_DEFER_BARRED]	= on_barred,
 	[SOVIA_DEFER_PUSH]	= on_push,
 };
 
@@ -218,6 +224,11 @@ static void conn_down(struct sovia_conn *conn, int err)
 	sovia_defer(conn, SOVIA_DEFER_DOWN, -err);
 }
 
+static void conn_barred(struct sovia_conn *conn, int err)
+{
+	sovia_defer(conn, SOVIA_DEFER_BARRED, -err);
+}
+
 const struct sovia_client sovia_sock_client = {
 	.request	= sovia_sock_rx_conn,
 	.data		= sovia_sock_rx_data,
@@ -226,6 +237,7 @@ const struct sovia_client sovia_sock_client = {
 	.delivered	= conn_delivered,
 	.up		= conn_up,
 	.down		= conn_down,
+	.barred		= conn_barred,
 };
 
 /**

@@ -139,7 +139,7 @@ static int peer_test_say(struct kunit *test, const struct sovia_rdv_msg *hello)
 		return -1;
 	if (msg->code != SOVIA_RDV_OK)
 		return msg->code;
-	if (!(msg->offer.flags & SOVIA_RDV_F_AGAIN))
+	if (!(msg->offer.flags & (SOVIA_RDV_F_AGAIN | SOVIA_RDV_F_JOIN)))
 		sovia_secret_derive(&pt->secret, pt->hello, pt->len, anchor->out,
 				    anchor->out_len - SOVIA_RDV_MAC_LEN);
 	KUNIT_EXPECT_TRUE(test, sovia_secret_signed(&pt->secret, anchor->out, anchor->out_len));
@@ -237,6 +237,44 @@ static void peer_comes_again(struct kunit *test)
 	sovia_peer_lost(first);
 	sovia_anchor_put(first);
 	KUNIT_EXPECT_EQ(test, peer_test_state(pt), SOVIA_PEER_PAIRED);
+}
+
+/* The other direction needs an exchange of its own, and gives that alone. */
+static void peer_joins(struct kunit *test)
+{
+	struct sovia_rdv_msg msg = peer_test_greeting;
+	struct peer_test *pt = test->priv;
+	struct sovia_anchor *first;
+	struct sovia_peer *peer;
+
+	KUNIT_ASSERT_EQ(test, peer_test_say(test, &msg), SOVIA_RDV_OK);
+	peer = sovia_peer_find(pt->snet, &pt->pair);
+	KUNIT_EXPECT_TRUE(test, peer->in);
+	KUNIT_EXPECT_FALSE(test, peer->out);
+	/* As if we had asked. */
+	peer->in = false;
+	peer->out = true;
+	first = pt->anchor;
+	msg.offer.flags = SOVIA_RDV_F_JOIN;
+	msg.has_mac = true;
+	peer_test_connect(test, false);
+	pt->secret.bytes[0] ^= 1;
+	KUNIT_EXPECT_EQ(test, peer_test_say(test, &msg), SOVIA_RDV_BUSY);
+	KUNIT_EXPECT_FALSE(test, peer->in);
+	pt->secret.bytes[0] ^= 1;
+	KUNIT_EXPECT_EQ(test, peer_test_say(test, &msg), SOVIA_RDV_OK);
+	KUNIT_EXPECT_TRUE(test, peer->in && peer->out);
+	KUNIT_EXPECT_PTR_EQ(test, peer->anchor, first);
+	peer_test_disconnect(pt);
+	KUNIT_EXPECT_TRUE(test, peer->in && peer->out);
+	pt->anchor = first;
+	peer_test_disconnect(pt);
+	KUNIT_EXPECT_FALSE(test, peer->in || peer->out);
+	/* Without an anchor it is one. */
+	peer_test_connect(test, false);
+	KUNIT_EXPECT_EQ(test, peer_test_say(test, &msg), SOVIA_RDV_OK);
+	KUNIT_EXPECT_PTR_EQ(test, peer->anchor, pt->anchor);
+	KUNIT_EXPECT_TRUE(test, peer->in && !peer->out);
 }
 
 /* Who is not known may have forgotten us, or been forgotten: as if it came the first time. */
@@ -340,6 +378,7 @@ static struct kunit_case peer_test_cases[] = {
 	KUNIT_CASE(peer_is_not_replaced),
 	KUNIT_CASE(peer_comes_again),
 	KUNIT_CASE(peer_comes_again_unknown),
+	KUNIT_CASE(peer_joins),
 	KUNIT_CASE(peer_says_too_much),
 	KUNIT_CASE(peer_answers_unasked),
 	KUNIT_CASE(peer_requests),

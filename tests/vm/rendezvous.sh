@@ -61,16 +61,88 @@ introduced_once() {
 
 kill_anchors() { ss -HtK '( dport = :298 or sport = :298 )' >/dev/null; eventually anchors_are 0; }
 
-# Connections go on, and so do new ones on a link that is UP.
-without_anchor() { kill_anchors && ask 4; }
+# Connections and links go on; who opens another connection introduces itself again.
+without_anchor() { transferring kill_anchors && directions 0 0 && ask 4 && anchors_are 1 && directions 1 0; }
 lane_dies_without_anchor() { transferring break_lane; }
 break_lane() {
 	local before
+	kill_anchors || return
 	before=$(count link_recover)
 	echo all >/sys/kernel/debug/sovia/break || return
 	eventually recovered "$before" && anchors_are 0
 }
 recovered() { [ "$(count link_recover)" -gt "$1" ]; }
+
+# ---- directions ----
+
+# What a node says of its link over IPv4.
+directions_of() { awk '$1 == "UP" && $3 ~ /ffff/ { print $(NF - 1), $NF }' /proc/net/sovia/link; }
+directions() { equal "$(directions_of)" "out=$1 in=$2" && equal "$(there directions_of)" "out=$2 in=$1"; }
+
+serve_back() {
+	rm -f "$WORK/echo"
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo"
+}
+end_back() { rm -f "$WORK/echo"; eventually no_echo; }
+ask_back() { there socktool -4 ask "$SOVIA_NODE" 5014; }
+connect_back() { there socktool -4 connect "$SOVIA_NODE" 5014; }
+
+# By one more exchange, once.
+other_direction() {
+	local before
+	reload && ask 4 && directions 1 0 && serve_back || return
+	before=$(count link_up)
+	ask_back && directions 1 1 && ask_back && ask 4 && anchors_are 1 && equal "$(count link_up)" "$before"
+	local status=$?
+	end_back && return $status
+}
+
+# Nobody may ask this node.
+one_direction() {
+	local status
+	reload && sysctl -q net.sovia.rendezvous=1 && ask 4 && serve_back || return
+	equal "$(connect_back)" ECONNREFUSED && directions 1 0 && ask 4
+	status=$?
+	sysctl -q net.sovia.rendezvous=2
+	ask_back && directions 1 1 || status=1
+	end_back && return $status
+}
+
+# It is forgotten with the anchor, although the link stays.
+direction_again() {
+	local status
+	reload && ask 4 && serve_back && ask_back && directions 1 1 && kill_anchors && sysctl -q net.sovia.rendezvous=1 || return
+	equal "$(connect_back)" ECONNREFUSED && ask 4 && directions 1 0
+	status=$?
+	sysctl -q net.sovia.rendezvous=2
+	end_back && return $status
+}
+
+# The other node has the anchor still, and so does not ask: its CONN is refused, and then it does.
+anchor_lost_here() {
+	local before status
+	reload && ask 4 && serve_back && ask_back && nft add table inet mute &&
+		nft 'add chain inet mute out { type filter hook output priority 0; }' &&
+		nft add rule inet mute out tcp flags rst drop && kill_anchors || return
+	before=$(count conn_refused)
+	ask_back && equal "$(($(count conn_refused) - before))" 1 && equal "$(directions_of)" 'out=0 in=1'
+	status=$?
+	nft delete table inet mute
+	end_back && return $status
+}
+
+# At once, again and again.
+both_directions() {
+	local i
+	serve_back || return
+	for i in {1..10}; do
+		kill_anchors
+		ask 4 &
+		ask_back && wait $! && directions 1 1 || return
+	done
+	end_back
+}
 
 # Segments with the other end's address and ports, to both ends of an anchor, and transfers meanwhile.
 forged() { # COUNT
@@ -120,14 +192,12 @@ refused_there() { # MODE
 	echo "$answer"
 	[ $status != 0 ] && grep -q 'Connection refused' <<<"$answer"
 }
-# It may ask, and then both use the link.
+# It may ask, and nobody it.
 asks_only() {
-	reload && mode 1 || return
-	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
-	eventually test -e "$WORK/echo" && there socktool -4 ask "$SOVIA_NODE" 5014 && ask 4
+	reload && mode 1 && serve_back || return
+	ask_back && equal "$(socktool -4 connect "$SOVIA_PEER" 5004)" ECONNREFUSED
 	local status=$?
-	rm -f "$WORK/echo"
-	mode 2 && return $status
+	end_back && mode 2 && return $status
 }
 not_by_users() { ! setpriv --reuid=nobody --regid=nogroup --clear-groups sysctl -q net.sovia.rendezvous=0; }
 not_every_value() { ! sysctl -q net.sovia.rendezvous=3 && ! sysctl -q net.sovia.rendezvous=-1 && equal "$(sysctl -n net.sovia.rendezvous)" 2; }
@@ -226,8 +296,13 @@ limit 120
 check 'a server on the peer'					start_server
 check 'the ports are nobody else'\''s'				ports_are_taken
 check 'one introduction for each pair of addresses'		introduced_once
-check 'a link needs no anchor'					without_anchor
+check 'connections need no anchor'				without_anchor
 check 'nor does its recovery'					lane_dies_without_anchor
+check 'the other direction'					other_direction
+check 'only one direction'					one_direction
+check '... also after the anchor'				direction_again
+check '... which the other node has not noticed'		anchor_lost_here
+check 'both directions at once'					both_directions
 check 'forged segments end nothing'				forged 700
 check 'the peer loads the module again'				peer_reloads
 check 'this node does'						we_reload
