@@ -35,6 +35,7 @@
 #include "lane.h"
 #include "link.h"
 #include "link_conns.h"
+#include "link_moved.h"
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_slot.h"
@@ -600,6 +601,8 @@ static void link_work(struct kthread_work *work)
 		link_slot(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_PEER, &link->events))
 		link_introduced(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_MOVED, &link->events))
+		sovia_link_moved(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_OPEN, &link->events))
 		link_open(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_ENDED, &link->events))

@@ -343,6 +343,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_SLOT	7	/* the set-up it waits for may start */
 #define SOVIA_LINK_EV_PEER	8	/* the peer is known, or cannot be */
 #define SOVIA_LINK_EV_OPEN	9	/* connections are to be opened over a link of the peer's */
+#define SOVIA_LINK_EV_MOVED	10	/* our address has been removed */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);

@@ -311,6 +311,21 @@ static void peer_attempt_over(struct sovia_peer *peer, unsigned long delay, int 
 		sovia_peer_wake(peer, err);
 }
 
+/**
+ * sovia_peer_moved() - our address is not ours any more
+ * @peer: a peer of it
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_peer_moved(struct sovia_peer *peer)
+{
+	if (peer->attempt)
+		peer_attempt_over(peer, 0, -EADDRNOTAVAIL);
+	sovia_peer_drop_anchor(&peer->anchor);
+	if (peer->state == SOVIA_PEER_PAIRED)
+		peer_leave(peer, SOVIA_PEER_UNANCHORED);
+}
+
 static void peer_refused(struct sovia_peer *peer, const struct sovia_rdv_msg *msg)
 {
 	unsigned int wait = clamp(msg->retry_ms, MEET_RETRY_MS_MIN, MEET_RETRY_MS_MAX);

@@ -36,6 +36,7 @@
 #include "link/connd.h"
 #include "link/lane.h"
 #include "link/link.h"
+#include "link/link_moved.h"
 #include "link/link_net.h"
 #include "link/rendezvous.h"
 #include "listen.h"
@@ -65,6 +66,7 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 /* For sockets created by inet_create() or inet6_create(). */
 static int prot_init(struct sock *sk)
 {
+	sovia_lock_class(sk);
 	sovia_sock_init(sk);
 	sovia_sock_list(sk);
 	return 0;
@@ -377,9 +379,12 @@ static int __init sovia_init(void)
 	err = sovia_rendezvous_init();
 	if (err)
 		goto undo_net;
-	err = sovia_genl_init();
+	err = sovia_moved_init();
 	if (err)
 		goto undo_rendezvous;
+	err = sovia_genl_init();
+	if (err)
+		goto undo_moved;
 	sovia_break_init();
 	/* Last: this makes the family visible. */
 	err = register_protosw();
@@ -395,6 +400,8 @@ undo_protosw:
 	unregister_protosw();
 undo_genl:
 	sovia_genl_exit();
+undo_moved:
+	sovia_moved_exit();
 undo_rendezvous:
 	sovia_rendezvous_exit();
 undo_net:
@@ -425,6 +432,7 @@ static void __exit sovia_exit(void)
 	sock_unregister(family);
 	unregister_protosw();
 	sovia_genl_exit();
+	sovia_moved_exit();
 	sovia_rendezvous_exit();
 	sovia_link_stop();
 	/* Also releases VIs that could not be drained. */

@@ -210,7 +210,20 @@ static void listen_conn_given_up(struct kunit *test)
 	sock_release(listener);
 }
 
+/* However a listener is opened, its lock is of another class than TCP's beside it, for lockdep. */
+static void listen_by_protocol(struct kunit *test)
+{
+	struct socket *listener;
+
+	/* As a program does: sockets of the kernel have classes of their own. */
+	KUNIT_ASSERT_EQ(test, sock_create(PF_INET, SOCK_STREAM, SOVIAPROTO_INET, &listener), 0);
+	KUNIT_EXPECT_EQ(test, test_bind(listener, htonl(INADDR_LOOPBACK), 0), 0);
+	KUNIT_EXPECT_EQ(test, kernel_listen(listener, 1), 0);
+	sock_release(listener);
+}
+
 static struct kunit_case listen_test_cases[] = {
+	KUNIT_CASE(listen_by_protocol),
 	KUNIT_CASE(listen_pending),
 	KUNIT_CASE(listen_pending_closed),
 	KUNIT_CASE(listen_late_fin),

@@ -4,8 +4,9 @@
 
     ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA and TCP
     ftp.py test     the smaller one over AF_SOVIA, in several modes
+    ftp.py mixed    the same where only the client, or only the server, uses AF_SOVIA: over TCP
 
-Both print TAP, the demonstration with counters and a table.
+All print TAP, the demonstration with counters and a table.
 
 On node-b Debian's inetd starts Debian's FTP server (linux-ftpd), here Debian's
 tnftp talks to it; what differs between the two systems is sovia-run and nothing
@@ -243,11 +244,23 @@ def check_carried_by_tcp(check, files, a, b):
     check(not a["verbs_tx_bytes"] + b["verbs_tx_bytes"], "AF_SOVIA carried nothing")
 
 
-def session(check, system, files, *options, label=""):
+def check_fallen_back(check, files, a, b, client):
+    """One end alone uses AF_SOVIA: @client, or the server."""
+    data = len(files)
+    carried = sum(file.size for file in files)
+    verbs = a["verbs_tx_bytes"] + b["verbs_tx_bytes"]
+    check(verbs < OVERHEAD < carried, "TCP carried the bytes", f"verbs lanes {verbs:,}")
+    opened = a["conn_active"] + b["conn_active"]
+    check(not opened, "no connection is AF_SOVIA's", str(opened))
+    fallen = a["fallback"] + b["fallback"]
+    check(fallen == client, "... and those of AF_SOVIA's programs went on with TCP", f"{fallen} of {1 + data}")
+
+
+def session(check, system, files, *options, label="", server=None):
     """Moves the files and checks everything about it.  Returns rates and names
     of the files that are right."""
     forget_copies(files)
-    with Server(system):
+    with Server(server or system):
         before = [node.counters() for node in NODES]
         rates = transfer(system, files, *options)
         after = [node.counters() for node in NODES]
@@ -258,7 +271,12 @@ def session(check, system, files, *options, label=""):
 
     def labelled(good, name, detail=""):
         check(good, label + name, detail)
-    if system is SOVIA:
+    if server:
+        # the client opens the data connections, but with -A
+        ours = system if system is SOVIA else server
+        opened = (1 + len(files), 0) if "-A" not in options else (1, len(files))
+        check_fallen_back(labelled, files, *grown(before, after), opened[ours is server])
+    elif system is SOVIA:
         check_carried_by_sovia(labelled, files, *grown(before, after), options)
     else:
         check_carried_by_tcp(labelled, files, *grown(before, after))
@@ -304,14 +322,25 @@ def test():
     return tap.finish()
 
 
+def mixed():
+    files = prepare(SIZES[:1])
+    for client, server in ((SOVIA, TCP), (TCP, SOVIA)):
+        for label, options in (("passive, IPv4", ("-4",)), ("passive, IPv6", ("-6",)), ("active, IPv4", ("-4", "-A"))):
+            session(tap.check, client, files, *options, label=f"{client.name} to {server.name}, {label}: ", server=server)
+    return tap.finish()
+
+
+COMMANDS = {"demo": demo, "test": test, "mixed": mixed}
+
+
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
     if what == "file":
         make_file(sys.argv[2], int(sys.argv[3]), sys.argv[4])
         return 0
-    if what not in ("demo", "test"):
+    if what not in COMMANDS:
         sys.exit(__doc__)
-    return demo() if what == "demo" else test()
+    return COMMANDS[what]()
 
 
 if __name__ == "__main__":

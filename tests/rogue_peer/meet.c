@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/core_names.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,23 +70,33 @@ static void mapped(uint8_t *to, const struct sockaddr_in *from)
 	memcpy(to + 12, &from->sin_addr, 4);
 }
 
-/* Returns the answer's code, or -1 if there is none. */
-static int introduced(int fd)
+/* With its MAC, always. */
+struct answer {
+	struct sovia_rdv_answer fixed;
+	uint8_t mac[SOVIA_RDV_MAC_LEN];
+};
+
+static struct sovia_rdv_hello greeting(void)
 {
 	struct sovia_rdv_hello hello = {
 		.hdr = { htonl(SOVIA_RDV_MAGIC), SOVIA_RDV_HELLO, SOVIA_RDV_FRAMING, htons(sizeof(hello)) },
 		.version_min = SOVIA_WIRE_VERSION, .version_max = SOVIA_WIRE_VERSION,
 		.window = htons(WINDOW), .lanes = htons(SOVIA_LANES_MAX), .payload = htonl(PAYLOAD),
 	};
-	struct {
-		struct sovia_rdv_answer fixed;
-		uint8_t mac[SOVIA_RDV_MAC_LEN];
-	} answer;
-	static const uint8_t none[SECRET_LEN];
-	uint8_t right[SOVIA_RDV_MAC_LEN];
 
 	memcpy(hello.saddr, own_gid, sizeof(hello.saddr));
 	memcpy(hello.daddr, victim_gid, sizeof(hello.daddr));
+	return hello;
+}
+
+/* Returns the answer's code, or -1 if there is none. */
+static int introduced(int fd)
+{
+	struct sovia_rdv_hello hello = greeting();
+	struct answer answer;
+	static const uint8_t none[SECRET_LEN];
+	uint8_t right[SOVIA_RDV_MAC_LEN];
+
 	if (getrandom(hello.nonce, sizeof(hello.nonce), 0) != sizeof(hello.nonce))
 		die("random numbers");
 	if (send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello) ||
@@ -120,6 +131,65 @@ void meet(const struct sockaddr_in *own, const struct sockaddr_in *victim)
 		}
 		pause_ms(200);
 	}
+}
+
+/* Lets the victim open connections, whoever asks. */
+static void *join(void *listener)
+{
+	int fd, on = 1, ttl = 255;
+
+	while ((fd = accept4((int)(intptr_t)listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		struct answer answer = { .fixed.hello = greeting() };
+		struct sovia_rdv_hello *hello = &answer.fixed.hello;
+		char buf[SOVIA_RDV_LEN_MAX];
+
+		hello->hdr.type = SOVIA_RDV_ANSWER;
+		hello->hdr.len = htons(sizeof(answer));
+		hello->flags = htons(SOVIA_RDV_F_JOIN);
+		mac(secret, "msg", &answer.fixed, sizeof(answer.fixed), NULL, 0, answer.mac, sizeof(answer.mac));
+		setsockopt(fd, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl));
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		if (recv(fd, buf, sizeof(buf), 0) > 0)
+			send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
+		/* The victim ends it. */
+		recv(fd, buf, sizeof(buf), 0);
+		close(fd);
+	}
+	return NULL;
+}
+
+/* The victim is on this host, and gives up the port for a while. */
+static void set_rendezvous(const char *mode)
+{
+	FILE *file = fopen("/proc/sys/net/sovia/rendezvous", "w");
+
+	if (!file || fputs(mode, file) < 0 || fclose(file))
+		die("net.sovia.rendezvous");
+}
+
+static int join_listener = -1;
+
+void begin_to_answer(const struct sockaddr_in *own)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, ttl = 255;
+	struct sockaddr_in at = *own;
+	pthread_t thread;
+
+	set_rendezvous("1");
+	at.sin_port = htons(PORT);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+	    setsockopt(fd, IPPROTO_IP, IP_TTL, &ttl, sizeof(ttl)) || bind(fd, (struct sockaddr *)&at, sizeof(at)) ||
+	    listen(fd, 8) || pthread_create(&thread, NULL, join, (void *)(intptr_t)fd))
+		die("listener for the rendezvous");
+	pthread_detach(thread);
+	join_listener = fd;
+}
+
+void end_to_answer(void)
+{
+	shutdown(join_listener, SHUT_RDWR);
+	close(join_listener);
+	set_rendezvous("2");
 }
 
 static enum wrong next_seal;

@@ -70,6 +70,11 @@ void peer_meet(void)
 	meet(&own, &victim);
 }
 
+void peer_answers(void)
+{
+	begin_to_answer(&own);
+}
+
 /* ---- set-up ---- */
 
 /* The hello of a correct peer for a new link. */

@@ -78,11 +78,14 @@ void serve_lanes(void);
 void peer_addresses(const char *own, const char *victim);
 /* Says to the victim who this is.  Whoever listens does so before. */
 void peer_meet(void);
+void peer_answers(void);
 
 /* meet.c */
 enum wrong { WELL_SEALED, NO_SEAL, WRONG_BIT, WRONG_PATH, WRONG_GENERATION, WRONG_ROLE, WRONG_SEALS };
 
 void meet(const struct sockaddr_in *own, const struct sockaddr_in *victim);
+void begin_to_answer(const struct sockaddr_in *own);
+void end_to_answer(void);
 void seal_request(struct sovia_hello *hello);
 void seal_reply(struct sovia_hello *hello, const struct sovia_hello *request);
 /* The next hello that is sent. */

@@ -974,7 +974,12 @@ int main(int argc, char **argv)
 	else
 		start_programs();
 	peer_meet();
+	/* The victim asks before it connects. */
+	if (groups[j].run == answering || groups[j].run == server)
+		peer_answers();
 	groups[j].run();
+	if (groups[j].run == answering || groups[j].run == server)
+		end_to_answer();
 	printf("%s: %u attacks, %u failures\n", groups[j].name, attacks, failures);
 	return failures ? 1 : 0;
 }

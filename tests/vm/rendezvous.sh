@@ -173,6 +173,44 @@ peer_reboots() {
 	start_server && ask_both
 }
 
+# ---- an address that moves ----
+
+MOVING=10.77.0.50
+recovery_timeout() {
+	echo "$1" >/sys/module/sovia/parameters/recovery_timeout &&
+		there "echo $1 >/sys/module/sovia/parameters/recovery_timeout"
+}
+address_there() { there "ip addr $1 ${2:-$MOVING/24} dev \"\$SOVIA_NETDEV\""; }
+address_is_served() { address_there add && socktool ask $MOVING 5004; }
+links_there_are() { equal "$(there "grep -c '$1.*$MOVING.*$2' /proc/net/sovia/link")" "$3"; }
+bounce() {
+	address_there del && eventually links_there_are RECOVERING '' 1 && links_there_are RECOVERING 'in=0' 1 && sleep 1 &&
+		address_there add
+}
+bounce_v6() {
+	local MOVING=fd77::50
+	address_there add 'fd77::50/64 nodad' && socktool -6 ask $MOVING 5006 && address_there del fd77::50/64 &&
+		eventually links_there_are RECOVERING '' 1 && links_there_are RECOVERING 'in=0' 1 &&
+		address_there add 'fd77::50/64 nodad' && eventually links_there_are UP '' 1 && socktool -6 ask $MOVING 5006 &&
+		address_there del fd77::50/64
+}
+leaves_for_good() { address_there del && eventually links_there_are '' '' 0; }
+# With fallback, since that is what the new owner speaks.
+moves() {
+	local status
+	socktool ask $MOVING 5004 && address_there del || return
+	there "ip netns add other && ip link add link \"\$SOVIA_NETDEV\" name moved type macvlan mode bridge &&
+		ip link set moved netns other && ip -n other addr add $MOVING/24 dev moved && ip -n other link set moved up &&
+		{ ip netns exec other socat TCP-LISTEN:5004,fork EXEC:cat >/dev/null 2>&1 & }" || return
+	ip neigh flush all
+	sysctl -qw net.sovia.fallback=1
+	TARGET=$MOVING eventually kind_is 6
+	status=$?
+	sysctl -qw net.sovia.fallback=0
+	there 'pkill socat; ip netns del other'
+	return $status
+}
+
 # ---- modes ----
 
 mode() { there "sysctl -q net.sovia.rendezvous=$1"; }
@@ -308,6 +346,14 @@ check 'the peer loads the module again'				peer_reloads
 check 'this node does'						we_reload
 check 'both do'							both_reload
 check_cut 'the peer reboots'					peer_reboots
+check 'a recovery takes five seconds at most'			recovery_timeout 5
+check 'another address of the peer'				address_is_served
+TARGET=$MOVING check 'it goes and comes back'		watched alive bounce --
+check '... also with IPv6'					bounce_v6
+TARGET=$MOVING check 'it goes for good'			watched ETIMEDOUT leaves_for_good --
+check 'it comes again'						address_is_served
+check 'it goes to another host'					moves
+check 'a recovery takes a minute'				recovery_timeout 60
 check 'the peer does not answer'				refused_there 0
 check 'it asks only'						asks_only
 check '... and does not answer then'				refused_there 1

@@ -8,7 +8,7 @@
 #
 # A busy machine must not look like a silent peer, so the timeouts are longer than usual.
 #
-# vm: --wire --smp 2 --kernel debug --leaks --timeout 1200 --append "kunit.enable=0 sovia.ack_timeout=20 sovia.probe_interval=10"
+# vm: --wire --smp 2 --kernel debug --leaks --timeout 1200 --append "kunit.enable=0 sovia.fallback=0 sovia.ack_timeout=20 sovia.probe_interval=10"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -21,8 +21,8 @@ logged() { dmesg | grep -q "refuses: $1"; }
 # What a TCP client gets of the listener there.
 tcp_client() {
 	equal "$(python3 -c 'import errno, socket, sys
-s = socket.create_connection((sys.argv[1], 5004), 20)
 try:
+    s = socket.create_connection((sys.argv[1], 5004), 20)
     s.sendall(b"x")
     print(len(s.recv(1)))
 except OSError as error:

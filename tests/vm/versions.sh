@@ -21,7 +21,7 @@ both_load() { # HERE THERE
 }
 speak() { # VERSION: all links to the other node
 	local found
-	found=$(sed -n 's/.* verbs .* version=//p' /proc/net/sovia/link | sort -u)
+	found=$(sed -n 's/.* verbs .* version=\([0-9]*\).*/\1/p' /proc/net/sovia/link | sort -u)
 	equal "$found" "$1" || { cat /proc/net/sovia/link; return 1; }
 }
 this_node_asks() { start_server && socktool -4 ask "$SOVIA_PEER" 5004 100000 && socktool -6 ask "$SOVIA_PEER" 5006 && speak "$1"; }

@@ -10,6 +10,8 @@
 #     SOVIA_NETDEV              the network interface under test
 #     SOVIA_RDMA, SOVIA_DEVICE  its RDMA device, and of which kind that is: rxe, siw, or hw
 #     SOVIA_CUT                 "yes", or why the network cannot be cut
+#
+# TARGET, if set, is another address of that node for watched() and kind_is().
 
 HERE=$PWD
 PATH=$HERE/lib:$PATH
@@ -46,7 +48,7 @@ try:
     s.connect((sys.argv[1], 5004))
     print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))
 except OSError as error:
-    print(errno.errorcode[error.errno])' "$SOVIA_PEER")" "$1"
+    print(errno.errorcode[error.errno])' "${TARGET:-$SOVIA_PEER}")" "$1"
 }
 
 stop_server() {
@@ -91,7 +93,7 @@ watched() { # WANTED COMMAND... -- OPTION...
 		shift
 	done
 	shift
-	socktool watch "$SOVIA_PEER" 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
+	socktool watch "${TARGET:-$SOVIA_PEER}" 5004 "$WORK/watch" "$@" >"$WORK/answer" 2>&1 &
 	watcher=$!
 	eventually test -e "$WORK/watch" || { cat "$WORK/answer"; return 1; }
 	"${command[@]}" || return
