@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An address of this host is removed: it may be another host's from now on (VRRP).  The links from
- * there lose their lanes and their anchor.  No connection is opened over them, and those
- * that there are end after recovery_timeout, unless the address comes back.  The peer finds the same
- * out from its lane, and reaches the other host: whose kernel does not know the link.
+ * An address of this host is removed: it may be another host's from now on (VRRP).  The links
+ * from there lose their lanes and their anchor.  No connection is opened over them, and those
+ * that there are end after recovery_timeout, unless the address comes back.  The peer finds the
+ * same out from its lane, and reaches the other host: whose kernel does not know the link.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>

@@ -49,16 +49,16 @@ http() {
 		stop_serving && same $WORK/copy $WORK/data
 }
 netcat() {
-	serve "nc -$v -l -p $PORT" && client nc -$v -q 1 "$SOVIA_PEER" $PORT <$WORK/data &&
+	serve "nc -$v -l -p $PORT" && client nc "-$v" -q 1 "$SOVIA_PEER" $PORT <$WORK/data &&
 		eventually same $WORK/data $WORK/server.log
 }
 throughput() { # [-R]
-	serve "iperf3 -s -1 -p $PORT" && client iperf3 -c "$SOVIA_PEER" -$v -p $PORT -n $((8 * SIZE)) "$@" &&
+	serve "iperf3 -s -1 -p $PORT" && client iperf3 -c "$SOVIA_PEER" "-$v" -p $PORT -n $((8 * SIZE)) "$@" &&
 		there "eventually eval '! pgrep -x iperf3'"
 }
 echoes() {
 	serve "socat TCP$v-LISTEN:$PORT,reuseaddr EXEC:cat" &&
-		client socat -t 10 - TCP$v:"$SOVIA_PEER":$PORT <$WORK/data >$WORK/copy && same $WORK/copy $WORK/data
+		client socat -t 10 - "TCP$v:$SOVIA_PEER:$PORT" <$WORK/data >$WORK/copy && same $WORK/copy $WORK/data
 }
 tls() {
 	serve "openssl s_server -quiet -port $PORT -$v -WWW -cert cert -key key" &&
