@@ -35,7 +35,7 @@
 
 #define SECRETS	8
 
-mtype = { HELLO, OK, BUSY, CROSSED, RST };
+mtype = { HELLO, JOIN, OK, JOINED, BUSY, CROSSED, RST };
 mtype = { IDLE, ASKING, OFFERED };	/* an attempt of our own */
 mtype = { NONE, OUT, IN, CLAIM };	/* which connection is the anchor */
 
@@ -47,6 +47,8 @@ typedef node {
 	mtype anchor = NONE;
 	byte secret;		/* 0: not paired */
 	bool up;		/* the lane */
+	bool may;		/* open connections over it */
+	bool lets;		/* the peer open some */
 };
 node n[2];
 
@@ -65,7 +67,7 @@ byte reboots = REBOOTS, cuts = CUTS, deaths = DEATHS, claims = CLAIMS;
 inline no_anchor(e, which)
 {
 	if
-	:: n[e].anchor == which -> n[e].anchor = NONE
+	:: n[e].anchor == which -> n[e].anchor = NONE; n[e].may = false; n[e].lets = false
 	:: else
 	fi
 }
@@ -111,12 +113,13 @@ inline forget(e)
 	:: n[e].secret -> assert(!ANSWERS(e))
 	:: else
 	fi;
-	n[e].secret = 0; n[e].up = false; n[e].anchor = NONE
+	n[e].secret = 0; n[e].up = false; n[e].anchor = NONE; n[e].may = false; n[e].lets = false
 }
 
 #define DRAWN(s)	(n[0].secret == s || n[1].secret == s || \
 			 back[0]??[OK, eval(s)] || back[1]??[OK, eval(s)] || \
-			 there[0]??[HELLO, eval(s)] || there[1]??[HELLO, eval(s)])
+			 there[0]??[HELLO, eval(s)] || there[1]??[HELLO, eval(s)] || \
+			 there[0]??[JOIN, eval(s)] || there[1]??[JOIN, eval(s)])
 
 inline draw(s)
 {
@@ -143,7 +146,16 @@ inline hello(e, again)
 {
 	if
 	/* AGAIN with a right MAC. */
-	:: again && n[e].secret == again -> n[e].anchor = IN; back[1 - (e)]!OK, again
+	:: again && n[e].secret == again ->
+		if
+		/* The anchor may be newer than this HELLO; if it is lost, PING finds out. */
+		:: e == 0 && (n[e].attempt == OFFERED || n[e].anchor == OUT) ->	/* MUTANT again-gives-way (claimed): n[e].anchor == OUT => false */
+			back[1 - (e)]!CROSSED, 0; n[e].in = false
+		:: else ->
+			close_out(e);
+			n[e].anchor = IN; n[e].lets = true;
+			back[1 - (e)]!OK, again
+		fi
 	:: else ->
 		if
 		:: ALIVE(e) ->	/* MUTANT claim-believed (claim): ALIVE(e) => false */
@@ -153,10 +165,28 @@ inline hello(e, again)
 		:: else ->
 			close_out(e);
 			pair(e);
-			n[e].anchor = IN;
+			n[e].anchor = IN; n[e].lets = true;
 			back[1 - (e)]!OK, n[e].secret
 		fi
 	fi
+}
+
+/* The other direction.  Who has lost the anchor takes it for AGAIN. */
+inline join(e, sec)
+{
+	if
+	:: n[e].secret == sec && n[e].anchor != NONE -> n[e].lets = true; back[1 - (e)]!JOINED, sec
+	:: else -> hello(e, sec)
+	fi
+}
+
+inline joined(e)
+{
+	if
+	:: n[e].anchor != NONE -> n[e].may = true
+	:: else
+	fi;
+	close_out(e)
 }
 
 /* OK to our HELLO.  If it is another kernel's, our lane has to be found dead first. */
@@ -164,18 +194,27 @@ inline offered(e, sec)
 {
 	n[e].attempt = IDLE;
 	if
-	:: n[e].secret == sec -> n[e].anchor = OUT
-	:: n[e].secret != sec && n[e].secret && n[e].up -> close_out(e)	/* MUTANT other-believed (claim): n[e].up => false */
-	:: else -> forget(e); n[e].secret = sec; n[e].anchor = OUT
+	:: n[e].secret == sec ->
+		if
+		:: n[e].anchor == IN -> n[e].in = false; empty_chan(there[1 - (e)])
+		:: else
+		fi;
+		n[e].anchor = OUT; n[e].may = true
+	:: n[e].secret != sec && ALIVE(e) -> close_out(e)	/* MUTANT other-believed (claim): ALIVE(e) => false */
+	:: else -> forget(e); n[e].secret = sec; n[e].anchor = OUT; n[e].may = true
 	fi
 }
 
-#define WAITS(i)	(n[i].wanted && !n[i].up && !PAIRED(i))
+/* May we open connections, as far as we know? */
+#define OPEN(i)		(PAIRED(i) && n[i].may)
+#define WAITS(i)	(n[i].wanted && !OPEN(i))
+/* The peer does not take them: NO_DIRECTION. */
+#define BARRED(i)	(n[i].up && OPEN(i) && !n[1 - (i)].lets)
 /* What keepalive, PING or PROBE finds out. */
 #define LOST_OUT(i)	(n[i].out && !n[1 - (i)].in && !len(back[i]))
 #define LOST_IN(i)	(n[i].in && !n[1 - (i)].out && !len(there[1 - (i)]))
 #define LOST_LANE(i)	(n[i].up && !ANSWERS(i))
-#define LOST(i)		(LOST_OUT(i) || LOST_IN(i) || LOST_LANE(i) || n[i].anchor == CLAIM)
+#define LOST(i)		(LOST_OUT(i) || LOST_IN(i) || LOST_LANE(i) || BARRED(i) || n[i].anchor == CLAIM)
 #define TIME		(!PROMPT || !LOST(0) && !LOST(1) && !len(there[0]) && !len(there[1]) && \
 			 !len(back[0]) && !len(back[1]))
 
@@ -191,21 +230,25 @@ end:	do
 	   }
 	/* A SYN from the same ports: the old connection is answered with RST, which ends it. */
 	:: atomic {
-		n[i].attempt == ASKING && BLOCKED != i && !PAIRED(i) ->
+		n[i].attempt == ASKING && BLOCKED != i && !OPEN(i) ->
 		in_gone(1 - i);
 		empty_chan(back[i]);
 		n[i].out = true; n[1 - (i)].in = true;
 		n[i].attempt = OFFERED;
-		there[i]!HELLO, n[i].secret
+		if
+		:: n[i].anchor == IN || n[i].anchor == CLAIM -> there[i]!JOIN, n[i].secret
+		:: else -> there[i]!HELLO, n[i].secret
+		fi
 	   }
 	/* Needless since, or the SYN has timed out. */
-	:: atomic { TIME && n[i].attempt == ASKING && (PAIRED(i) || BLOCKED == i) -> n[i].attempt = IDLE }
+	:: atomic { TIME && n[i].attempt == ASKING && (OPEN(i) || BLOCKED == i) -> n[i].attempt = IDLE }
 	/* The peer's connection. */
 	:: atomic {
 		n[i].in && nempty(there[1 - (i)]) ->
 		there[1 - (i)]?what, secret;
 		if
 		:: what == HELLO -> hello(i, secret)
+		:: what == JOIN -> join(i, secret)
 		:: what == RST -> in_gone(i)
 		fi;
 		what = 0; secret = 0
@@ -217,6 +260,7 @@ end:	do
 		back[i]?what, secret;
 		if
 		:: what == OK -> offered(i, secret)
+		:: what == JOINED -> joined(i)
 		:: what == BUSY || what == CROSSED || what == RST -> out_gone(i)
 		fi;
 		what = 0; secret = 0
@@ -224,11 +268,12 @@ end:	do
 	:: atomic { !n[i].out && nempty(back[i]) -> empty_chan(back[i]) }
 	:: atomic { LOST_OUT(i) -> out_gone(i) }
 	:: atomic { LOST_IN(i) -> in_gone(i) }
-	:: atomic { n[i].anchor == CLAIM -> n[i].anchor = NONE }
+	:: atomic { n[i].anchor == CLAIM -> no_anchor(i, CLAIM) }
+	:: atomic { BARRED(i) -> n[i].may = false }
 	:: atomic { LOST_LANE(i) -> n[i].up = false }
 	/* REQ and REP, with MACs. */
 	:: atomic {
-		n[i].wanted && PAIRED(i) && !n[i].up &&
+		n[i].wanted && OPEN(i) && !n[i].up &&
 		n[1 - (i)].secret == n[i].secret ->
 		n[i].up = true; n[1 - (i)].up = true
 	   }
@@ -240,7 +285,7 @@ end:	do
 inline reboot(e)
 {
 	n[e].attempt = IDLE; n[e].out = false; n[e].in = false; n[e].anchor = NONE;
-	n[e].secret = 0; n[e].up = false;
+	n[e].secret = 0; n[e].up = false; n[e].may = false; n[e].lets = false;
 	empty_chan(back[e]);
 	empty_chan(there[1 - (e)])
 }
@@ -285,13 +330,14 @@ end:	do
 		:: else
 		fi;
 		new = 0;
-		n[0].out = false; n[1].in = false;
-		empty_chan(there[0]);
+		n[0].out = false;
+		in_gone(1);
 		empty_chan(back[0])
 	   }
 	od
 }
 
-/* Who wants a lane gets one. */
-#define SETTLED	(n[0].up && n[1].up && n[0].secret == n[1].secret)
+/* Who wants a lane gets one, and may open connections over it, unless its SYNs are dropped. */
+#define OPENED(i)	(!n[i].wanted || BLOCKED == i || n[i].may && n[1 - (i)].lets)
+#define SETTLED		(n[0].up && n[1].up && n[0].secret == n[1].secret && OPENED(0) && OPENED(1))
 ltl settles { <>[](SETTLED) }

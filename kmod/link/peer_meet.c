@@ -177,10 +177,15 @@ static bool offer_has_addresses(const struct sovia_offer *offer, const struct so
 	       ipv6_addr_equal(&offer->daddr, &pair->local);
 }
 
-/* Do we wait for the answer to an attempt that counts more than the peer's? */
+/*
+ * Do we wait for the answer to an attempt that counts more than the peer's, or has it made the
+ * anchor?  That may be newer than the peer's HELLO.
+ */
 static bool peer_own_attempt_counts(const struct sovia_peer *peer)
 {
-	return peer->attempt && sovia_anchor_open(peer->attempt) &&
+	const struct sovia_anchor *ours = peer->attempt ?: peer->anchor;
+
+	return ours && ours->active && sovia_anchor_open(ours) &&
 	       memcmp(&peer->pair.local, &peer->pair.remote, sizeof(peer->pair.local)) < 0;
 }
 
@@ -239,7 +244,12 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 		return SOVIA_RDV_OK;
 	if (!*flags && !peer_is_gone(peer))
 		return SOVIA_RDV_BUSY;
-	return peer_own_attempt_counts(peer) ? SOVIA_RDV_CROSSED : SOVIA_RDV_OK;
+	if (!peer_own_attempt_counts(peer))
+		return SOVIA_RDV_OK;
+	/* If the anchor is lost, this finds out. */
+	if (peer->anchor)
+		sovia_peer_doubt(peer);
+	return SOVIA_RDV_CROSSED;
 }
 
 static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg *answer,
