@@ -573,10 +573,11 @@ static void link_introduced(struct sovia_link *link)
 		link_failed(link, err);
 	else if (link->wanted)
 		link_slot(link);
-	else if (err)
-		sovia_link_notify_open(link, err);
-	else
+	/* Connections may wait as well, also while the link recovers. */
+	if (!err)
 		link_open(link);
+	else if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)
+		sovia_link_notify_open(link, err);
 }
 
 static void link_work(struct kthread_work *work)

@@ -424,8 +424,11 @@ bool sovia_peer_ready(struct sovia_link *link)
 		return peer_ready_failed(link, -ENOMEM);
 	sovia_peer_attach(link, peer);
 	if (peer->out || (peer->state != SOVIA_PEER_NONE && link->state == SOVIA_LINK_RECOVERING)) {
-		link->peer_waits = false;
-		peer->asking = false;
+		/* Else connections may wait for the direction. */
+		if (peer->out) {
+			link->peer_waits = false;
+			peer->asking = false;
+		}
 		return true;
 	}
 	if (!sovia_peer_has_way(link->snet->net, &link->pair)) {

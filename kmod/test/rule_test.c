@@ -37,7 +37,7 @@ static void rule_prefix(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, peer_matches(&rule, &pair));
 }
 
-/* Whoever may connect to one port there has a link to it. */
+/* A peer that may connect to one port gets a link. */
 static void rule_peers(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);

@@ -68,7 +68,7 @@ static int take_reply(const char *buf, int len, mnl_cb_t each, void *data,
 
 	for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len)) {
 		if (nlh->nlmsg_flags & NLM_F_DUMP_INTR) {
-			snprintf(error->text, sizeof(error->text), "changed meanwhile: try again");
+			snprintf(error->text, sizeof(error->text), "the list has been replaced: try again");
 			return -1;
 		}
 		if (nlh->nlmsg_type == NLMSG_DONE)
