@@ -142,6 +142,8 @@ struct kref { refcount_t refcount; };
 
 /* ---- RCU ---- */
 
+#define __rcu
+
 struct rcu_head {
 	struct rcu_head	*next;
 	void		(*function)(struct rcu_head *head);

@@ -70,7 +70,9 @@ protect_here() { # add|delete FAMILY
 
 protected() { # FAMILY
 	local status=0
+	# Each direction is met over TCP, which the policy covers too: before it.
 	connects "$1" "$SOVIA_PEER" "500$1" ok || return
+	equal "$(there "socktool -$1 connect $SOVIA_NODE 600$1")" ok || return
 	protect_here add "$1" || return
 	# Python's name for EOPNOTSUPP
 	connects "$1" "$SOVIA_PEER" "500$1" ENOTSUP || status=1
