@@ -53,6 +53,7 @@
  * @SOVIA_STAT_bad_port: link set-ups refused because of an unprivileged source port
  * @SOVIA_STAT_bad_mac: link set-ups and introductions refused because of a wrong MAC
  * @SOVIA_STAT_peer_up: kernels that introduced themselves
+ * @SOVIA_STAT_peer_join: directions opened since, by a JOIN
  * @SOVIA_STAT_peer_refused: those that were refused
  * @SOVIA_STAT_COUNT: number of counters
  */
@@ -100,6 +101,7 @@ enum sovia_stat {
 	SOVIA_STAT_bad_port,
 	SOVIA_STAT_bad_mac,
 	SOVIA_STAT_peer_up,
+	SOVIA_STAT_peer_join,
 	SOVIA_STAT_peer_refused,
 	SOVIA_STAT_COUNT
 };

@@ -154,6 +154,7 @@ static void peer_joined(struct sovia_peer *peer)
 {
 	sovia_peer_drop_anchor(&peer->attempt);
 	WRITE_ONCE(peer->out, true);
+	sovia_stat_inc(peer->snet, peer_join);
 	sovia_memory_clear(peer->snet, &peer->pair);
 	sovia_peer_wake(peer, 0);
 }
@@ -270,6 +271,7 @@ static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor,
 	/* Its connection has shown that it may open others, and is needed no more. */
 	if (flags & SOVIA_RDV_F_JOIN) {
 		WRITE_ONCE(peer->in, true);
+		sovia_stat_inc(peer->snet, peer_join);
 		sovia_secret_sign(&peer->secret, anchor->out, len);
 		return;
 	}

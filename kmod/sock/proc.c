@@ -54,6 +54,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("bad_port", SOVIA_STAT_bad_port),
 	SNMP_MIB_ITEM("bad_mac", SOVIA_STAT_bad_mac),
 	SNMP_MIB_ITEM("peer_up", SOVIA_STAT_peer_up),
+	SNMP_MIB_ITEM("peer_join", SOVIA_STAT_peer_join),
 	SNMP_MIB_ITEM("peer_refused", SOVIA_STAT_peer_refused),
 };
 

@@ -52,6 +52,10 @@ SINGLE_STEP = re.compile(r"WARNING: .* exc_debug_kernel\+")
 FLAGS = re.compile(r"\bEFLAGS: ([0-9a-f]{8})\b")
 NO_SUCH_FLAGS = ~((1 << 22) - 1)
 
+# It can also run an instruction that the other processor replaces: the kernel patches its code
+# by a breakpoint (int3, cc), which is gone when the exception is handled.
+BREAKPOINT = re.compile(r"Oops: int3: ")
+CODE = re.compile(r"\bCode: (?:[0-9a-f]{2} )*([0-9a-f]{2}) <[0-9a-f]{2}>")
 
 # The kernel itself has data races, some of them known or harmless.
 # Only races with the module in one of the two stacks count.
@@ -60,8 +64,11 @@ OURS = "[sovia]"
 
 
 def impossible(lines):
-    """Do they show a flags register that no processor has?"""
-    return any(int(found[1], 16) & NO_SUCH_FLAGS for found in map(FLAGS.search, lines) if found)
+    """Do they show what no processor does: a flags register, or a breakpoint where none is?"""
+    if any(int(found[1], 16) & NO_SUCH_FLAGS for found in map(FLAGS.search, lines) if found):
+        return True
+    code = next(filter(None, map(CODE.search, lines)), None)
+    return any(map(BREAKPOINT.search, lines)) and code is not None and code[1] != "cc"
 
 
 def emulated(block):

@@ -134,6 +134,10 @@ def main():
     tap.check(klog.impossible(klog.reports(crash.format(flags="07dc2483"))), "a crash of the emulator")
     tap.check(not klog.impossible(klog.reports(crash.format(flags="00010246"))), "a crash of the kernel")
 
+    trap = log("Oops: int3: 0000 [#1] SMP NOPTI\nCode: 83 ec 18 {before} <90> e8 a1 80 ec ff")
+    tap.check(klog.impossible(klog.reports(trap.format(before="66"))), "a breakpoint of the emulator")
+    tap.check(not klog.impossible(klog.reports(trap.format(before="cc"))), "a breakpoint of the kernel")
+
     trace = log("BUG: KASAN: use-after-free in f\nRead of size 8\nCall Trace:\n dump_stack+0x1/0x2")
     tap.check(len(klog.reports(trace)) == 4, "a report comes with what follows")
     tap.check(len(klog.reports(trace, trace)) == 4, "console and dmesg count once")

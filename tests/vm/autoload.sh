@@ -32,9 +32,16 @@ print(socket.socket(socket.AF_INET, socket.SOCK_STREAM).getsockopt(socket.SOL_SO
 
 aliases() { modinfo -F alias sovia | sort | tr '\n' ' '; }
 
+# Asks for the module's generic netlink family, as user $1.
+finds_family() {
+	loaded && { rmmod sovia || return; }
+	setpriv --reuid "$1" --clear-groups sovia rule show >/dev/null && loaded
+}
+
 check 'the aliases are what the kernel requests' equal "$(aliases)" \
-	'net-pf-10-proto-254-type-1 net-pf-19 net-pf-2-proto-254-type-1 '
+	'net-pf-10-proto-254-type-1 net-pf-16-proto-16-family-sovia net-pf-19 net-pf-2-proto-254-type-1 '
 for user in 0 65534; do
+	check "user $user: generic netlink" finds_family $user
 	check "user $user: family 19" opens 19 0 $user
 	check "user $user: protocol 254 of IPv4" opens 2 254 $user
 	check "user $user: protocol 254 of IPv6" opens 10 254 $user

@@ -15,7 +15,7 @@ IP = socket.IPPROTO_IP
 IPV6 = socket.IPPROTO_IPV6
 
 NAMES = range(151)
-LEVELS = range(301)
+LEVELS = [level for level in range(301) if level != 254]     # SOL_SOVIA: vm-rules has that
 LENGTHS = (0, 1, 3, 4, 8, 16)
 VALUES = (bytes(16), b"\1" + bytes(15), b"\xff" * 16)
 

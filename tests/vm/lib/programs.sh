@@ -48,7 +48,7 @@ tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 } END { print opens }' /
 # Bytes sent and received over verbs, TCP connections but for introductions of the kernels; in one process, since each
 # is slow in a guest.
 counts() {
-	awk '$1 == "verbs_tx_bytes" { tx = $2 } $1 == "verbs_rx_bytes" { rx = $2 } $1 == "peer_up" { met = $2 }
+	awk '$1 == "verbs_tx_bytes" { tx = $2 } $1 == "verbs_rx_bytes" { rx = $2 } $1 == "peer_up" || $1 == "peer_join" { met += $2 }
 		$1 == "Tcp:" { tcp = $6 + $7 } END { print tx, rx, tcp - met }' /proc/net/sovia/stat /proc/net/snmp
 }
 
