@@ -8,6 +8,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
+#include <linux/siphash.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -60,18 +61,37 @@ struct sovia_rendezvous {
 /* Buckets of sovia_memories::hash. */
 #define SOVIA_MEMORY_BITS	8
 
+/* Slots of sovia_memories::services. */
+#define SOVIA_SERVICE_BITS	8
+
+/**
+ * struct sovia_service - a port where TCP has a listener, AF_SOVIA none
+ * @key: a hash of the peer and the port, not 0
+ * @until: when that is over, jiffies
+ *
+ * Written and read without a lock: what is read of two writers makes one connection TCP's.
+ */
+struct sovia_service {
+	u64			key;
+	unsigned long		until;
+};
+
 /**
  * struct sovia_memories - peers that AF_SOVIA does not reach: link/peer_memory.c
  * @lock: protects them; innermost, bottom halves off
  * @hash: struct memory::node by address; readers use RCU
  * @lru: struct memory::lru_node
  * @count: how many; read without the lock
+ * @services: by key; the newest takes the slot
+ * @secret: of the keys
  */
 struct sovia_memories {
 	spinlock_t		lock;	/* see above */
 	DECLARE_HASHTABLE(hash, SOVIA_MEMORY_BITS);
 	struct list_head	lru;
 	unsigned int		count;
+	struct sovia_service	services[1 << SOVIA_SERVICE_BITS];
+	siphash_key_t		secret;
 };
 
 /**

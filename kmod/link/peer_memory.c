@@ -8,12 +8,15 @@
  * connect() uses TCP as well, and has a link set up beside it: that clears the memory, or doubles
  * the time.
  */
+#include <linux/random.h>
 #include <linux/slab.h>
 #include "conn_table.h"
 #include "link_table.h"
 #include "peer_memory.h"
 
 #define MEMORIES_MAX		4096
+/* How long a port is known where AF_SOVIA has no listener. */
+#define SERVICE_TIME		(10 * HZ)
 /* How long a link may take that is to renew one. */
 #define MEMORY_RENEW		(30 * HZ)
 
@@ -183,6 +186,85 @@ void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair)
 }
 
 /**
+ * sovia_service_key() - what a port of a peer is known by
+ * @snet: namespace
+ * @pair: its addresses
+ * @port: the port
+ *
+ * Context: any.
+ * Return: the key, not 0.
+ */
+u64 sovia_service_key(const struct sovia_net *snet, const struct sovia_pair *pair, u16 port)
+{
+	const struct {
+		struct in6_addr	remote;
+		u32		l3;
+		u32		scope;
+		u64		port;
+	} service = { pair->remote, pair->l3, pair->scope, port };
+
+	return siphash(&service, sizeof(service), &snet->memories.secret) ?: 1;
+}
+
+static unsigned int service_slot(u64 key)
+{
+	return key & ((1 << SOVIA_SERVICE_BITS) - 1);
+}
+
+/**
+ * sovia_service_is_tcp() - is a port known where TCP has a listener, AF_SOVIA none
+ * @snet: namespace
+ * @key: the port's
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key)
+{
+	const struct sovia_service *service = &snet->memories.services[service_slot(key)];
+
+	return READ_ONCE(service->key) == key && time_before(jiffies, READ_ONCE(service->until));
+}
+
+/**
+ * sovia_service_learn() - AF_SOVIA has no listener at a port, and TCP has one
+ * @snet: namespace
+ * @key: the port's
+ *
+ * Context: any.
+ */
+void sovia_service_learn(struct sovia_net *snet, u64 key)
+{
+	struct sovia_service *service = &snet->memories.services[service_slot(key)];
+
+	WRITE_ONCE(service->until, jiffies + SERVICE_TIME);
+	WRITE_ONCE(service->key, key);
+}
+
+/**
+ * sovia_service_forget() - TCP has no listener at a port either
+ * @snet: namespace
+ * @key: the port's
+ *
+ * Context: any.
+ */
+void sovia_service_forget(struct sovia_net *snet, u64 key)
+{
+	struct sovia_service *service = &snet->memories.services[service_slot(key)];
+
+	if (READ_ONCE(service->key) == key)
+		WRITE_ONCE(service->key, 0);
+}
+
+static void services_forget(struct sovia_net *snet)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(snet->memories.services); i++)
+		WRITE_ONCE(snet->memories.services[i].key, 0);
+}
+
+/**
  * sovia_memory_show() - the lines of /proc/net/sovia/memory for a bucket
  * @snet: namespace
  * @seq: where they go
@@ -216,6 +298,7 @@ void sovia_memories_init(struct sovia_net *snet)
 	spin_lock_init(&snet->memories.lock);
 	hash_init(snet->memories.hash);
 	INIT_LIST_HEAD(&snet->memories.lru);
+	get_random_bytes(&snet->memories.secret, sizeof(snet->memories.secret));
 }
 
 /**
@@ -232,6 +315,7 @@ void sovia_memories_forget(struct sovia_net *snet)
 	list_for_each_entry_safe(memory, next, &snet->memories.lru, lru_node)
 		memory_remove(snet, memory);
 	spin_unlock_bh(&snet->memories.lock);
+	services_forget(snet);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -39,6 +39,10 @@ enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct s
 void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
 			enum sovia_memory_cause cause);
 void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair);
+u64 sovia_service_key(const struct sovia_net *snet, const struct sovia_pair *pair, u16 port);
+bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key);
+void sovia_service_learn(struct sovia_net *snet, u64 key);
+void sovia_service_forget(struct sovia_net *snet, u64 key);
 void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned int bucket);
 void sovia_memories_init(struct sovia_net *snet);
 void sovia_memories_forget(struct sovia_net *snet);

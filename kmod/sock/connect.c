@@ -272,6 +272,18 @@ static int judge(struct sock *sk, struct attempt *attempt, u16 port)
 	}
 }
 
+/* Is the port known to be TCP's?  AF_SOVIA would ask first and be refused. */
+static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 port)
+{
+	struct sovia_net *snet = sovia_net(sock_net(sk));
+	u64 *service = &sovia_sk(sk)->connect.service;
+
+	if (!sovia_fallback_armed(sk))
+		return false;
+	*service = sovia_service_key(snet, &attempt->pair, port);
+	return sovia_service_is_tcp(snet, *service);
+}
+
 /*
  * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
  * not waited for, as where nothing is to be waited for.
@@ -326,7 +338,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	err = judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;
 	if (err)
 		return err;
-	if (known_as_tcp(sk, &attempt))
+	if (service_is_tcp(sk, &attempt, port) || known_as_tcp(sk, &attempt))
 		return -EHOSTDOWN;
 	begin_connect(sk, &attempt.pair, port);
 	err = sovia_connect_port(sk, connect_from_port, &attempt);

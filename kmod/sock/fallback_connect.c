@@ -29,6 +29,7 @@
 #include "fallback.h"
 #include "link/conn_table.h"
 #include "link/link_net.h"
+#include "link/peer_memory.h"
 #include "recv.h"
 #include "work.h"
 
@@ -48,6 +49,24 @@ static DEFINE_MUTEX(tcp_ops_mutex);
 
 /* ---- a descriptor that has become TCP's -------------------------------- */
 
+/*
+ * A connection is over that AF_SOVIA's sk was refused and TCP's had.  Not where both are refused: a
+ * client that waits for its server is AF_SOVIA's as soon as that listens; where TCP alone was
+ * asked, the next one asks both.
+ */
+static void learn_service(const struct sock *sk, const struct sock *tcp)
+{
+	const struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+
+	struct sovia_net *snet = sovia_net(sock_net(sk));
+	bool connected = tcp_sk(tcp)->bytes_acked;
+
+	if (connect->cause == ECONNREFUSED && connected)
+		sovia_service_learn(snet, connect->service);
+	else if (connect->cause == EHOSTDOWN && !connected)
+		sovia_service_forget(snet, connect->service);
+}
+
 static int tcp_release(struct socket *sock)
 {
 	const struct tcp_ops *tcp = container_of(sock->ops, struct tcp_ops, ops);
@@ -56,6 +75,8 @@ static int tcp_release(struct socket *sock)
 	int err;
 
 	inode->i_private = NULL;
+	if (sk && sock->sk)
+		learn_service(sk, sock->sk);
 	err = tcp->from->release(sock);
 	/* Sockets that accept() makes have none.  No call can have it any more. */
 	if (sk) {
@@ -211,6 +232,8 @@ static int become_tcp(struct socket *sock, bool later)
 	wake_calls(sk);
 	sock_release(tcp);
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
+	if (cause == EHOSTDOWN)
+		sovia_stat_inc(sovia_net(sock_net(sk)), fallback_known);
 	repeat_events(tcp_sk);
 	return err;
 }

@@ -234,6 +234,7 @@ struct sovia_destination;
  * @cause: why @fallback is DUE, a positive errno
  * @no_links: links of this namespace cannot be had, a negative errno
  * @asked: CONN has been handed to the lane
+ * @service: sovia_service_key() of the port
  *
  * Socket lock.
  */
@@ -248,6 +249,7 @@ struct sovia_connecting {
 	int			cause;
 	int			no_links;
 	bool			asked;
+	u64			service;
 };
 
 /**

@@ -113,10 +113,49 @@ static void memory_bounded(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&snet->memories.lru));
 }
 
+/* A port of a peer in an L3 domain and scope, from any address here, until the time is over. */
+static void memory_services(struct kunit *test)
+{
+	struct sovia_pair pair = memory_pair(0), other = memory_pair(1);
+	struct sovia_net *snet = memory_net(test);
+	u64 key = sovia_service_key(snet, &pair, 22);
+	struct sovia_service *slot = &snet->memories.services[service_slot(key)];
+
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_learn(snet, key);
+	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, key));
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &pair, 23)));
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
+	other = pair;
+	other.l3 = 7;
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
+	other = pair;
+	other.scope = 7;
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
+	other = pair;
+	other.local = other.remote;
+	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
+	/* Another port takes the slot. */
+	sovia_service_learn(snet, key ^ 1ULL << 63);
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_learn(snet, key);
+	slot->until = jiffies;
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_learn(snet, key);
+	sovia_service_forget(snet, key ^ 1ULL << 63);
+	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_forget(snet, key);
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_learn(snet, key);
+	sovia_memories_forget(snet);
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+}
+
 static struct kunit_case peer_memory_test_cases[] = {
 	KUNIT_CASE(memory_keys),
 	KUNIT_CASE(memory_renews),
 	KUNIT_CASE(memory_bounded),
+	KUNIT_CASE(memory_services),
 	{}
 };
 
