@@ -49,6 +49,14 @@ static DEFINE_MUTEX(tcp_ops_mutex);
 
 /* ---- a descriptor that has become TCP's -------------------------------- */
 
+static bool tcp_served(const struct sock *tcp)
+{
+	/* An end by FIN counts as a byte; a server that must not have TCP's connections resets them. */
+	if (tcp->sk_state == TCP_CLOSE)
+		return tcp_sk(tcp)->bytes_received;
+	return tcp->sk_state != TCP_SYN_SENT;
+}
+
 /*
  * A connection is over that AF_SOVIA's sk was refused and TCP's had.  Not where both are refused: a
  * client that waits for its server is AF_SOVIA's as soon as that listens; where TCP alone was
@@ -57,13 +65,12 @@ static DEFINE_MUTEX(tcp_ops_mutex);
 static void learn_service(const struct sock *sk, const struct sock *tcp)
 {
 	const struct sovia_connecting *connect = &sovia_sk(sk)->connect;
-
 	struct sovia_net *snet = sovia_net(sock_net(sk));
-	bool connected = tcp_sk(tcp)->bytes_acked;
+	bool served = tcp_served(tcp);
 
-	if (connect->cause == ECONNREFUSED && connected)
+	if (connect->no_listener && served)
 		sovia_service_learn(snet, connect->service);
-	else if (connect->cause == EHOSTDOWN && !connected)
+	else if (connect->cause == EHOSTDOWN && !served)
 		sovia_service_forget(snet, connect->service);
 }
 
