@@ -51,7 +51,7 @@ static DEFINE_MUTEX(tcp_ops_mutex);
 
 static bool tcp_served(const struct sock *tcp)
 {
-	/* An end by FIN counts as a byte; a server that must not have TCP's connections resets them. */
+	/* FIN counts as a byte.  A listener that must not have TCP's connections resets them. */
 	if (tcp->sk_state == TCP_CLOSE)
 		return tcp_sk(tcp)->bytes_received;
 	return tcp->sk_state != TCP_SYN_SENT;
