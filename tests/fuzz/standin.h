@@ -240,6 +240,7 @@ struct hlist_node { struct hlist_node *next, **pprev; };
 struct hlist_head { struct hlist_node *first; };
 struct rhash_head { char none; };
 struct rhashtable { char none; };
+typedef struct { u64 key[2]; } siphash_key_t;
 
 #define DECLARE_HASHTABLE(name, bits)	struct hlist_head name[1 << (bits)]
 #define LIST_HEAD(name)			struct list_head name = { &name, &name }
