@@ -230,14 +230,17 @@ bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key)
  * sovia_service_learn() - AF_SOVIA has no listener at a port, and TCP has one
  * @snet: namespace
  * @key: the port's
+ * @refused: when AF_SOVIA was refused, jiffies; if that is long ago, nothing is learnt
  *
  * Context: any.
  */
-void sovia_service_learn(struct sovia_net *snet, u64 key)
+void sovia_service_learn(struct sovia_net *snet, u64 key, unsigned long refused)
 {
 	struct sovia_service *service = &snet->memories.services[service_slot(key)];
 
-	WRITE_ONCE(service->until, jiffies + SERVICE_TIME);
+	if (time_after_eq(jiffies, refused + SERVICE_TIME))
+		return;
+	WRITE_ONCE(service->until, refused + SERVICE_TIME);
 	WRITE_ONCE(service->key, key);
 }
 

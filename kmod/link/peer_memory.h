@@ -41,7 +41,7 @@ void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
 void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair);
 u64 sovia_service_key(const struct sovia_net *snet, const struct sovia_pair *pair, u16 port);
 bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key);
-void sovia_service_learn(struct sovia_net *snet, u64 key);
+void sovia_service_learn(struct sovia_net *snet, u64 key, unsigned long refused);
 void sovia_service_forget(struct sovia_net *snet, u64 key);
 void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned int bucket);
 void sovia_memories_init(struct sovia_net *snet);

@@ -280,7 +280,7 @@ static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 p
 
 	if (!sovia_fallback_armed(sk))
 		return false;
-	sovia_sk(sk)->connect.no_listener = false;
+	sovia_sk(sk)->connect.refused = 0;
 	*service = sovia_service_key(snet, &attempt->pair, port);
 	return sovia_service_is_tcp(snet, *service);
 }
@@ -524,7 +524,7 @@ void sovia_refused(struct sock *sk, u32 code)
 		return;
 	}
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
-		ss->connect.no_listener = code == SOVIA_CODE_NO_LISTENER;
+		ss->connect.refused = code == SOVIA_CODE_NO_LISTENER ? jiffies | 1 : 0;
 		if (!sovia_fallback_due(sk, ECONNREFUSED))
 			sovia_done(sk, ECONNREFUSED);
 		return;

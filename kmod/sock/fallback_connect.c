@@ -68,8 +68,8 @@ static void learn_service(const struct sock *sk, const struct sock *tcp)
 	struct sovia_net *snet = sovia_net(sock_net(sk));
 	bool served = tcp_served(tcp);
 
-	if (connect->no_listener && served)
-		sovia_service_learn(snet, connect->service);
+	if (connect->refused && served)
+		sovia_service_learn(snet, connect->service, connect->refused);
 	else if (connect->cause == EHOSTDOWN && !served)
 		sovia_service_forget(snet, connect->service);
 }

@@ -235,7 +235,7 @@ struct sovia_destination;
  * @no_links: links of this namespace cannot be had, a negative errno
  * @asked: CONN has been handed to the lane
  * @service: sovia_service_key() of the port
- * @no_listener: AF_SOVIA has no listener there
+ * @refused: when AF_SOVIA had no listener there, jiffies; 0: it did not say so
  *
  * Socket lock.
  */
@@ -251,7 +251,7 @@ struct sovia_connecting {
 	int			no_links;
 	bool			asked;
 	u64			service;
-	bool			no_listener;
+	unsigned long		refused;
 };
 
 /**

@@ -122,7 +122,7 @@ static void memory_services(struct kunit *test)
 	struct sovia_service *slot = &snet->memories.services[service_slot(key)];
 
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
-	sovia_service_learn(snet, key);
+	sovia_service_learn(snet, key, jiffies);
 	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, key));
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &pair, 23)));
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
@@ -136,17 +136,20 @@ static void memory_services(struct kunit *test)
 	other.local = other.remote;
 	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));
 	/* Another port takes the slot. */
-	sovia_service_learn(snet, key ^ 1ULL << 63);
+	sovia_service_learn(snet, key ^ 1ULL << 63, jiffies);
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
-	sovia_service_learn(snet, key);
+	sovia_service_learn(snet, key, jiffies);
 	slot->until = jiffies;
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
-	sovia_service_learn(snet, key);
+	/* The connection has lasted longer. */
+	sovia_service_learn(snet, key, jiffies - SERVICE_TIME);
+	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
+	sovia_service_learn(snet, key, jiffies);
 	sovia_service_forget(snet, key ^ 1ULL << 63);
 	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, key));
 	sovia_service_forget(snet, key);
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
-	sovia_service_learn(snet, key);
+	sovia_service_learn(snet, key, jiffies);
 	sovia_memories_forget(snet);
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
 }
