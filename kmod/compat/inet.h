@@ -4,6 +4,8 @@
 #define _SOVIA_COMPAT_INET_H
 
 #include <linux/ipv6.h>
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
 #include <net/ip.h>
 
@@ -54,6 +56,27 @@ static inline bool sovia_local_port_range(const struct sock *sk, int *low, int *
 #else
 	inet_get_local_port_range(sock_net(sk), low, high);
 	return false;
+#endif
+}
+
+/* TCP's connection, or the rest of one; sock_gen_put().  Addresses as in struct sovia_pair. */
+static inline struct sock *sovia_tcp_lookup(struct net *net, const struct in6_addr *remote,
+					    u16 rport, const struct in6_addr *local, u16 lport,
+					    int dif, int sdif)
+{
+#ifdef SOVIA_LOOKUP_HASHINFO
+	struct inet_hashinfo *hashinfo = net->ipv4.tcp_death_row.hashinfo;
+
+	if (ipv6_addr_v4mapped(remote))
+		return __inet_lookup_established(net, hashinfo, remote->s6_addr32[3], htons(rport),
+						 local->s6_addr32[3], lport, dif, sdif);
+	return __inet6_lookup_established(net, hashinfo, remote, htons(rport), local, lport,
+					  dif, sdif);
+#else
+	if (ipv6_addr_v4mapped(remote))
+		return __inet_lookup_established(net, remote->s6_addr32[3], htons(rport),
+						 local->s6_addr32[3], lport, dif, sdif);
+	return __inet6_lookup_established(net, remote, htons(rport), local, lport, dif, sdif);
 #endif
 }
 

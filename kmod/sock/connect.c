@@ -16,6 +16,7 @@
 #include <net/ipv6.h>
 #include <net/tcp.h>
 #include "close.h"
+#include "compat/inet.h"
 #include "connect.h"
 #include "defer.h"
 #include "fallback.h"
@@ -169,6 +170,23 @@ struct attempt {
 	u32				wait;
 };
 
+/*
+ * Has TCP a connection between these addresses and ports?  The peer's programs could not tell the
+ * two apart.
+ */
+static bool tcp_has(const struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport)
+{
+	struct sock *other = sovia_tcp_lookup(sock_net(sk), &pair->remote, rport, &pair->local,
+					      lport, sk->sk_bound_dev_if, pair->l3);
+	bool connected;
+
+	if (!other)
+		return false;
+	connected = other->sk_state != TCP_TIME_WAIT;
+	sock_gen_put(other);
+	return connected;
+}
+
 /* Connect from the port that @sk has now. */
 static int connect_from_port(struct sock *sk, void *context)
 {
@@ -189,6 +207,8 @@ static int connect_from_port(struct sock *sk, void *context)
 	/* In a search through many ports, look before anything is allocated. */
 	if (attempt->again &&
 	    sovia_conn_taken(sovia_net(sock_net(sk)), &attempt->pair, inet->inet_num, rport))
+		return -EADDRNOTAVAIL;
+	if (tcp_has(sk, &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
 	attempt->pair.lane = sovia_lane_choose(inet->inet_num, rport);
 	err = use_link(sk, &attempt->pair, attempt->prov, sk->sk_allocation);
