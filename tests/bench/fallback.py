@@ -5,9 +5,10 @@
     scripts/vm run --pair --append sovia.fallback_wait=200 -- tests/bench/fallback.py [CONNECTS]
 
 In turns: connect() and close() to a node without the module, 4 byte round trips, and a stream of 16 KiB
-writes.  Then first connect()s, each without what is known of the peer, to a node that refuses, and to one
-that does not answer: how long until they are decided.
+writes.  Then first connect()s, each without what is known of the peer: how long until they are decided where the
+node or the port refuses, does not answer, or RDMA does not come through.
 """
+import errno
 import os
 import socket
 import statistics
@@ -23,6 +24,9 @@ import sovia    # noqa: E402
 PORT = 7400
 ROUNDS = 8
 PEER = os.environ["SOVIA_PEER"]
+# of that network, without a host
+GONE = "10.77.0.200"
+TCP_SYNCNT = 7
 
 
 def tcp():
@@ -90,27 +94,37 @@ def compare(name, measure, *arguments):
           f" ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
 
 
-def first(make):
+def first(make, address):
+    """Milliseconds, and how it ended."""
     with open("/proc/sys/net/sovia/fallback", "w", encoding="ascii") as file:
         file.write("1")
     s = make()
+    s.setsockopt(socket.IPPROTO_TCP, TCP_SYNCNT, 1)
     began = time.monotonic()
-    s.connect((PEER, PORT))
+    code = s.connect_ex(address)
     took = time.monotonic() - began
     end(s)
-    return took * 1000
+    return took * 1000, errno.errorcode.get(code, "connected")
 
 
-def distribution(name, times):
+def distribution(name, times, address=(PEER, PORT)):
     for kind, make in KINDS:
-        took = sorted(first(make) for _ in range(times))
+        ended = [first(make, address) for _ in range(times)]
+        took = sorted(time for time, _ in ended)
         shown = ", ".join(f"{word} {took[int(part * (times - 1))]:.1f}" for word, part in
                           (("least", 0), ("median", .5), ("90 %", .9), ("most", 1)))
-        print(f"{name:32} {kind:8} {shown} ms", flush=True)
+        print(f"{name:32} {kind:8} {shown} ms: {', '.join(sorted({how for _, how in ended}))}", flush=True)
 
 
 def there(command):
     subprocess.run(["on-peer", command], check=True, stdin=subprocess.DEVNULL)
+
+
+def drop(what):
+    """All of this that comes to the other node, and nothing else any more."""
+    there("nft delete table inet silent 2>/dev/null; nft add table inet silent;"
+          " nft 'add chain inet silent in { type filter hook input priority 0; }';"
+          f" nft 'add rule inet silent in {what} drop'")
 
 
 def main():
@@ -122,9 +136,17 @@ def main():
     compare("4 bytes there and back", round_trips)
     compare("16 KiB there and back", stream)
     distribution("first connect(), refused", 100)
-    there("nft add table inet silent; nft 'add chain inet silent in { type filter hook input priority 0; }';"
-          " nft add rule inet silent in tcp dport 298 drop")
-    distribution("first connect(), no answer", 30)
+    distribution("... the port, too", 100, (PEER, PORT + 1))
+    drop("tcp dport 298")
+    distribution("... no answer", 30)
+    # also TCP's
+    drop("tcp dport { 298, 7400 }")
+    distribution("... nor from the port", 5)
+    drop("udp dport 4791")
+    there(f"modprobe sovia; setsid {LIB}/socktool echo {PORT + 2} /tmp/echo >/dev/null 2>&1 &"
+          " while [ ! -e /tmp/echo ]; do sleep 0.1; done")
+    distribution("... RDMA does not come through", 30)
+    distribution("... no such host", 5, (GONE, PORT))
 
 
 main()
