@@ -16,6 +16,9 @@ import subprocess
 import sys
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../vm/lib"))
+import sovia  # noqa: E402
+
 TRIES = 1000
 ROUNDS = 5
 NEAR, FAR, PORT = "10.99.0.1", "10.99.0.2", 7400
@@ -66,11 +69,6 @@ def cost(protocol, listener):
     return (time.monotonic_ns() - begin) // TRIES
 
 
-def known():
-    with open("/proc/net/sovia/stat", encoding="ascii") as file:
-        return int(dict(line.split() for line in file)["fallback_known"])
-
-
 def main():
     if sys.argv[1:] == ["port"]:
         listener = socket.create_server(("127.0.0.1", PORT))
@@ -78,10 +76,11 @@ def main():
         keep, listener = far_listener()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, SOVIAPROTO_INET):
         pass
-    before = known()
+    before = sovia.count("fallback_known")
     cost(SOVIAPROTO_INET, listener)
-    if known() - before < TRIES - TRIES // 100:
-        sys.exit(f"{known() - before} of {TRIES} connections were known to be TCP's")
+    known = sovia.count("fallback_known") - before
+    if known < TRIES - TRIES // 100:
+        sys.exit(f"{known} of {TRIES} connections were known to be TCP's")
     for _ in range(ROUNDS):
         tcp, ours = cost(0, listener), cost(SOVIAPROTO_INET, listener)
         print(f"TCP {tcp}, AF_SOVIA {ours}: {ours / tcp:.3f}", flush=True)

@@ -25,3 +25,9 @@ def socket(domain=AF_INET):
 def inet_socket(domain=AF_INET):
     """The same, opened by protocol (SOVIAPROTO_INET)."""
     return Socket(domain, SOCK_STREAM, 254)
+
+
+def count(name):
+    """A counter of this namespace."""
+    with open("/proc/net/sovia/stat", encoding="ascii") as file:
+        return int(dict(line.split() for line in file)[name])
