@@ -141,7 +141,9 @@ void sovia_link_drop_vi(struct sovia_link *link)
 	struct sovia_vi *vi;
 
 	link->wanted = false;
-	link->peer_waits = false;
+	/* Connections of a link that was UP may wait for their direction, without a VI. */
+	if (link->state != SOVIA_LINK_UP && link->state != SOVIA_LINK_RECOVERING)
+		link->peer_waits = false;
 	spin_lock_bh(&link->lane.lock);
 	vi = link->lane.vi;
 	link->lane.vi = NULL;

@@ -117,7 +117,7 @@ static void test_prov_end(struct sovia_vi *vi)
 		test_vi_ended(vi);
 }
 
-static const struct sovia_provider test_provider = {
+static struct sovia_provider test_provider = {
 	.name		= "test",
 	.connect	= test_prov_connect,
 	.accept		= test_prov_accept,

@@ -316,6 +316,84 @@ static void link_half_open(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
+/* A connection of the link, as if connect() found that its direction is missing. */
+static void link_test_wait_to_open(struct kunit *test, struct sovia_link *link, struct sock *sk)
+{
+	lock_sock(sk);
+	sovia_state_event(sk, SOVIA_EV_CONNECT);
+	KUNIT_EXPECT_EQ(test, link_test_join(test, link, sk), 1);
+	release_sock(sk);
+	sovia_link_open(link, GLOBAL_ROOT_UID);
+	link_flush();
+	KUNIT_EXPECT_TRUE(test, link->peer_waits);
+}
+
+static void link_test_direction(struct kunit *test, bool early, int err)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *first = test_socket(test), *late = test_socket(test);
+	struct sovia_peer *peer;
+	struct sovia_vi *old;
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	peer = sovia_peer_get(link->snet, &link->pair);
+	KUNIT_ASSERT_NOT_NULL(test, peer);
+	peer->state = SOVIA_PEER_PAIRED;
+	peer->version = SOVIA_WIRE_VERSION;
+	peer->out = true;
+	link_test_attach(test, link, first->sk);
+	/* Else the reply needs a MAC. */
+	link->lane.active = false;
+	link_test_happen(test, link, HAS_ESTABLISHED);
+	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_UP);
+	/* As if the anchor had been lost.  No attempt begins before that. */
+	peer->out = false;
+	sovia_peer_set_timer(peer, 100 * HZ);
+	if (early)
+		link_test_wait_to_open(test, link, late->sk);
+	old = link->vi;
+	test_end_later = true;
+	link_test_happen(test, link, HAS_CLOSED);
+	link_test_happen(test, link, HAS_TIMER);
+	KUNIT_EXPECT_TRUE(test, link->wanted);
+	if (!early)
+		link_test_wait_to_open(test, link, late->sk);
+	test_end_later = false;
+	test_vi_ended(old);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_NOT_NULL(test, link->lane.vi);
+	KUNIT_EXPECT_EQ(test, late->sk->sk_state, TCP_SYN_SENT);
+	peer->out = !err;
+	sovia_peer_wake(peer, err);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, late->sk->sk_state, err ? TCP_CLOSE : TCP_SYN_SENT);
+	/* Its CONN waits for the lane. */
+	KUNIT_EXPECT_EQ(test, link->lane.ctl_count, err ? 0U : 1U);
+	KUNIT_EXPECT_EQ(test, first->sk->sk_state, TCP_SYN_SENT);
+	peer->state = SOVIA_PEER_NONE;
+	peer->out = false;
+	if (timer_delete_sync(&peer->timer))
+		sovia_peer_put(peer);
+	sock_release(late);
+	sock_release(first);
+	link_test_gone(test, link);
+}
+
+/* Connections that wait for their direction learn of it, or of its failure, in RECOVERING. */
+static void link_waits_for_direction(struct kunit *test)
+{
+	test_connect_err = 0;
+	test_post_err = 0;
+	test_provider.introduced = true;
+	link_test_direction(test, false, 0);
+	link_test_direction(test, false, -ECONNREFUSED);
+	link_test_direction(test, true, 0);
+	link_test_direction(test, true, -ECONNREFUSED);
+	test_provider.introduced = false;
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
 static struct kunit_case link_vi_test_cases[] = {
 	KUNIT_CASE(link_waits_for_end),
 	KUNIT_CASE(link_down_does_not_wait),
@@ -325,6 +403,7 @@ static struct kunit_case link_vi_test_cases[] = {
 	KUNIT_CASE(link_slots_in_turn),
 	KUNIT_CASE(link_slots_of_peers),
 	KUNIT_CASE(link_half_open),
+	KUNIT_CASE(link_waits_for_direction),
 	{}
 };
 
