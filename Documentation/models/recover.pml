@@ -47,7 +47,10 @@ typedef node {
 	byte peer;		/* the peer's id, 0: not known yet */
 	byte vi;
 	bool asking;		/* the VI is an attempt of our own */
-	bool open;		/* the VI is established */
+	bool greeted;		/* the VI is established: the lane is on trial */
+	bool tried;		/* our long message has been sent over it */
+	bool owes;		/* that, or the ACK that confirms the peer's, is to be sent */
+	bool open;		/* the lane is up */
 	bool ending;		/* the VI of before is not gone yet */
 	byte parked;		/* a request that waits for that, 0: none */
 	byte there;		/* rx_next of the peer's hello */
@@ -69,9 +72,10 @@ typedef hello {
 hello h[VIS];
 
 chan cm[2] = [VIS] of { mtype, byte };
-/* VI, id of the sender (for the checks), number or ACK, ack */
+/* VI, id of the sender (for the checks), number, ACK or LONG (a padded ACK), ack */
 chan wire[2] = [WINDOW] of { byte, byte, byte, byte };
 #define ACK		255
+#define LONG		254
 
 byte ids, vis;
 byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS;
@@ -82,7 +86,8 @@ bool excuse;		/* a node may now lose a link */
 inline drop_vi(i)
 {
 	n[i].ending = n[i].ending || n[i].vi != 0;
-	n[i].vi = 0; n[i].open = false; n[i].asking = false; n[i].there = 0
+	n[i].vi = 0; n[i].greeted = false; n[i].tried = false; n[i].owes = false;
+	n[i].open = false; n[i].asking = false; n[i].there = 0
 }
 
 /* ---- link.c ---- */
@@ -154,6 +159,13 @@ inline established(i)
 	n[i].tx_next = n[i].there;	/* MUTANT nothing-again (death): n[i].there => n[i].tx_next */
 	n[i].there = 0;
 	n[i].rx_acked = n[i].rx_next;
+	n[i].greeted = true;
+	n[i].owes = n[i].asking
+}
+
+/* lane_open() */
+inline up(i)
+{
 	n[i].open = true;
 	n[i].link = UP
 }
@@ -167,7 +179,7 @@ inline established(i)
 inline fresh_request(i, v)
 {
 	if
-	:: n[i].link == CONNECTING && n[i].vi && i == 0 -> reject(i, AGAIN, v)
+	:: n[i].link == CONNECTING && n[i].vi && n[i].asking && i == 0 -> reject(i, AGAIN, v)
 	/* From the end that we are connected to: its reply to our request has overtaken it. */
 	:: LIVES(i) && h[v].id == n[i].peer -> reject(i, AGAIN, v)	/* MUTANT old-request-counts (overtaken): h[v].id == n[i].peer => false */
 	/* Its lane answers a PROBE, so it stays up.  (One that does not is in doubt until it dies.) */
@@ -234,7 +246,7 @@ inline died(i)
 #define NO_MORE(v)	(!cm[0]??[REQUEST, v] && !cm[0]??[ANSWER, v] && !cm[0]??[AGAIN, v] && \
 			 !cm[0]??[UNKNOWN, v] && !cm[1]??[REQUEST, v] && !cm[1]??[ANSWER, v] && \
 			 !cm[1]??[AGAIN, v] && !cm[1]??[UNKNOWN, v])
-#define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].open && !n[1].open) && \
+#define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].greeted && !n[1].greeted) && \
 			 n[1 - i].parked != n[i].vi && NO_MORE(eval(n[i].vi)))
 /* The higher address lets the lower one try first. */
 #define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
@@ -286,7 +298,7 @@ end:	do
 		v = 0
 	   }
 	:: atomic { ALONE(i) -> died(i) }
-	/* The attempt times out, though the reply may still arrive. */
+	/* The attempt or the trial times out, though the reply may still arrive. */
 	:: atomic { losses && n[i].vi && !n[i].open -> losses--; died(i) }
 	:: atomic { limits && n[i].link == RECOVERING -> limits--; excuse = true; down(i) }
 	od
@@ -294,11 +306,25 @@ end:	do
 
 /* ---- the lane ---- */
 
+/* lane_account_trial() */
+inline take_trial(i)
+{
+	if
+	:: no == LONG && !n[i].asking -> n[i].owes = true	/* MUTANT up-before-confirmed (death): n[i].owes = true => n[i].owes = true; up(i) */
+	:: no == LONG && n[i].asking -> assert(n[i].tried); n[i].owes = true; up(i)
+	:: else -> assert(n[i].tried && !n[i].asking); up(i)
+	fi
+}
+
 inline take(i)
 {
-	/* The peer that sends has the VI open. */
+	/* The peer that sends has the VI established. */
 	if
-	:: !n[i].open -> established(i)
+	:: !n[i].greeted -> established(i)
+	:: else
+	fi;
+	if
+	:: !n[i].open -> take_trial(i)
 	:: else
 	fi;
 	assert(ack <= n[i].tx_next);
@@ -307,7 +333,7 @@ inline take(i)
 	:: else
 	fi;
 	if
-	:: no != ACK ->
+	:: no != ACK && no != LONG ->
 		/* Each message once, in order, and of this link. */
 		assert(no == n[i].rx_next);
 		assert(from == n[i].peer);
@@ -330,6 +356,11 @@ end:	do
 	   }
 	:: atomic { n[i].open && n[i].rx_acked != n[i].rx_next && nfull(wire[1 - i]) -> SEND(i, ACK) }
 	:: atomic {
+		n[i].owes && nfull(wire[1 - i]) ->
+		SEND(i, (n[i].open -> ACK : LONG));
+		n[i].owes = false; n[i].tried = true
+	   }
+	:: atomic {
 		wire[i]?v, from, no, ack ->
 		if
 		:: v == n[i].vi -> take(i)	/* MUTANT old-vi-still-receives (death): v == n[i].vi => n[i].vi */
@@ -339,7 +370,7 @@ end:	do
 	   }
 	/* The established event reaches the passive side. */
 	:: atomic {
-		n[i].vi && !n[i].open && n[1 - i].vi == n[i].vi && n[1 - i].open ->
+		n[i].vi && !n[i].greeted && n[1 - i].vi == n[i].vi && n[1 - i].greeted ->
 		established(i)
 	   }
 	od
@@ -350,7 +381,7 @@ end:	do
 proctype fate(bit i)
 {
 end:	do
-	:: atomic { deaths && n[i].open -> deaths--; died(i) }
+	:: atomic { deaths && n[i].greeted -> deaths--; died(i) }
 	:: atomic { reboots -> reboots--; excuse = true; reset(i) }
 	od
 }

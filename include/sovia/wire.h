@@ -34,7 +34,8 @@
  *
  * Types
  *	DATA	stream bytes		FIN	end of the stream
- *	ACK	lane credits		RESET	the connection is gone
+ *	ACK	lane credits; padding	RESET	the connection is gone
+ *		if the lane is on trial
  *	WAKEUP	window update	URGENT	a byte of the stream is urgent
  *	CONN	connection request	ACCEPT	connection accepted
  *	REFUSE	connection refused	PROBE	requests an ACK
@@ -80,9 +81,13 @@
 #define SOVIA_WIRE_VERSION_MIN	5
 
 /* What this code offers beyond its version: bits that both have are granted (rendezvous.h). */
+#define SOVIA_FEATURE_TRIAL	0x1	/* a lane is tried with long messages before it is used */
 #ifndef SOVIA_FEATURES
-#define SOVIA_FEATURES		0
+#define SOVIA_FEATURES		SOVIA_FEATURE_TRIAL
 #endif
+
+/* Padding of the ACK that tries a lane; the payload limit, if that is less. */
+#define SOVIA_TRIAL_LEN		8192
 
 /*
  * Both ends of the connection manager's requests (RDMA_PS_TCP) have ports that need

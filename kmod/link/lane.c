@@ -161,6 +161,7 @@ void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
 	lane->peer_id = peer_id;
 	lane->vi = NULL;
 	lane->up = false;
+	lane->tried = false;
 	lane->dead = false;
 	lane->err = 0;
 	memset(&lane->tx_slots, 0, sizeof(lane->tx_slots));

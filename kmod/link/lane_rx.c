@@ -113,6 +113,44 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	return 0;
 }
 
+static void lane_open(struct sovia_lane *lane)
+{
+	lane->open = true;
+	lane->up = true;
+	WRITE_ONCE(lane->rx_time, jiffies);
+	sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
+	sovia_lane_pump(lane);
+}
+
+/*
+ * A message for a lane that is not up.  On trial (link_trial.c) the passive end answers each padded
+ * ACK with another one, which the active end confirms by an ACK.  Any other message says as
+ * much: that ACK is not repeated.
+ */
+static int lane_account_trial(struct sovia_lane *lane, const struct sovia_msg *msg)
+{
+	bool padded = msg->type == SOVIA_ACK && msg->len;
+	int err;
+
+	if (lane->dead)
+		return -ENOTCONN;
+	err = lane_account(lane, msg);
+	if (err)
+		return err;
+	if (padded && !lane->active) {
+		if (sovia_lane_try(lane, true))
+			lane->tried = true;
+	} else if (lane->tried && padded == lane->active) {
+		if (!lane->active || sovia_lane_try(lane, false))
+			lane_open(lane);
+	} else {
+		sovia_stat_inc(lane->link->snet, bad_message);
+		lane_violation(lane, "a message before the lane is up", -EPROTO);
+		return -EPROTO;
+	}
+	return 0;
+}
+
 /* Answer a message without a connection. */
 static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
@@ -202,7 +240,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	__skb_queue_head_init(&acked);
 	spin_lock(&lane->lock);
 	una = lane->credit.tx_una;
-	err = lane->dead ? -ENOTCONN : lane_account(lane, &msg);
+	err = likely(lane->up) ? lane_account(lane, &msg) : lane_account_trial(lane, &msg);
 	if (err) {
 		spin_unlock(&lane->lock);
 		return false;
@@ -347,11 +385,12 @@ static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hell
 		lane_violation(lane, "bad hello", err);
 	} else {
 		lane->peer_id = params.id;
-		lane->open = true;
-		lane->up = true;
-		WRITE_ONCE(lane->rx_time, jiffies);
-		sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
-		sovia_lane_pump(lane);
+		if (lane->trial) {
+			sovia_link_event(lane->link, SOVIA_LINK_EV_TRIAL);
+			lane->tried = lane->active && sovia_lane_try(lane, true);
+		} else {
+			lane_open(lane);
+		}
 	}
 unlock:
 	spin_unlock_bh(&lane->lock);

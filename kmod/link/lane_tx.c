@@ -365,27 +365,37 @@ void sovia_lane_pump(struct sovia_lane *lane)
 	}
 }
 
+/* An ACK takes no credit and is not retransmitted. */
+static int lane_post_ack(struct sovia_lane *lane, unsigned int padding)
+{
+	struct sk_buff *skb = sovia_msg_alloc(padding, GFP_ATOMIC | __GFP_NOWARN);
+	int err;
+
+	if (!skb)
+		return -ENOMEM;
+	if (padding)
+		skb_put_zero(skb, padding);
+	SOVIA_TX_CB(skb)->type = SOVIA_ACK;
+	err = lane_post(lane, skb);
+	if (err != SOVIA_POSTED_TAKEN)
+		kfree_skb(skb);
+	return err;
+}
+
 /**
- * sovia_lane_ack() - send an explicit ACK; it takes no credit and is not retransmitted
+ * sovia_lane_ack() - send an explicit ACK
  * @lane: the lane
  *
  * Context: lane lock held.
  */
 void sovia_lane_ack(struct sovia_lane *lane)
 {
-	struct sk_buff *skb;
-	int err = -ENOMEM;
+	int err;
 
 	lockdep_assert_held(&lane->lock);
 	if (!lane->up)
 		return;
-	skb = sovia_msg_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
-	if (skb) {
-		SOVIA_TX_CB(skb)->type = SOVIA_ACK;
-		err = lane_post(lane, skb);
-		if (err != SOVIA_POSTED_TAKEN)
-			kfree_skb(skb);
-	}
+	err = lane_post_ack(lane, 0);
 	if (err >= 0) {
 		sovia_stat_inc(lane->link->snet, ack_tx);
 	} else if (err == -ENOMEM || err == -EAGAIN) {
@@ -394,6 +404,31 @@ void sovia_lane_ack(struct sovia_lane *lane)
 	} else {
 		sovia_lane_die(lane, err);
 	}
+}
+
+/**
+ * sovia_lane_try() - send an ACK that is part of a lane's trial
+ * @lane: the lane, neither up nor dead
+ * @padded: as long as the trial wants it
+ *
+ * If it fails for a lack of memory or room, the trial is repeated.
+ *
+ * Context: lane lock held.
+ * Return: true if it was sent.
+ */
+bool sovia_lane_try(struct sovia_lane *lane, bool padded)
+{
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	err = lane_post_ack(lane, padded ? min_t(u32, lane->payload, SOVIA_TRIAL_LEN) : 0);
+	if (err >= 0)
+		return true;
+	if (err == -ENOMEM)
+		sovia_stat_inc(lane->link->snet, nomem);
+	else if (err != -EAGAIN)
+		sovia_lane_die(lane, err);
+	return false;
 }
 
 /**

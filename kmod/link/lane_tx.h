@@ -9,6 +9,7 @@ void sovia_lane_arm(struct sovia_lane *lane);
 bool sovia_lane_has_work(const struct sovia_lane *lane);
 void sovia_lane_pump(struct sovia_lane *lane);
 void sovia_lane_ack(struct sovia_lane *lane);
+bool sovia_lane_try(struct sovia_lane *lane, bool padded);
 void sovia_lane_timeout(struct timer_list *timer);
 void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 		      u32 ref, u32 code);

@@ -8,11 +8,12 @@
  * Only the connection thread changes its state, driven by event bits, and always
  * through link_enter().
  *
- *	NEW --START--> CONNECTING --established--> UP <------> RECOVERING --> DOWN
+ *	NEW --START--> CONNECTING ----tried-----> UP <------> RECOVERING --> DOWN
  *	                    \                      \----unrecoverable---------^
  *	                     \------------------closed------------------------^
  *
- * A link that loses its VI sets up another one and continues: link_recover.c.
+ * A lane is UP when it has been tried with long messages: link_trial.c.  A link that loses
+ * its VI sets up another one and continues: link_recover.c.
  *
  * DOWN is final: the link leaves the table, and the connections are notified.  The object
  * stays until its VI has ended.  The next connection to the peer creates a new link.
@@ -41,6 +42,7 @@
 #include "link_slot.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "link_trial.h"
 #include "link_vi.h"
 #include "peer.h"
 #include "peer_meet.h"
@@ -280,6 +282,8 @@ static void link_up(struct sovia_link *link)
 		sovia_link_make_room(link);
 	link->pause = 0;
 	link->stale = 0;
+	link->trial_wait = 0;
+	link->trials = 0;
 	sovia_recovery_established(link);
 	sovia_memory_clear(link->snet, &link->pair);
 	link->keep_until = 0;
@@ -472,6 +476,8 @@ static void link_retry(struct sovia_link *link, int err)
 
 static void link_failed(struct sovia_link *link, int err)
 {
+	if (link->state == SOVIA_LINK_CONNECTING)
+		err = sovia_link_trial_failed(link, err);
 	if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)
 		link_lost(link, err);
 	else if (link->state == SOVIA_LINK_CONNECTING && link_may_retry(link, err))
@@ -524,6 +530,8 @@ static void link_timer(struct sovia_link *link)
 {
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
+		if (link->trial_wait)
+			sovia_link_trial_go_on(link);
 		if (link->lane.vi || link->parked)
 			break;
 		if (link_is_wanted(link))
@@ -538,7 +546,10 @@ static void link_timer(struct sovia_link *link)
 			sovia_link_probe(link);
 		break;
 	case SOVIA_LINK_RECOVERING:
-		link_try(link);
+		if (link->trial_wait && sovia_recovery_left(link))
+			sovia_link_trial_go_on(link);
+		else
+			link_try(link);
 		break;
 	default:
 		break;
@@ -589,6 +600,8 @@ static void link_work(struct kthread_work *work)
 	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
 	    sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
 		sovia_link_connect(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_TRIAL, &link->events))
+		sovia_link_trial_start(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
 		link_up(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
@@ -615,4 +628,5 @@ static void link_work(struct kthread_work *work)
 #include "test/link_test.c"
 #include "test/link_life_test.c"
 #include "test/link_vi_test.c"
+#include "test/link_trial_test.c"
 #endif

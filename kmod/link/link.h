@@ -29,7 +29,7 @@ struct sovia_peer;
 /**
  * enum sovia_link_state - state of a link
  * @SOVIA_LINK_NEW: no lane yet
- * @SOVIA_LINK_CONNECTING: the provider is setting the lane up
+ * @SOVIA_LINK_CONNECTING: the provider is setting the lane up, or it is tried
  * @SOVIA_LINK_UP: messages flow
  * @SOVIA_LINK_RECOVERING: the lane is lost, another VI is being set up; connections
  *	are not notified
@@ -102,6 +102,8 @@ struct sovia_reply {
  * @vi: the VI, or NULL
  * @open: messages may be queued: it has been up, and the link is not DOWN
  * @up: messages may be posted to @vi
+ * @trial: it is tried before that, as agreed with the peer: link_trial.c
+ * @tried: our part of that has been sent over @vi
  * @version: of the wire format
  * @dead: @vi has failed, or is being destroyed
  * @err: the errno of its failure
@@ -138,6 +140,8 @@ struct sovia_lane {
 	struct sovia_vi		*vi;
 	bool			open;
 	bool			up;
+	bool			trial;
+	bool			tried;
 	u8			version;
 	bool			dead;
 	int			err;
@@ -251,6 +255,8 @@ enum sovia_slot_kind {
  * @seen_una: the lane's first unacknowledged number when the timer last fired
  * @waiting: it has fired, so @seen_una is valid
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
+ * @trial_wait: jiffies until the trial of its lane goes on or fails, or 0
+ * @trials: failed ones in a row
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
  * @doubt_una: the lane's first unacknowledged number when it started
@@ -297,6 +303,8 @@ struct sovia_link {
 	u32				seen_una;
 	bool				waiting;
 	unsigned long			rtr_retry;
+	unsigned long			trial_wait;
+	unsigned int			trials;
 	bool				doubted;
 	unsigned long			doubt_end;
 	u32				doubt_una;
@@ -344,6 +352,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_PEER	8	/* the peer is known, or cannot be */
 #define SOVIA_LINK_EV_OPEN	9	/* connections are to be opened over a link of the peer's */
 #define SOVIA_LINK_EV_MOVED	10	/* our address has been removed */
+#define SOVIA_LINK_EV_TRIAL	11	/* the lane is tried */
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);

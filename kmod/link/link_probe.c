@@ -40,7 +40,9 @@ static void link_send_rtr(struct sovia_link *link)
 {
 	struct sovia_lane *lane = &link->lane;
 
-	link->rtr_retry = lane->vi && lane->vi->sends_first ? SOVIA_LINK_RTR_MIN : 0;
+	/* If the lane has been tried, there was one. */
+	link->rtr_retry = lane->vi && lane->vi->sends_first && !lane->trial ?
+		SOVIA_LINK_RTR_MIN : 0;
 	if (!link->rtr_retry)
 		return;
 	spin_lock_bh(&lane->lock);

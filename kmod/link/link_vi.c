@@ -21,8 +21,10 @@
 
 static void link_set_version(struct sovia_link *link)
 {
-	if (link->peer)
-		link->lane.version = link->peer->version;
+	if (!link->peer)
+		return;
+	link->lane.version = link->peer->version;
+	link->lane.trial = link->peer->features & SOVIA_FEATURE_TRIAL;
 }
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
@@ -144,12 +146,14 @@ void sovia_link_drop_vi(struct sovia_link *link)
 	/* Connections of a link that was UP may wait for their direction, without a VI. */
 	if (link->state != SOVIA_LINK_UP && link->state != SOVIA_LINK_RECOVERING)
 		link->peer_waits = false;
+	link->trial_wait = 0;
 	spin_lock_bh(&link->lane.lock);
 	vi = link->lane.vi;
 	link->lane.vi = NULL;
 	link->lane.up = false;
 	link->lane.dead = true;
 	spin_unlock_bh(&link->lane.lock);
+	clear_bit(SOVIA_LINK_EV_TRIAL, &link->events);
 	clear_bit(SOVIA_LINK_EV_UP, &link->events);
 	clear_bit(SOVIA_LINK_EV_DOWN, &link->events);
 	if (vi)

@@ -14,15 +14,15 @@
 static const struct {
 	bool	known;
 	bool	ports;		/* needs both ports, otherwise must have none */
-	bool	payload;	/* free length, otherwise exactly @exact */
-	u8	exact;
+	u8	least;		/* bytes of payload */
+	bool	more;		/* may have more, otherwise exactly @least */
 } sovia_types[SOVIA_TYPE_COUNT] = {
-	[SOVIA_DATA]	= { .known = true, .ports = true, .payload = true },
-	[SOVIA_ACK]	= { .known = true },
+	[SOVIA_DATA]	= { .known = true, .ports = true, .least = 1, .more = true },
+	[SOVIA_ACK]	= { .known = true, .more = true },
 	[SOVIA_WAKEUP]	= { .known = true, .ports = true },
 	[SOVIA_FIN]	= { .known = true, .ports = true },
 	[SOVIA_CONN]	= { .known = true, .ports = true,
-			    .exact = sizeof(struct sovia_conn_body) },
+			    .least = sizeof(struct sovia_conn_body) },
 	[SOVIA_ACCEPT]	= { .known = true, .ports = true },
 	[SOVIA_REFUSE]	= { .known = true, .ports = true },
 	[SOVIA_RESET]	= { .known = true, .ports = true },
@@ -68,12 +68,9 @@ int sovia_msg_parse(const struct sk_buff *skb, u32 max_payload, u8 version,
 
 	if (msg->len != skb->len - sizeof(*hdr))
 		return -EMSGSIZE;
-	if (sovia_types[msg->type].payload) {
-		if (!msg->len || msg->len > max_payload)
-			return -EMSGSIZE;
-	} else if (msg->len != sovia_types[msg->type].exact) {
+	if (msg->len < sovia_types[msg->type].least ||
+	    msg->len > (sovia_types[msg->type].more ? max_payload : sovia_types[msg->type].least))
 		return -EMSGSIZE;
-	}
 	if (sovia_types[msg->type].ports ? !msg->sport || !msg->dport :
 					   msg->sport || msg->dport)
 		return -EINVAL;

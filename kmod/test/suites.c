@@ -28,6 +28,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_link_suite,
 	&sovia_link_life_suite,
 	&sovia_link_vi_suite,
+	&sovia_link_trial_suite,
 	&sovia_urgent_suite,
 	&sovia_listen_suite,
 	&sovia_hostile_suite,

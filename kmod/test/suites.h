@@ -25,6 +25,7 @@ extern struct kunit_suite sovia_events_suite;
 extern struct kunit_suite sovia_link_suite;
 extern struct kunit_suite sovia_link_life_suite;
 extern struct kunit_suite sovia_link_vi_suite;
+extern struct kunit_suite sovia_link_trial_suite;
 extern struct kunit_suite sovia_urgent_suite;
 extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;

@@ -390,12 +390,12 @@ static struct sk_buff *peer_skb(size_t size)
 static bool acceptable(const struct sovia_msg *msg, size_t size)
 {
 	bool lane_own = msg->type == SOVIA_ACK || msg->type == SOVIA_PROBE;
-	u32 most = msg->type == SOVIA_DATA ? lane->own_payload :
+	u32 most = msg->type == SOVIA_DATA || msg->type == SOVIA_ACK ? lane->own_payload :
 		   msg->type == SOVIA_CONN ? sizeof(struct sovia_conn_body) : 0;
 
 	if (lane->dead || !msg->type || msg->type == 5 || msg->type >= SOVIA_TYPE_COUNT)
 		return false;
-	if (msg->len != size || size > most || (most && !size) ||
+	if (msg->len != size || size > most || (msg->type == SOVIA_DATA && !size) ||
 	    (msg->type == SOVIA_CONN && size != most))
 		return false;
 	if (lane_own ? msg->sport || msg->dport : !msg->sport || !msg->dport)

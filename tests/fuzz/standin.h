@@ -451,6 +451,11 @@ static inline void *skb_put(struct sk_buff *skb, unsigned int len)
 	return tail;
 }
 
+static inline void *skb_put_zero(struct sk_buff *skb, unsigned int len)
+{
+	return memset(skb_put(skb, len), 0, len);
+}
+
 static inline void *skb_push(struct sk_buff *skb, unsigned int len)
 {
 	MUST(len <= (size_t)(skb->data - skb->head));

@@ -37,8 +37,8 @@ static void check_msg(const struct sovia_msg *msg, size_t size)
 	MUST(msg->code < SOVIA_CODE_COUNT);
 	MUST(!msg->compact);
 	MUST(has_ports(msg->type) ? msg->sport && msg->dport : !msg->sport && !msg->dport);
-	if (msg->type == SOVIA_DATA)
-		MUST(msg->len && msg->len <= MAX_PAYLOAD);
+	if (msg->type == SOVIA_DATA || msg->type == SOVIA_ACK)
+		MUST((msg->len || msg->type == SOVIA_ACK) && msg->len <= MAX_PAYLOAD);
 	else
 		MUST(msg->len == (msg->type == SOVIA_CONN ? sizeof(struct sovia_conn_body) : 0));
 }

@@ -41,14 +41,15 @@ start_server() {
 }
 
 # Of a connection to the echo server there.
-kind_is() { # PROTOCOL, or the name of an error
+kind_is() { # PROTOCOL, or the name of an error [FAMILY]
+	local v=${2:-4}
 	equal "$(PYTHONPATH=$HERE/lib python3 -c 'import errno, sovia, socket, sys
-s = sovia.socket()
+s = sovia.socket({"4": socket.AF_INET, "6": socket.AF_INET6}[sys.argv[2]])
 try:
-    s.connect((sys.argv[1], 5004))
+    s.connect((sys.argv[1], 5000 + int(sys.argv[2])))
     print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))
 except OSError as error:
-    print(errno.errorcode[error.errno])' "${TARGET:-$SOVIA_PEER}")" "$1"
+    print(errno.errorcode[error.errno])' "${TARGET:-$SOVIA_PEER}" "$v")" "$1"
 }
 
 stop_server() {
