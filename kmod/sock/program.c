@@ -18,52 +18,7 @@
 #include <net/sock_reuseport.h>
 #include "program.h"
 #include "route.h"
-
-static void push_tcp(struct sk_buff *skb, const struct sovia_msg *msg, bool syn)
-{
-	struct tcphdr *th = __skb_push(skb, sizeof(*th));
-
-	memset(th, 0, sizeof(*th));
-	th->source = htons(msg->sport);
-	th->dest = htons(msg->dport);
-	th->doff = sizeof(*th) / 4;
-	th->syn = syn;
-	th->ack = !syn;
-	skb_reset_transport_header(skb);
-}
-
-static void push_v4(struct sk_buff *skb, const struct sovia_pair *pair)
-{
-	u16 len = min_t(u32, skb->len + sizeof(struct iphdr), U16_MAX);
-	struct iphdr *iph = __skb_push(skb, sizeof(*iph));
-
-	*iph = (struct iphdr) {
-		.version = 4,
-		.ihl = sizeof(*iph) / 4,
-		.tot_len = htons(len),
-		.ttl = IPDEFTTL,
-		.protocol = IPPROTO_TCP,
-		.saddr = pair->remote.s6_addr32[3],
-		.daddr = pair->local.s6_addr32[3],
-	};
-	skb->protocol = htons(ETH_P_IP);
-}
-
-static void push_v6(struct sk_buff *skb, const struct sovia_pair *pair)
-{
-	u16 len = min_t(u32, skb->len, U16_MAX);
-	struct ipv6hdr *ip6h = __skb_push(skb, sizeof(*ip6h));
-
-	*ip6h = (struct ipv6hdr) {
-		.version = 6,
-		.payload_len = htons(len),
-		.nexthdr = IPPROTO_TCP,
-		.hop_limit = IPDEFTTL,
-		.saddr = pair->remote,
-		.daddr = pair->local,
-	};
-	skb->protocol = htons(ETH_P_IPV6);
-}
+#include "segment.h"
 
 /*
  * The segment for a program, starting with the TCP header.  @payload is shared, not
@@ -72,27 +27,27 @@ static void push_v6(struct sk_buff *skb, const struct sovia_pair *pair)
 static struct sk_buff *program_segment(struct sock *sk, const struct sovia_pair *pair,
 				       const struct sovia_msg *msg, struct sk_buff *payload)
 {
-	const unsigned int room = sizeof(struct ipv6hdr) + sizeof(struct tcphdr);
+	const struct sovia_tuple tuple = {
+		.saddr = pair->remote,
+		.daddr = pair->local,
+		.sport = msg->sport,
+		.dport = msg->dport,
+	};
 	struct net *net = sock_net(sk);
 	struct sk_buff *skb;
 
 	if (payload)
-		skb = __pskb_copy(payload, room, GFP_ATOMIC | __GFP_NOWARN);
+		skb = __pskb_copy(payload, SOVIA_SEGMENT_ROOM, GFP_ATOMIC | __GFP_NOWARN);
 	else
-		skb = alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
+		skb = alloc_skb(SOVIA_SEGMENT_ROOM, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		return NULL;
 	if (!payload)
-		skb_reserve(skb, room);
+		skb_reserve(skb, SOVIA_SEGMENT_ROOM);
 	/* Clear fields that providers and the lane have used. */
 	skb->mark = 0;
 	skb->queue_mapping = 0;
-	push_tcp(skb, msg, !payload);
-	if (ipv6_addr_v4mapped(&pair->local))
-		push_v4(skb, pair);
-	else
-		push_v6(skb, pair);
-	skb_reset_network_header(skb);
+	sovia_segment_push(skb, &tuple, !payload, IPDEFTTL);
 	skb_reset_mac_header(skb);
 	__skb_pull(skb, skb_transport_offset(skb));
 	/* Some loads of a program need the interface. */

@@ -19,6 +19,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_credit_suite,
 	&sovia_port_suite,
 	&sovia_listener_suite,
+	&sovia_segment_suite,
 	&sovia_window_suite,
 	&sovia_fault_suite,
 #if IS_ENABLED(CONFIG_PROVE_LOCKING)
