@@ -118,6 +118,7 @@ struct sovia_memories {
  * @rdv: how other kernels are met
  * @memories: peers that are not reached
  * @fallback: net.sovia.fallback: sockets take their port in TCP, too
+ * @netfilter: net.sovia.netfilter: it is asked for each connection
  * @rules: what becomes of connections, or NULL: rule.c; readers use RCU
  * @rules_generation: of the last list
  *
@@ -147,6 +148,7 @@ struct sovia_net {
 	struct sovia_rendezvous		rdv;
 	struct sovia_memories		memories;
 	struct sovia_sysctl		fallback;
+	struct sovia_sysctl		netfilter;
 	struct sovia_rules __rcu	*rules;
 	u32				rules_generation;
 };

@@ -6,6 +6,7 @@
 #include "link/rendezvous.h"
 #include "net.h"
 #include "rule.h"
+#include "sock/dry_syn.h"
 #include "sock/fallback.h"
 
 static int __net_init net_begin(struct net *net)
@@ -32,11 +33,16 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_fallback_net_init(snet);
 	if (err)
 		goto free_proc;
-	err = sovia_rendezvous_net_init(snet);
+	err = sovia_dry_syn_net_init(snet);
 	if (err)
 		goto free_fallback;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_dry_syn;
 	return 0;
 
+free_dry_syn:
+	sovia_dry_syn_net_exit(snet);
 free_fallback:
 	sovia_fallback_net_exit(snet);
 free_proc:
@@ -51,6 +57,7 @@ free_mib:
 static void __net_exit net_before_end(struct net *net)
 {
 	sovia_rendezvous_net_pre_exit(sovia_net(net));
+	sovia_dry_syn_net_exit(sovia_net(net));
 	sovia_fallback_net_exit(sovia_net(net));
 }
 

@@ -39,6 +39,8 @@
  * @SOVIA_STAT_conn_retry: CONN messages retried
  * @SOVIA_STAT_fallback: connections that went on with TCP
  * @SOVIA_STAT_fallback_known: those of them that were known to be TCP's, at once
+ * @SOVIA_STAT_dry_syn: SYNs that netfilter was shown
+ * @SOVIA_STAT_dry_syn_tcp: those of them that it did not accept as they were
  * @SOVIA_STAT_reset_tx: RESET messages sent
  * @SOVIA_STAT_reset_rx: RESET messages received
  * @SOVIA_STAT_no_socket: messages for ports without a connection
@@ -88,6 +90,8 @@ enum sovia_stat {
 	SOVIA_STAT_conn_retry,
 	SOVIA_STAT_fallback,
 	SOVIA_STAT_fallback_known,
+	SOVIA_STAT_dry_syn,
+	SOVIA_STAT_dry_syn_tcp,
 	SOVIA_STAT_reset_tx,
 	SOVIA_STAT_reset_rx,
 	SOVIA_STAT_no_socket,

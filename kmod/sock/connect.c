@@ -19,6 +19,7 @@
 #include "compat/inet.h"
 #include "connect.h"
 #include "defer.h"
+#include "dry_syn.h"
 #include "fallback.h"
 #include "keepalive.h"
 #include "link/conn_table.h"
@@ -210,6 +211,12 @@ static int connect_from_port(struct sock *sk, void *context)
 		return -EADDRNOTAVAIL;
 	if (tcp_has(sk, &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
+	err = sovia_dry_syn_out(sk, &attempt->pair, rport, attempt->prov->local);
+	/* What drops it drops TCP's as well, which says no more than that it got no answer. */
+	if (err == -EPERM && sovia_fallback_armed(sk))
+		err = -EOPNOTSUPP;
+	if (err)
+		return err;
 	attempt->pair.lane = sovia_lane_choose(inet->inet_num, rport);
 	err = use_link(sk, &attempt->pair, attempt->prov, sk->sk_allocation);
 	attempt->again = err == -EADDRNOTAVAIL;

@@ -18,6 +18,7 @@
 #include "compat/proto.h"
 #include "defer.h"
 #include "defer_accept.h"
+#include "dry_syn.h"
 #include "fallback.h"
 #include "keepalive.h"
 #include "link/conn_table.h"
@@ -289,6 +290,7 @@ static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 			 const struct sovia_msg *msg)
 {
 	u8 action = sovia_rules_decide(listener, SOVIA_RULE_IN, &link->pair, msg->dport, NULL);
+	int err;
 
 	if (action == SOVIA_DENY)
 		return SOVIA_CODE_DENIED;
@@ -297,7 +299,11 @@ static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 	if (action == SOVIA_ONLY_TCP || (action == SOVIA_AUTO && sovia_needs_tcp(listener)))
 		return SOVIA_CODE_USE_TCP;
 	if (sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
-		return SOVIA_CODE_NO_LISTENER;
+		return SOVIA_CODE_USE_TCP;
+	/* Within this host connect() has asked. */
+	err = link->prov->local ? 0 : sovia_dry_syn_in(listener, &link->pair, msg);
+	if (err)
+		return err == -ENOBUFS ? SOVIA_CODE_NO_MEMORY : SOVIA_CODE_USE_TCP;
 	return SOVIA_CODE_NONE;
 }
 

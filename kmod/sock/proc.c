@@ -40,6 +40,8 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("conn_retry", SOVIA_STAT_conn_retry),
 	SNMP_MIB_ITEM("fallback", SOVIA_STAT_fallback),
 	SNMP_MIB_ITEM("fallback_known", SOVIA_STAT_fallback_known),
+	SNMP_MIB_ITEM("dry_syn", SOVIA_STAT_dry_syn),
+	SNMP_MIB_ITEM("dry_syn_tcp", SOVIA_STAT_dry_syn_tcp),
 	SNMP_MIB_ITEM("reset_tx", SOVIA_STAT_reset_tx),
 	SNMP_MIB_ITEM("reset_rx", SOVIA_STAT_reset_rx),
 	SNMP_MIB_ITEM("no_socket", SOVIA_STAT_no_socket),

@@ -11,6 +11,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/xfrm.h>
+#include "dry_syn.h"
 #include "l3.h"
 #include "route.h"
 
@@ -19,11 +20,11 @@ module_param(hairpin, bool, 0644);
 MODULE_PARM_DESC(hairpin, "connect local addresses of an RDMA device through it, for measurements (N)");
 
 /* The route that TCP's packets would take: by interface, mark, user and ports. */
-static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4)
+static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, int oif)
 {
 	struct rtable *rt;
 
-	fl4->flowi4_oif = sk->sk_bound_dev_if;
+	fl4->flowi4_oif = oif;
 	fl4->flowi4_mark = READ_ONCE(sk->sk_mark);
 	fl4->flowi4_proto = IPPROTO_TCP;
 	fl4->flowi4_uid = sk->sk_uid;
@@ -32,12 +33,12 @@ static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4)
 	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
 }
 
-static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int scope)
+static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int oif)
 {
 	struct dst_entry *dst;
 	int err;
 
-	fl6->flowi6_oif = scope ?: sk->sk_bound_dev_if;
+	fl6->flowi6_oif = oif;
 	fl6->flowi6_mark = READ_ONCE(sk->sk_mark);
 	fl6->flowi6_proto = IPPROTO_TCP;
 	fl6->flowi6_uid = sk->sk_uid;
@@ -66,7 +67,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 		.daddr = daddr->s6_addr32[3],
 		.saddr = inet_sk(sk)->inet_saddr,
 	};
-	struct dst_entry *dst = output_v4(sk, &fl4);
+	struct dst_entry *dst = output_v4(sk, &fl4, sk->sk_bound_dev_if);
 	unsigned int flags;
 
 	if (IS_ERR(dst))
@@ -89,7 +90,7 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 		.daddr = *daddr,
 		.saddr = inet6_sk(sk)->saddr,
 	};
-	struct dst_entry *dst = output_v6(sk, &fl6, 0);
+	struct dst_entry *dst = output_v6(sk, &fl6, sk->sk_bound_dev_if);
 
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
@@ -102,25 +103,37 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr,
 }
 
 #ifdef CONFIG_XFRM
-static bool ipsec_in_use(const struct sock *sk)
+static bool ipsec_in_use(const struct sock *sk, int dir)
 {
 	const struct netns_xfrm *xfrm = &sock_net(sk)->xfrm;
 
-	return READ_ONCE(xfrm->policy_count[XFRM_POLICY_OUT]) ||
-	       READ_ONCE(xfrm->policy_default[XFRM_POLICY_OUT]) == XFRM_USERPOLICY_BLOCK ||
-	       rcu_access_pointer(sk->sk_policy[XFRM_POLICY_OUT]);
+	return READ_ONCE(xfrm->policy_count[dir]) ||
+	       READ_ONCE(xfrm->policy_default[dir]) == XFRM_USERPOLICY_BLOCK ||
+	       rcu_access_pointer(sk->sk_policy[dir]);
 }
 #else
-static bool ipsec_in_use(const struct sock *sk)
+static bool ipsec_in_use(const struct sock *sk, int dir)
 {
 	return false;
 }
 #endif
 
-/* The output route of a connection as if it sent packets, and their flow. */
-static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
-				      u16 rport, struct flowi *fl)
+/**
+ * sovia_route_output() - the output route of a connection, as if it sent packets
+ * @sk: the connecting socket, or the listener that a peer connects to
+ * @pair: addresses of its link
+ * @lport: own port
+ * @rport: the peer's port
+ * @fl: filled in: the packets' flow
+ *
+ * Context: process or softirq.
+ * Return: a route that the caller owns, or an ERR_PTR().
+ */
+struct dst_entry *sovia_route_output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
+				     u16 rport, struct flowi *fl)
 {
+	/* A listener may take connections of VRFs that it is not bound to. */
+	int oif = pair->scope ?: sk->sk_bound_dev_if ?: sk->sk_state == TCP_LISTEN ? pair->l3 : 0;
 	struct dst_entry *dst;
 
 	memset(fl, 0, sizeof(*fl));
@@ -129,13 +142,13 @@ static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *
 		fl->u.ip6.daddr = pair->remote;
 		fl->u.ip6.fl6_sport = htons(lport);
 		fl->u.ip6.fl6_dport = htons(rport);
-		return output_v6(sk, &fl->u.ip6, pair->scope);
+		return output_v6(sk, &fl->u.ip6, oif);
 	}
 	fl->u.ip4.saddr = pair->local.s6_addr32[3];
 	fl->u.ip4.daddr = pair->remote.s6_addr32[3];
 	fl->u.ip4.fl4_sport = htons(lport);
 	fl->u.ip4.fl4_dport = htons(rport);
-	dst = output_v4(sk, &fl->u.ip4);
+	dst = output_v4(sk, &fl->u.ip4, oif);
 	if (!IS_ERR(dst))
 		fl->u.ip4.flowi4_oif = dst->dev->ifindex;
 	return dst;
@@ -157,18 +170,21 @@ static struct dst_entry *route_output(struct sock *sk, const struct sovia_pair *
  */
 int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport)
 {
+	bool in = ipsec_in_use(sk, XFRM_POLICY_IN), out = ipsec_in_use(sk, XFRM_POLICY_OUT);
 	struct dst_entry *dst;
 	struct flowi fl;
 	int err = 0;
 
-	if (!ipsec_in_use(sk))
+	if (!in && !out)
 		return 0;
-	dst = route_output(sk, pair, lport, rport, &fl);
-	if (!IS_ERR(dst))
+	dst = sovia_route_output(sk, pair, lport, rport, &fl);
+	if (!IS_ERR(dst) && in && !sovia_ipsec_admits(sk, pair, lport, rport, dst))
+		err = -EOPNOTSUPP;
+	if (!IS_ERR(dst) && out && !err)
 		dst = xfrm_lookup(sock_net(sk), dst, &fl, sk, 0);
 	if (IS_ERR(dst))
 		err = PTR_ERR(dst);
-	else if (dst_xfrm(dst))
+	else if (out && dst_xfrm(dst))
 		err = -EOPNOTSUPP;
 	/* It would be protected once the keys are negotiated. */
 	if (err == -EREMOTE || err == -EAGAIN)
