@@ -43,8 +43,8 @@ SLOW = 5.0
 
 def pytest_addoption(parser):
     add = parser.getgroup("end-to-end cases").addoption
-    add("--transport", choices=("tcp", "sovia", "fallback"), default="tcp",
-        help="fallback: AF_SOVIA here and TCP at the other end, so that all connections are TCP's")
+    add("--transport", choices=("tcp", "sovia", "protocol", "fallback"), default="tcp",
+        help="protocol: AF_SOVIA, opened as protocol 254; fallback: AF_SOVIA here and TCP at the other end, so that all connections are TCP's")
     add("--mode", choices=("loop", "pair"), default="loop", help="both ends here, or one in agent.py on the other node")
     add("--peer", default=os.environ.get("SOVIA_PEER", "localhost"), metavar="NAME",
         help="the other node; agent.py is started there if on-peer reaches it (default %(default)s)")

@@ -65,7 +65,7 @@ class Context:
 
     def __init__(self, mode, transport, family, here, there, other_addresses, note):
         self.mode = mode
-        self.sovia = transport == "sovia"
+        self.sovia = transport in ("sovia", "protocol")
         self.fallback = transport == "fallback"
         self.family = family
         self.v6 = family == socket.AF_INET6

@@ -13,7 +13,7 @@ import time
 from . import libc, pattern
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../vm/lib"))
-from sovia import descriptor as sovia_descriptor, family as sovia_family    # noqa: E402
+from sovia import descriptor as sovia_descriptor, family as sovia_family, inet_socket    # noqa: E402
 
 SIOCOUTQ = termios.TIOCOUTQ
 SIOCOUTQNSD = 0x894b
@@ -39,8 +39,11 @@ class Sock(socket.socket):
     _kept = []
 
     def __init__(self, family=socket.AF_INET, flags=0, fileno=None, transport=None):
-        if fileno is None and (transport or self.transport) == "sovia":
+        transport = transport or self.transport
+        if fileno is None and transport == "sovia":
             fileno = sovia_descriptor(family, flags)
+        elif fileno is None and transport == "protocol":
+            fileno = inet_socket(family, flags).detach()
         super().__init__(family, socket.SOCK_STREAM | (flags if fileno is None else 0), socket.IPPROTO_TCP, fileno)
         if flags & libc.SOCK_NONBLOCK:
             self.setblocking(False)

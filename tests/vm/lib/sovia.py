@@ -22,9 +22,9 @@ def socket(domain=AF_INET):
     return Socket(domain, SOCK_STREAM, IPPROTO_TCP, descriptor(domain))
 
 
-def inet_socket(domain=AF_INET):
+def inet_socket(domain=AF_INET, flags=0):
     """The same, opened by protocol (SOVIAPROTO_INET)."""
-    return Socket(domain, SOCK_STREAM, 254)
+    return Socket(domain, SOCK_STREAM | flags, 254)
 
 
 def count(name):
