@@ -8,6 +8,8 @@
  *   SOVIA_ONLY    1 with --only
  *   SOVIA_WAIT    the value of --wait
  * They are inherited, so that children and later exec()s are covered as well.
+ *
+ * With --cgroup the kernel replaces them, see run_cgroup.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -19,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "run_cgroup.h"
 
 #ifndef SOVIA_LIBDIR
 #define SOVIA_LIBDIR "/usr/local/lib"
@@ -30,13 +33,6 @@
 #define LIBRARY "libsovia-preload.so"
 #define FAMILY_PARAMETER "/sys/module/sovia/parameters/family"
 
-/* The same as those of env(1), nohup(1) and timeout(1). */
-enum {
-	EXIT_OURS = 125,	/* sovia-run itself failed */
-	EXIT_NO_EXEC = 126,	/* PROGRAM exists and cannot be run */
-	EXIT_NOT_FOUND = 127,	/* PROGRAM is not found */
-};
-
 static const char usage[] =
 	"Usage: sovia-run [OPTION]... PROGRAM [ARGUMENT...]\n"
 	"Run PROGRAM with AF_SOVIA sockets (RDMA) in place of TCP sockets.\n"
@@ -45,6 +41,8 @@ static const char usage[] =
 	"             and listeners take no TCP connections\n"
 	"  --wait MS  milliseconds that a first connect() to a node may wait for RDMA\n"
 	"             before it uses TCP\n"
+	"  --cgroup   for static and setuid programs, too: in a control group, by BPF (Linux 6.6,\n"
+	"             as root; not with --only and --wait)\n"
 	"  --help     show this text\n"
 	"  --version  show the version\n"
 	"\n"
@@ -193,7 +191,7 @@ static void pass_on(const char *variable, const char *value)
 }
 
 /* Returns the index of PROGRAM.  --help and --version end the program. */
-static int parse_options(int argc, char **argv)
+static int parse_options(int argc, char **argv, bool *cgroup)
 {
 	int i;
 
@@ -210,6 +208,8 @@ static int parse_options(int argc, char **argv)
 			pass_on("SOVIA_ONLY", "1");
 		else if (strcmp(argv[i], "--wait") == 0 && is_wait(argv[i + 1]))
 			pass_on("SOVIA_WAIT", argv[++i]);
+		else if (strcmp(argv[i], "--cgroup") == 0)
+			*cgroup = true;
 		else
 			i = argc;
 	}
@@ -220,19 +220,48 @@ static int parse_options(int argc, char **argv)
 	return i;
 }
 
+/* What follows from --cgroup, but for the kernel's part. */
+static bool can_use_cgroup(void)
+{
+	/* The library sets them, after socket(). */
+	if (getenv("SOVIA_ONLY") || getenv("SOVIA_WAIT")) {
+		fputs("sovia-run: --cgroup cannot be had with --only and --wait; rules can do the same"
+		      " (sovia rule: only-sovia, wait)\n", stderr);
+		return false;
+	}
+	if (!opens(AF_INET, SOVIAPROTO_INET)) {
+		fprintf(stderr, "sovia-run: cannot open a socket of protocol %d: %s\n",
+			SOVIAPROTO_INET, strerror(errno));
+		return false;
+	}
+	return true;
+}
+
+int exec_program(char **argv)
+{
+	int err;
+
+	execvp(argv[0], argv);
+	err = errno;
+	fprintf(stderr, "sovia-run: %s: %s\n", argv[0], strerror(err));
+	return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC;
+}
+
 int main(int argc, char **argv)
 {
 	char library[PATH_MAX], number[16];
-	int family, first = parse_options(argc, argv);
+	bool cgroup = false;
+	int family, first = parse_options(argc, argv, &cgroup);
 
 	family = find_family();
-	if (!family || !find_library(library, sizeof(library)))
+	if (!family)
+		return EXIT_OURS;
+	if (cgroup)
+		return can_use_cgroup() ? run_in_cgroup(argv + first) : EXIT_OURS;
+	if (!find_library(library, sizeof(library)))
 		return EXIT_OURS;
 	snprintf(number, sizeof(number), "%d", family);
 	if (!set_preload(library) || setenv("SOVIA_FAMILY", number, 1) != 0)
 		return EXIT_OURS;
-
-	execvp(argv[first], argv + first);
-	fprintf(stderr, "sovia-run: %s: %s\n", argv[first], strerror(errno));
-	return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NO_EXEC;
+	return exec_program(argv + first);
 }
