@@ -31,6 +31,7 @@ static const struct nla_policy rule_policy[SOVIA_A_RULE_COUNT] = {
 
 static const struct nla_policy sovia_policy[SOVIA_A_COUNT] = {
 	[SOVIA_A_RULE]			= NLA_POLICY_NESTED(rule_policy),
+	[SOVIA_A_KEY]			= NLA_POLICY_NESTED(sovia_genl_key_policy),
 };
 
 /* ---- replacing the rules ------------------------------------------------ */
@@ -219,8 +220,6 @@ static int put_rule(struct sk_buff *skb, const struct sovia_rule *rule)
 	return 0;
 }
 
-static struct genl_family sovia_genl;
-
 static int put_message(struct sk_buff *skb, struct netlink_callback *cb,
 		       const struct sovia_rule *rule)
 {
@@ -267,10 +266,22 @@ static const struct genl_ops sovia_genl_ops[] = {
 		.cmd	= SOVIA_CMD_RULE_REPLACE,
 		.doit	= rule_replace,
 		.flags	= GENL_UNS_ADMIN_PERM,
+	}, {
+		.cmd	= SOVIA_CMD_KEY_GET,
+		.dumpit	= sovia_genl_key_dump,
+		.flags	= GENL_UNS_ADMIN_PERM,
+	}, {
+		.cmd	= SOVIA_CMD_KEY_DELETE,
+		.doit	= sovia_genl_key_delete,
+		.flags	= GENL_UNS_ADMIN_PERM,
+	}, {
+		.cmd	= SOVIA_CMD_KEY_REVOKE,
+		.doit	= sovia_genl_key_revoke,
+		.flags	= GENL_UNS_ADMIN_PERM,
 	},
 };
 
-static struct genl_family sovia_genl __ro_after_init = {
+struct genl_family sovia_genl __ro_after_init = {
 	.name		= SOVIA_GENL_NAME,
 	.version	= SOVIA_GENL_VERSION,
 	.module		= THIS_MODULE,

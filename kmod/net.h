@@ -58,6 +58,24 @@ struct sovia_rendezvous {
 	struct kthread_work	forget_work;
 };
 
+/**
+ * struct sovia_keys - keys for peers of a namespace: link/key.c
+ * @list: of struct entry, the newest first
+ * @count: how many
+ * @generation: grows with each change
+ * @look: finds those that have expired
+ * @changed: ends peers whose key is none any more; runs in the connection thread
+ *
+ * The first three are protected by a lock of key.c.
+ */
+struct sovia_keys {
+	struct list_head	list;
+	unsigned int		count;
+	u32			generation;
+	struct delayed_work	look;
+	struct kthread_work	changed;
+};
+
 /* Buckets of sovia_memories::hash. */
 #define SOVIA_MEMORY_BITS	8
 
@@ -116,6 +134,7 @@ struct sovia_memories {
  * @idle_work: stops listening after the last socket; holds the namespace while queued
  * @sweep_work: ends the links then; runs in the connection thread
  * @rdv: how other kernels are met
+ * @keys: for whom a key is needed, and which
  * @memories: peers that are not reached
  * @fallback: net.sovia.fallback: sockets take their port in TCP, too
  * @netfilter: net.sovia.netfilter: it is asked for each connection
@@ -146,6 +165,7 @@ struct sovia_net {
 	struct work_struct		idle_work;
 	struct kthread_work		sweep_work;
 	struct sovia_rendezvous		rdv;
+	struct sovia_keys		keys;
 	struct sovia_memories		memories;
 	struct sovia_sysctl		fallback;
 	struct sovia_sysctl		netfilter;

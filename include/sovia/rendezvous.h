@@ -13,6 +13,7 @@
  *	PING	struct sovia_rdv_ping
  *	PONG	the same
  *	CLOSE	struct sovia_rdv_close
+ *	CONFIRM	struct sovia_rdv_hdr and a MAC; after an ANSWER with a key
  */
 #ifndef _SOVIA_RENDEZVOUS_H
 #define _SOVIA_RENDEZVOUS_H
@@ -33,6 +34,7 @@ enum sovia_rdv_type {
 	SOVIA_RDV_PING		= 3,
 	SOVIA_RDV_PONG		= 4,
 	SOVIA_RDV_CLOSE		= 5,
+	SOVIA_RDV_CONFIRM	= 6,
 };
 
 /* struct sovia_rdv_hello::flags */

@@ -10,6 +10,7 @@
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include <sovia/rendezvous.h>
+#include "key.h"
 #include "net.h"
 #include "provider.h"
 
@@ -26,6 +27,20 @@ struct sovia_peer;
 #define SOVIA_ANCHOR_GONE	7	/* the connection thread has seen that */
 
 /**
+ * struct sovia_agreement - what HELLO and ANSWER have agreed on
+ * @secret: the new one
+ * @key: that it comes from, too
+ * @version: of the wire format
+ * @features: that both have
+ */
+struct sovia_agreement {
+	struct sovia_secret	secret;
+	struct sovia_key_use	key;
+	u8			version;
+	u64			features;
+};
+
+/**
  * struct sovia_anchor - a TCP connection to another kernel
  * @kref: the namespace's list until the peer knows of its end, the peer, queued works and the
  *	armed timer
@@ -37,6 +52,8 @@ struct sovia_peer;
  * @settled: the exchange is over; written by the connection thread
  *
  * @peer: that it belongs to, with a reference, or NULL.  Connection thread.
+ * @pending: ANSWER is out, and CONFIRM has to come.  Likewise.
+ * @agreed: what it confirms.  Likewise.
  * @told: gives the connection thread a message, and the end
  *
  * @flags: SOVIA_ANCHOR_*
@@ -64,6 +81,8 @@ struct sovia_anchor {
 	bool			settled;
 
 	struct sovia_peer	*peer;
+	bool			pending;
+	struct sovia_agreement	agreed;
 	struct kthread_work	told;
 
 	unsigned long		flags;

@@ -196,3 +196,17 @@ bool sovia_link_takes_requests(const struct sovia_link *link)
 
 	return !peer || READ_ONCE(peer->in);
 }
+
+/**
+ * sovia_link_key() - number of the key under which a link's ends have met
+ * @link: the link
+ *
+ * Context: any; a hint.
+ * Return: the number, 0 without a key.
+ */
+u64 sovia_link_key(const struct sovia_link *link)
+{
+	const struct sovia_peer *peer = READ_ONCE(link->peer);
+
+	return peer ? READ_ONCE(peer->key.id) : 0;
+}

@@ -315,7 +315,17 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 	struct sovia_anchor *anchor;
 	u16 flags = 0;
 	unsigned int len;
+	int nkeys;
 
+	nkeys = sovia_keys_offer(peer->snet, &peer->pair, msg.keys);
+	if (nkeys < 0) {
+		pr_notice_ratelimited("peer %pI6c: all keys are revoked, or have expired\n",
+				      &peer->pair.remote);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);
+		sovia_peer_wake(peer, -ECONNREFUSED);
+		return;
+	}
+	msg.nkeys = nkeys;
 	anchor = sovia_anchor_ask(peer->snet, &peer->pair, uid);
 	if (IS_ERR(anchor)) {
 		if (PTR_ERR(anchor) == -EBUSY) {

@@ -32,6 +32,7 @@ enum sovia_peer_state {
  * @in: it may open connections to us.  Likewise.
  * @version: of the wire format, likewise
  * @features: that both have, likewise
+ * @key: under which we have met, likewise
  * @links: struct sovia_link::peer_node of links that are not DOWN
  * @anchor: if PAIRED, with a reference
  * @attempt: of ours, with a reference, or NULL
@@ -58,6 +59,7 @@ struct sovia_peer {
 	bool			in;
 	u8			version;
 	u64			features;
+	struct sovia_key_use	key;
 	struct list_head	links;
 	struct sovia_anchor	*anchor;
 	struct sovia_anchor	*attempt;

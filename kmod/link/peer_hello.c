@@ -42,6 +42,9 @@ int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *re
 	*peer = sovia_peer_find(snet, &req->pair);
 	if (!*peer || (*peer)->state == SOVIA_PEER_NONE)
 		return -ESTALE;
+	/* It will end soon. */
+	if (!sovia_keys_permit(snet, &(*peer)->pair, &(*peer)->key))
+		return -ESTALE;
 	if (req->checked || peer_mac_is_right(*peer, req, params)) {
 		req->checked = true;
 		return 0;

@@ -12,6 +12,7 @@
 #include "peer.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
+#include "peer_pair.h"
 #include "rule.h"
 
 /* Before ours is repeated, when it was reset, or when the peer's attempt counts. */
@@ -99,83 +100,21 @@ void sovia_peer_doubt(struct sovia_peer *peer)
 			sovia_link_doubt(link);
 }
 
-/* The anchor, or the kernel, is not there any more. */
-static void peer_leave(struct sovia_peer *peer, enum sovia_peer_state state)
-{
-	peer->state = state;
-	WRITE_ONCE(peer->out, false);
-	WRITE_ONCE(peer->in, false);
-}
-
-/* Another kernel has taken its place: links that waited for it to come back end. */
-static void peer_forget(struct sovia_peer *peer)
-{
-	struct sovia_link *link, *next;
-
-	peer_leave(peer, SOVIA_PEER_NONE);
-	list_for_each_entry_safe(link, next, &peer->links, peer_node) {
-		if (link->state != SOVIA_LINK_RECOVERING)
-			continue;
-		sovia_link_ref(link);
-		sovia_link_down(link, -ECONNRESET);
-		sovia_link_put(link);
-	}
-}
-
-static void peer_set_secret(struct sovia_peer *peer, const struct sovia_secret *secret)
-{
-	spin_lock(&peer->lock);
-	peer->secret = *secret;
-	peer->generation = 0;
-	memset(peer->heard, 0, sizeof(peer->heard));
-	spin_unlock(&peer->lock);
-}
-
-static void peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
-{
-	/* The peer may have lost it before we noticed. */
-	sovia_peer_drop_anchor(&peer->anchor);
-	kref_get(&anchor->kref);
-	peer->anchor = anchor;
-	peer->state = SOVIA_PEER_PAIRED;
-	if (anchor->active)
-		WRITE_ONCE(peer->out, true);
-	else
-		WRITE_ONCE(peer->in, true);
-	sovia_anchor_settle(anchor);
-	sovia_stat_inc(peer->snet, peer_up);
-	sovia_memory_clear(peer->snet, &peer->pair);
-	pr_debug("peer %pI6c - %pI6c paired\n", &peer->pair.local, &peer->pair.remote);
-	sovia_peer_wake(peer, 0);
-}
-
-/* We may open connections to it, too. */
-static void peer_joined(struct sovia_peer *peer)
-{
-	sovia_peer_drop_anchor(&peer->attempt);
-	WRITE_ONCE(peer->out, true);
-	sovia_stat_inc(peer->snet, peer_join);
-	sovia_memory_clear(peer->snet, &peer->pair);
-	sovia_peer_wake(peer, 0);
-}
-
 static bool offer_is_acceptable(const struct sovia_offer *offer)
 {
 	return offer->version_min <= SOVIA_WIRE_VERSION &&
 	       offer->version_max >= SOVIA_WIRE_VERSION_MIN;
 }
 
-/* The newest version and the features that both have. */
-static void peer_agree(struct sovia_peer *peer, const struct sovia_offer *offer)
-{
-	peer->version = min_t(u8, offer->version_max, SOVIA_WIRE_VERSION);
-	peer->features = offer->features & SOVIA_FEATURES;
-}
-
 static bool offer_has_addresses(const struct sovia_offer *offer, const struct sovia_pair *pair)
 {
 	return ipv6_addr_equal(&offer->saddr, &pair->remote) &&
 	       ipv6_addr_equal(&offer->daddr, &pair->local);
+}
+
+static bool peer_own_attempts_win(const struct sovia_peer *peer)
+{
+	return memcmp(&peer->pair.local, &peer->pair.remote, sizeof(peer->pair.local)) < 0;
 }
 
 /*
@@ -186,8 +125,7 @@ static bool peer_own_attempt_counts(const struct sovia_peer *peer)
 {
 	const struct sovia_anchor *ours = peer->attempt ?: peer->anchor;
 
-	return ours && ours->active && sovia_anchor_open(ours) &&
-	       memcmp(&peer->pair.local, &peer->pair.remote, sizeof(peer->pair.local)) < 0;
+	return ours && ours->active && sovia_anchor_open(ours) && peer_own_attempts_win(peer);
 }
 
 /* May a peer that says to be another kernel than before be believed? */
@@ -216,34 +154,29 @@ static u16 hello_continues(struct sovia_peer *peer, const struct sovia_anchor *a
 	return flags & SOVIA_RDV_F_JOIN && peer->anchor ? SOVIA_RDV_F_JOIN : SOVIA_RDV_F_AGAIN;
 }
 
-/* Documentation/rendezvous.rst: Decisions on a HELLO. */
-static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
-					const struct sovia_rdv_msg *msg, struct sovia_peer **found,
-					u16 *flags)
-{
-	struct sovia_net *snet = anchor->snet;
-	struct sovia_peer *peer;
+/**
+ * struct verdict - on a HELLO
+ * @peer: the peer, if the code is OK
+ * @flags: SOVIA_RDV_F_JOIN, SOVIA_RDV_F_AGAIN, or 0: another secret
+ * @key: the key that is taken, or none
+ * @key_secret: its secret
+ */
+struct verdict {
+	struct sovia_peer	*peer;
+	u16			flags;
+	struct sovia_key_use	key;
+	struct sovia_secret	key_secret;
+};
 
-	*flags = 0;
-	*found = NULL;
-	if (!offer_has_addresses(&msg->offer, &anchor->pair))
-		return SOVIA_RDV_NAT;
-	if (!offer_is_acceptable(&msg->offer))
-		return SOVIA_RDV_NO_VERSION;
-	if (!sovia_rules_admit_peer(snet, &anchor->pair))
-		return SOVIA_RDV_DENIED;
-	if (!READ_ONCE(snet->listening))
-		return SOVIA_RDV_IDLE;
-	if (!sovia_peer_has_way(snet->net, &anchor->pair))
-		return SOVIA_RDV_NO_WAY;
-	peer = sovia_peer_get(snet, &anchor->pair);
-	if (!peer)
-		return SOVIA_RDV_BUSY;
-	*found = peer;
-	*flags = hello_continues(peer, anchor, msg->offer.flags);
-	if (*flags & SOVIA_RDV_F_JOIN)
+static enum sovia_rdv_code peer_decide(struct sovia_peer *peer, const struct sovia_anchor *anchor,
+				       const struct sovia_rdv_msg *msg, struct verdict *verdict)
+{
+	verdict->peer = peer;
+	sovia_peer_check_key(peer);
+	verdict->flags = hello_continues(peer, anchor, msg->offer.flags);
+	if (verdict->flags & SOVIA_RDV_F_JOIN)
 		return SOVIA_RDV_OK;
-	if (!*flags && !peer_is_gone(peer))
+	if (!verdict->flags && !peer_is_gone(peer))
 		return SOVIA_RDV_BUSY;
 	if (!peer_own_attempt_counts(peer))
 		return SOVIA_RDV_OK;
@@ -253,74 +186,145 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 	return SOVIA_RDV_CROSSED;
 }
 
+/* Documentation/rendezvous.rst: Decisions on a HELLO. */
+static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
+					const struct sovia_rdv_msg *msg, struct verdict *verdict)
+{
+	struct sovia_net *snet = anchor->snet;
+	struct sovia_peer *peer;
+
+	memset(verdict, 0, sizeof(*verdict));
+	if (!offer_has_addresses(&msg->offer, &anchor->pair))
+		return SOVIA_RDV_NAT;
+	if (!offer_is_acceptable(&msg->offer))
+		return SOVIA_RDV_NO_VERSION;
+	if (sovia_keys_take(snet, &anchor->pair, msg->keys, msg->nkeys, &verdict->key,
+			    &verdict->key_secret))
+		return SOVIA_RDV_NO_KEY;
+	if (!sovia_rules_admit_peer(snet, &anchor->pair))
+		return SOVIA_RDV_DENIED;
+	if (!READ_ONCE(snet->listening))
+		return SOVIA_RDV_IDLE;
+	if (!sovia_peer_has_way(snet->net, &anchor->pair))
+		return SOVIA_RDV_NO_WAY;
+	peer = sovia_peer_get(snet, &anchor->pair);
+	return peer ? peer_decide(peer, anchor, msg, verdict) : SOVIA_RDV_BUSY;
+}
+
 static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg *answer,
-			 enum sovia_rdv_code code, u16 flags)
+			 enum sovia_rdv_code code, const struct verdict *verdict)
 {
 	*answer = (struct sovia_rdv_msg){
 		.type = SOVIA_RDV_ANSWER, .code = code, .nkeys = 1, .has_mac = true,
 		.retry_ms = code == SOVIA_RDV_BUSY ? MEET_BUSY_MS : 0,
 	};
-	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, flags);
+	if (code == SOVIA_RDV_OK)
+		answer->keys[0] = verdict->key.id;
+	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, verdict->flags);
 }
 
-static void peer_welcome(struct sovia_peer *peer, struct sovia_anchor *anchor,
-			 const struct sovia_rdv_msg *msg, unsigned int len, u16 flags)
+/* The newest version and the features that both have, and the secret but for its messages. */
+static void agree(struct sovia_agreement *agreed, const struct sovia_offer *offer,
+		  const struct sovia_key_use *key)
 {
-	struct sovia_secret secret;
+	agreed->version = min_t(u8, offer->version_max, SOVIA_WIRE_VERSION);
+	agreed->features = offer->features & SOVIA_FEATURES;
+	agreed->key = *key;
+}
 
-	/* Its connection has shown that it may open others, and is needed no more. */
-	if (flags & SOVIA_RDV_F_JOIN) {
-		WRITE_ONCE(peer->in, true);
-		sovia_stat_inc(peer->snet, peer_join);
-		sovia_secret_sign(&peer->secret, anchor->out, len);
-		return;
-	}
+static void peer_take_anchor(struct sovia_peer *peer, struct sovia_anchor *anchor)
+{
 	sovia_peer_drop_anchor(&peer->attempt);
-	if (!flags) {
-		peer_forget(peer);
-		peer_agree(peer, &msg->offer);
-		sovia_secret_derive(&secret, anchor->in, anchor->in_len, anchor->out,
-				    len - SOVIA_RDV_MAC_LEN);
-		peer_set_secret(peer, &secret);
-		memzero_explicit(&secret, sizeof(secret));
-	}
-	sovia_secret_sign(&peer->secret, anchor->out, len);
 	kref_get(&peer->kref);
 	anchor->peer = peer;
-	peer_paired(peer, anchor);
+	sovia_peer_paired(peer, anchor);
+}
+
+/*
+ * With a key nothing changes before the asker has shown that it has it: HELLO and ANSWER can be
+ * had without.
+ */
+static void peer_welcome(struct sovia_anchor *anchor, const struct sovia_rdv_msg *msg,
+			 unsigned int len, const struct verdict *verdict)
+{
+	struct sovia_agreement *agreed = &anchor->agreed;
+	struct sovia_peer *peer = verdict->peer;
+
+	if (!verdict->flags) {
+		agree(agreed, &msg->offer, &verdict->key);
+		sovia_secret_derive(&agreed->secret, &verdict->key_secret, anchor->in,
+				    anchor->in_len, anchor->out, len - SOVIA_RDV_MAC_LEN);
+		sovia_secret_sign(&agreed->secret, anchor->out, len);
+		anchor->pending = verdict->key.serial;
+		if (anchor->pending)
+			return;
+		sovia_peer_adopt(peer, agreed);
+	} else {
+		sovia_secret_sign(&peer->secret, anchor->out, len);
+	}
+	/* Its connection has shown that it may open others, and is needed no more. */
+	if (verdict->flags & SOVIA_RDV_F_JOIN)
+		sovia_peer_joined(peer, false);
+	else
+		peer_take_anchor(peer, anchor);
 }
 
 static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *msg)
 {
 	struct sovia_rdv_msg answer;
 	enum sovia_rdv_code code;
-	struct sovia_peer *peer;
+	struct verdict verdict;
 	unsigned int len;
-	u16 flags;
 
-	if (anchor->active || anchor->peer) {
+	if (anchor->active || anchor->peer || anchor->pending) {
 		sovia_anchor_shut(anchor);
 		return;
 	}
-	code = hello_decide(anchor, msg, &peer, &flags);
-	answer_build(anchor, &answer, code, flags);
+	code = hello_decide(anchor, msg, &verdict);
+	answer_build(anchor, &answer, code, &verdict);
 	len = sovia_rdv_build(anchor->out, &answer);
 	/* The connection of a refusal is the peer's to end, or the deadline's. */
 	if (code == SOVIA_RDV_OK)
-		peer_welcome(peer, anchor, msg, len, flags);
+		peer_welcome(anchor, msg, len, &verdict);
 	else
 		sovia_stat_inc(anchor->snet, peer_refused);
 	sovia_anchor_send(anchor, len);
+	memzero_explicit(&verdict, sizeof(verdict));
 }
 
-/* Our attempt has ended without success: again after @delay, or if that is 0, fail. */
-static void peer_attempt_over(struct sovia_peer *peer, unsigned long delay, int err)
+/*
+ * Does an exchange of the peer count, now that it is proved?  Since its HELLO one of ours may
+ * have succeeded: of two that crossed, both ends keep that of the lower address.
+ */
+static bool peer_may_take(struct sovia_peer *peer)
 {
-	sovia_peer_drop_anchor(&peer->attempt);
-	if (delay)
-		sovia_peer_set_timer(peer, delay);
-	else
-		sovia_peer_wake(peer, err);
+	const struct sovia_anchor *ours = peer->anchor;
+
+	if (ours && ours->active && !peer_own_attempts_win(peer))
+		return !peer_has_up_link(peer);
+	return peer_is_gone(peer);
+}
+
+static void peer_confirmed(struct sovia_anchor *anchor)
+{
+	struct sovia_agreement *agreed = &anchor->agreed;
+	struct sovia_peer *peer = NULL;
+	bool proved;
+
+	proved = anchor->pending &&
+		 sovia_secret_signed(&agreed->secret, anchor->in, anchor->in_len);
+	if (anchor->pending && !proved)
+		sovia_stat_inc(anchor->snet, bad_mac);
+	anchor->pending = false;
+	if (proved && sovia_keys_permit(anchor->snet, &anchor->pair, &agreed->key))
+		peer = sovia_peer_get(anchor->snet, &anchor->pair);
+	if (peer && peer_may_take(peer)) {
+		sovia_peer_adopt(peer, agreed);
+		peer_take_anchor(peer, anchor);
+	} else {
+		sovia_anchor_shut(anchor);
+	}
+	memzero_explicit(agreed, sizeof(*agreed));
 }
 
 /**
@@ -332,40 +336,99 @@ static void peer_attempt_over(struct sovia_peer *peer, unsigned long delay, int 
 void sovia_peer_moved(struct sovia_peer *peer)
 {
 	if (peer->attempt)
-		peer_attempt_over(peer, 0, -EADDRNOTAVAIL);
+		sovia_peer_attempt_over(peer, 0, -EADDRNOTAVAIL);
 	sovia_peer_drop_anchor(&peer->anchor);
 	if (peer->state == SOVIA_PEER_PAIRED)
-		peer_leave(peer, SOVIA_PEER_UNANCHORED);
+		sovia_peer_leave(peer, SOVIA_PEER_UNANCHORED);
 }
 
-static void peer_refused(struct sovia_peer *peer, const struct sovia_rdv_msg *msg)
+static void peer_refused(struct sovia_peer *peer, u16 code, u32 retry_ms)
 {
-	unsigned int wait = clamp(msg->retry_ms, MEET_RETRY_MS_MIN, MEET_RETRY_MS_MAX);
+	unsigned int wait = clamp(retry_ms, MEET_RETRY_MS_MIN, MEET_RETRY_MS_MAX);
 
-	if (msg->code == SOVIA_RDV_BUSY) {
-		peer_attempt_over(peer, msecs_to_jiffies(wait), 0);
+	if (code == SOVIA_RDV_BUSY) {
+		sovia_peer_attempt_over(peer, msecs_to_jiffies(wait), 0);
 		return;
 	}
-	if (msg->code == SOVIA_RDV_CROSSED) {
-		peer_attempt_over(peer, MEET_CROSSED, 0);
+	if (code == SOVIA_RDV_CROSSED) {
+		sovia_peer_attempt_over(peer, MEET_CROSSED, 0);
 		return;
 	}
 	pr_notice_ratelimited("peer %pI6c refuses: %s\n", &peer->pair.remote,
-			      msg->code < SOVIA_RDV_CODES ? code_names[msg->code] : "?");
-	if (msg->code == SOVIA_RDV_NO_WAY)
+			      code < SOVIA_RDV_CODES ? code_names[code] : "?");
+	if (code == SOVIA_RDV_NO_WAY)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_WAY);
-	else if (msg->code == SOVIA_RDV_DENIED)
+	else if (code == SOVIA_RDV_DENIED)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
 	/* Programs that are just being started there are no reason for TCP. */
-	else if (msg->code != SOVIA_RDV_IDLE)
+	else if (code != SOVIA_RDV_IDLE)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);
-	peer_attempt_over(peer, 0, -ECONNREFUSED);
+	sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);
+}
+
+/* Returns 0 or -ENOKEY. */
+static int answer_agree(const struct sovia_anchor *anchor, const struct sovia_rdv_msg *msg,
+			struct sovia_agreement *agreed)
+{
+	struct sovia_secret key_secret;
+	struct sovia_key_use key;
+	int err;
+
+	err = sovia_keys_take(anchor->snet, &anchor->pair, msg->keys, msg->keys[0] ? 1 : 0, &key,
+			      &key_secret);
+	if (err)
+		return err;
+	agree(agreed, &msg->offer, &key);
+	sovia_secret_derive(&agreed->secret, &key_secret, anchor->out, anchor->out_len, anchor->in,
+			    anchor->in_len - SOVIA_RDV_MAC_LEN);
+	memzero_explicit(&key_secret, sizeof(key_secret));
+	return 0;
+}
+
+/* HELLO has been sent, or there would be no answer. */
+static void peer_confirm(struct sovia_anchor *anchor, const struct sovia_secret *secret)
+{
+	const struct sovia_rdv_msg msg = { .type = SOVIA_RDV_CONFIRM, .has_mac = true };
+	unsigned int len = sovia_rdv_build(anchor->out, &msg);
+
+	sovia_secret_sign(secret, anchor->out, len);
+	sovia_anchor_send(anchor, len);
+}
+
+/* Another secret: of a kernel that we did not know. */
+static void peer_answered_anew(struct sovia_peer *peer, struct sovia_anchor *anchor,
+			       const struct sovia_agreement *agreed)
+{
+	if (!peer_is_gone(peer)) {
+		sovia_peer_attempt_over(peer, msecs_to_jiffies(MEET_BUSY_MS), 0);
+		return;
+	}
+	if (agreed->key.serial)
+		peer_confirm(anchor, &agreed->secret);
+	peer->attempt = NULL;
+	sovia_peer_adopt(peer, agreed);
+	sovia_peer_paired(peer, anchor);
+	sovia_anchor_put(anchor);
+}
+
+/* The one that we have. */
+static void peer_answered_again(struct sovia_peer *peer, struct sovia_anchor *anchor, u16 flags)
+{
+	if (flags & SOVIA_RDV_F_JOIN && peer->anchor) {
+		sovia_peer_joined(peer, true);
+	} else if (flags & SOVIA_RDV_F_JOIN) {
+		sovia_peer_attempt_over(peer, MEET_RETRY, 0);
+	} else {
+		peer->attempt = NULL;
+		sovia_peer_paired(peer, anchor);
+		sovia_anchor_put(anchor);
+	}
 }
 
 static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_msg *msg)
 {
+	struct sovia_agreement agreed = {};
 	struct sovia_peer *peer = anchor->peer;
-	struct sovia_secret secret;
 	u16 flags = 0;
 
 	if (!peer || peer->attempt != anchor) {
@@ -373,38 +436,31 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 		return;
 	}
 	if (msg->code != SOVIA_RDV_OK) {
-		peer_refused(peer, msg);
+		peer_refused(peer, msg->code, msg->retry_ms);
 		return;
 	}
+	/* The attempt ends with the peer. */
+	if (!sovia_peer_check_key(peer))
+		return;
 	if (peer->state != SOVIA_PEER_NONE)
 		flags = msg->offer.flags & (SOVIA_RDV_F_JOIN | SOVIA_RDV_F_AGAIN);
-	if (flags)
-		secret = peer->secret;
-	else
-		sovia_secret_derive(&secret, anchor->out, anchor->out_len, anchor->in,
-				    anchor->in_len - SOVIA_RDV_MAC_LEN);
-	if (!sovia_secret_signed(&secret, anchor->in, anchor->in_len) ||
+	if (flags) {
+		agreed.secret = peer->secret;
+	} else if (answer_agree(anchor, msg, &agreed)) {
+		peer_refused(peer, SOVIA_RDV_NO_KEY, 0);
+		return;
+	}
+	if (!sovia_secret_signed(&agreed.secret, anchor->in, anchor->in_len) ||
 	    !offer_has_addresses(&msg->offer, &anchor->pair) ||
 	    !offer_is_acceptable(&msg->offer)) {
 		sovia_stat_inc(anchor->snet, bad_mac);
-		peer_attempt_over(peer, 0, -ECONNREFUSED);
-	} else if (flags & SOVIA_RDV_F_JOIN && peer->anchor) {
-		peer_joined(peer);
-	} else if (flags & SOVIA_RDV_F_JOIN) {
-		peer_attempt_over(peer, MEET_RETRY, 0);
-	} else if (!flags && !peer_is_gone(peer)) {
-		peer_attempt_over(peer, msecs_to_jiffies(MEET_BUSY_MS), 0);
+		sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);
+	} else if (flags) {
+		peer_answered_again(peer, anchor, flags);
 	} else {
-		peer->attempt = NULL;
-		if (!flags) {
-			peer_forget(peer);
-			peer_agree(peer, &msg->offer);
-			peer_set_secret(peer, &secret);
-		}
-		peer_paired(peer, anchor);
-		sovia_anchor_put(anchor);
+		peer_answered_anew(peer, anchor, &agreed);
 	}
-	memzero_explicit(&secret, sizeof(secret));
+	memzero_explicit(&agreed, sizeof(agreed));
 }
 
 /**
@@ -435,6 +491,9 @@ void sovia_peer_message(struct sovia_anchor *anchor)
 			peer_ping(anchor, SOVIA_RDV_PONG, msg.ping);
 		break;
 	case SOVIA_RDV_PONG:
+		break;
+	case SOVIA_RDV_CONFIRM:
+		peer_confirmed(anchor);
 		break;
 	default:
 		sovia_anchor_shut(anchor);
@@ -475,10 +534,10 @@ void sovia_peer_lost(struct sovia_anchor *anchor)
 		delay = peer_retry_delay(anchor->err);
 		if (!delay)
 			sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
-		peer_attempt_over(peer, delay, anchor->err);
+		sovia_peer_attempt_over(peer, delay, anchor->err);
 	} else if (peer->anchor == anchor) {
 		peer->anchor = NULL;
-		peer_leave(peer, SOVIA_PEER_UNANCHORED);
+		sovia_peer_leave(peer, SOVIA_PEER_UNANCHORED);
 		sovia_anchor_put(anchor);
 		pr_debug("peer %pI6c - %pI6c lost its anchor: %d\n", &peer->pair.local,
 			 &peer->pair.remote, anchor->err);

@@ -148,6 +148,16 @@ static int close_parse(const struct sovia_rdv_close *close, unsigned int len,
 	return 0;
 }
 
+static int confirm_parse(const struct sovia_rdv_hdr *hdr, unsigned int len,
+			 struct sovia_rdv_msg *msg)
+{
+	if (len != sizeof(*hdr) + SOVIA_RDV_MAC_LEN)
+		return -EMSGSIZE;
+	msg->has_mac = true;
+	memcpy(msg->mac, hdr + 1, SOVIA_RDV_MAC_LEN);
+	return 0;
+}
+
 /**
  * sovia_rdv_parse() - check a message and read it
  * @buf: the message, aligned to 8 bytes
@@ -174,6 +184,8 @@ int sovia_rdv_parse(const void *buf, unsigned int len, struct sovia_rdv_msg *msg
 		return ping_parse(buf, len, msg);
 	case SOVIA_RDV_CLOSE:
 		return close_parse(buf, len, msg);
+	case SOVIA_RDV_CONFIRM:
+		return confirm_parse(buf, len, msg);
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -293,6 +305,9 @@ unsigned int sovia_rdv_build(void *buf, const struct sovia_rdv_msg *msg)
 		break;
 	case SOVIA_RDV_CLOSE:
 		end = close_build(buf, msg);
+		break;
+	case SOVIA_RDV_CONFIRM:
+		end = mac_build(hdr + 1, msg);
 		break;
 	}
 	hdr->magic = cpu_to_be32(SOVIA_RDV_MAGIC);

@@ -74,7 +74,7 @@ struct sovia_offer {
  * @retry_ms: ANSWER, CLOSE
  * @ping: PING, PONG: its number
  * @mac: of the message, if @has_mac; it is always the end of it
- * @has_mac: ANSWER, and HELLO with some flags
+ * @has_mac: ANSWER, CONFIRM, and HELLO with some flags
  */
 struct sovia_rdv_msg {
 	u8			type;

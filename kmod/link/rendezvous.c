@@ -583,6 +583,7 @@ int sovia_rendezvous_net_init(struct sovia_net *snet)
 	spin_lock_init(&rdv->lock);
 	INIT_LIST_HEAD(&rdv->listeners);
 	INIT_LIST_HEAD(&rdv->anchors);
+	sovia_keys_net_init(snet);
 	sovia_peers_init(snet);
 	if (net_eq(snet->net, &init_net))
 		rdv->mode.value = rdv_default;
@@ -610,6 +611,7 @@ void sovia_rendezvous_net_pre_exit(struct sovia_net *snet)
 	mutex_unlock(&rdv->mutex);
 	cancel_work_sync(&rdv->accept_work);
 	sovia_anchors_stop(snet);
+	sovia_keys_drop(snet);
 	sovia_peers_stop(snet);
 }
 

@@ -21,8 +21,28 @@ static void mac_begin(struct blake2s_ctx *ctx, const struct sovia_secret *secret
 }
 
 /**
+ * sovia_secret_of_key() - make a key of the length that is needed
+ * @secret: the result
+ * @bytes: as the user has given it
+ * @len: how many
+ *
+ * Context: any.
+ */
+void sovia_secret_of_key(struct sovia_secret *secret, const void *bytes, unsigned int len)
+{
+	static const char what[] = "sovia key";
+	struct blake2s_ctx ctx;
+
+	blake2s_init(&ctx, sizeof(secret->bytes));
+	blake2s_update(&ctx, (const u8 *)what, sizeof(what));
+	blake2s_update(&ctx, bytes, len);
+	blake2s_final(&ctx, secret->bytes);
+}
+
+/**
  * sovia_secret_derive() - compute the secret that a rendezvous has agreed on
  * @secret: the result
+ * @key: that both have, zeros if there is none
  * @hello: the whole HELLO
  * @hello_len: its length
  * @answer: ANSWER, up to its MAC
@@ -30,14 +50,13 @@ static void mac_begin(struct blake2s_ctx *ctx, const struct sovia_secret *secret
  *
  * Context: any.
  */
-void sovia_secret_derive(struct sovia_secret *secret, const void *hello, unsigned int hello_len,
+void sovia_secret_derive(struct sovia_secret *secret, const struct sovia_secret *key,
+			 const void *hello, unsigned int hello_len,
 			 const void *answer, unsigned int answer_len)
 {
-	/* Without a key. */
-	const struct sovia_secret none = {};
 	struct blake2s_ctx ctx;
 
-	mac_begin(&ctx, &none, sizeof(secret->bytes), "sovia5");
+	mac_begin(&ctx, key, sizeof(secret->bytes), "sovia5");
 	blake2s_update(&ctx, hello, hello_len);
 	blake2s_update(&ctx, answer, answer_len);
 	blake2s_final(&ctx, secret->bytes);

@@ -26,7 +26,9 @@ enum sovia_seal {
 	SOVIA_SEAL_REP,
 };
 
-void sovia_secret_derive(struct sovia_secret *secret, const void *hello, unsigned int hello_len,
+void sovia_secret_of_key(struct sovia_secret *secret, const void *bytes, unsigned int len);
+void sovia_secret_derive(struct sovia_secret *secret, const struct sovia_secret *key,
+			 const void *hello, unsigned int hello_len,
 			 const void *answer, unsigned int answer_len);
 void sovia_secret_sign(const struct sovia_secret *secret, void *msg, unsigned int len);
 bool sovia_secret_signed(const struct sovia_secret *secret, const void *msg, unsigned int len);

@@ -34,6 +34,7 @@
 #include "genl.h"
 #include "keepalive.h"
 #include "link/connd.h"
+#include "link/key.h"
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_moved.h"
@@ -382,9 +383,12 @@ static int __init sovia_init(void)
 	err = sovia_moved_init();
 	if (err)
 		goto undo_rendezvous;
-	err = sovia_genl_init();
+	err = sovia_keys_init();
 	if (err)
 		goto undo_moved;
+	err = sovia_genl_init();
+	if (err)
+		goto undo_keys;
 	sovia_break_init();
 	/* Last: this makes the family visible. */
 	err = register_protosw();
@@ -400,6 +404,8 @@ undo_protosw:
 	unregister_protosw();
 undo_genl:
 	sovia_genl_exit();
+undo_keys:
+	sovia_keys_exit();
 undo_moved:
 	sovia_moved_exit();
 undo_rendezvous:
@@ -438,6 +444,7 @@ static void __exit sovia_exit(void)
 	/* Also releases VIs that could not be drained. */
 	sovia_verbs_exit();
 	sovia_link_wait();
+	sovia_keys_exit();
 	/* Closes the anchors, whose works and the connection thread go on until then. */
 	sovia_net_unregister();
 	sovia_work_exit();

@@ -156,11 +156,11 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 		   &link->pair.remote, link->prov->name, link->pair.lane,
 		   READ_ONCE(link->conn_count));
 	spin_lock_bh(&lane->lock);
-	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u l3=%d version=%u out=%d in=%d\n",
+	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u l3=%d version=%u key=%llx out=%d in=%d\n",
 		   lane->credit.window, sovia_credit_flight(&lane->credit),
 		   lane->credit.tx_next, lane->credit.rx_next, lane->payload,
 		   skb_queue_len(&lane->unacked), link->pair.l3, lane->version,
-		   sovia_link_may_open(link), sovia_link_takes_requests(link));
+		   sovia_link_key(link), sovia_link_may_open(link), sovia_link_takes_requests(link));
 	spin_unlock_bh(&lane->lock);
 }
 

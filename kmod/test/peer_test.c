@@ -13,6 +13,7 @@
  * @anchor: the newest connection; without a socket
  * @hello: what was said on it
  * @len: its length
+ * @key: that it has, or zeros
  * @secret: that both have
  */
 struct peer_test {
@@ -22,6 +23,7 @@ struct peer_test {
 	struct sovia_anchor	*anchor;
 	u64			hello[SOVIA_RDV_LEN_MAX / sizeof(u64)];
 	unsigned int		len;
+	struct sovia_secret	key;
 	struct sovia_secret	secret;
 };
 
@@ -140,7 +142,7 @@ static int peer_test_say(struct kunit *test, const struct sovia_rdv_msg *hello)
 	if (msg->code != SOVIA_RDV_OK)
 		return msg->code;
 	if (!(msg->offer.flags & (SOVIA_RDV_F_AGAIN | SOVIA_RDV_F_JOIN)))
-		sovia_secret_derive(&pt->secret, pt->hello, pt->len, anchor->out,
+		sovia_secret_derive(&pt->secret, &pt->key, pt->hello, pt->len, anchor->out,
 				    anchor->out_len - SOVIA_RDV_MAC_LEN);
 	KUNIT_EXPECT_TRUE(test, sovia_secret_signed(&pt->secret, anchor->out, anchor->out_len));
 	return SOVIA_RDV_OK;

@@ -66,6 +66,10 @@ static void rdv_round_trips(struct kunit *test)
 	rdv_test_same(test, &msg, 16);
 	msg = (struct sovia_rdv_msg){ .type = SOVIA_RDV_CLOSE, .code = SOVIA_RDV_LEAVING };
 	rdv_test_same(test, &msg, 16);
+	msg = (struct sovia_rdv_msg){
+		.type = SOVIA_RDV_CONFIRM, .has_mac = true, .mac = { 0xcc, [31] = 0xdd },
+	};
+	rdv_test_same(test, &msg, 40);
 }
 
 static const struct rdv_case {
@@ -93,7 +97,8 @@ static const struct rdv_case {
 	{ "payload too small", 108, 4, SOVIA_PAYLOAD_MIN - 1, -ERANGE },
 	{ "payload too large", 108, 4, SOVIA_PAYLOAD_MAX + 1, -ERANGE },
 	{ "unknown way", 120, 1, 99, 0 },
-	{ "unknown type", 4, 1, 6, -EOPNOTSUPP },
+	{ "CONFIRM of another length", 4, 1, 6, -EMSGSIZE },
+	{ "unknown type", 4, 1, 7, -EOPNOTSUPP },
 	{ "type 0", 4, 1, 0, -EOPNOTSUPP },
 };
 

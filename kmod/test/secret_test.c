@@ -13,11 +13,12 @@ static const struct sovia_path secret_test_back = {
 
 static void secret_test_make(struct sovia_secret *secret, u8 fill)
 {
+	const struct sovia_secret none = {};
 	u8 hello[40], answer[50];
 
 	memset(hello, fill, sizeof(hello));
 	memset(answer, 7, sizeof(answer));
-	sovia_secret_derive(secret, hello, sizeof(hello), answer, sizeof(answer));
+	sovia_secret_derive(secret, &none, hello, sizeof(hello), answer, sizeof(answer));
 }
 
 static void secret_depends_on_messages(struct kunit *test)
@@ -30,6 +31,25 @@ static void secret_depends_on_messages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(&a, &b, sizeof(a)), 0);
 	KUNIT_EXPECT_NE(test, memcmp(&a, &c, sizeof(a)), 0);
 	KUNIT_EXPECT_NOT_NULL(test, memchr_inv(&a, 0, sizeof(a)));
+}
+
+static void secret_depends_on_key(struct kunit *test)
+{
+	struct sovia_secret key, other, a, b;
+	u8 bytes[64], msg[40] = {};
+
+	memset(bytes, 9, sizeof(bytes));
+	sovia_secret_of_key(&key, bytes, sizeof(bytes));
+	sovia_secret_of_key(&other, bytes, sizeof(bytes) - 1);
+	KUNIT_EXPECT_NE(test, memcmp(&key, &other, sizeof(key)), 0);
+	/* The last byte counts, beyond what BLAKE2s takes for a key. */
+	bytes[63]++;
+	sovia_secret_of_key(&other, bytes, sizeof(bytes));
+	KUNIT_EXPECT_NE(test, memcmp(&key, &other, sizeof(key)), 0);
+	sovia_secret_derive(&a, &key, msg, sizeof(msg), msg, sizeof(msg));
+	sovia_secret_derive(&b, &other, msg, sizeof(msg), msg, sizeof(msg));
+	KUNIT_EXPECT_NE(test, memcmp(&a, &b, sizeof(a)), 0);
+	KUNIT_EXPECT_NE(test, memcmp(&a, &key, sizeof(a)), 0);
 }
 
 static void secret_signs(struct kunit *test)
@@ -100,6 +120,7 @@ static void secret_seals_path(struct kunit *test)
 
 static struct kunit_case secret_test_cases[] = {
 	KUNIT_CASE(secret_depends_on_messages),
+	KUNIT_CASE(secret_depends_on_key),
 	KUNIT_CASE(secret_signs),
 	KUNIT_CASE(secret_seals),
 	KUNIT_CASE(secret_seals_path),

@@ -12,6 +12,8 @@ static struct kunit_suite *suites[] = {
 	&sovia_wire_suite,
 	&sovia_rdv_wire_suite,
 	&sovia_secret_suite,
+	&sovia_key_name_suite,
+	&sovia_key_suite,
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
 	&sovia_rule_suite,

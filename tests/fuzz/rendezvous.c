@@ -62,6 +62,8 @@ static void fuzz_message(const union message *in, unsigned int len)
 	MUST(msg.nkeys <= SOVIA_RDV_KEYS);
 	MUST(msg.type != SOVIA_RDV_ANSWER ||
 	     (msg.has_mac && msg.offer.nways <= (msg.code == SOVIA_RDV_OK)));
+	MUST(msg.type != SOVIA_RDV_CONFIRM ||
+	     (msg.has_mac && len == sizeof(in->hdr) + SOVIA_RDV_MAC_LEN));
 	MUST(sovia_rdv_build(&built, &msg) == len);
 	clear_ignored(&was);
 	MUST(!memcmp(&built, &was, len));
@@ -107,7 +109,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	memcpy(&m, data, size);
 	m.hdr.magic = cpu_to_be32(SOVIA_RDV_MAGIC);
 	m.hdr.framing = SOVIA_RDV_FRAMING;
-	m.hdr.type = data[0] % (SOVIA_RDV_CLOSE + 2);
+	m.hdr.type = data[0] % (SOVIA_RDV_CONFIRM + 2);
 	m.hdr.len = cpu_to_be16(size);
 	fuzz_message(&m, size);
 	return 0;

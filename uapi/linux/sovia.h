@@ -110,17 +110,24 @@ enum sovia_action {
 /*
  * @SOVIA_CMD_RULE_GET: dump: SOVIA_A_RULE a message
  * @SOVIA_CMD_RULE_REPLACE: replace the list: SOVIA_A_RULE for each rule, in order
+ * @SOVIA_CMD_KEY_GET: dump: SOVIA_A_KEY a message
+ * @SOVIA_CMD_KEY_DELETE: forget keys: SOVIA_A_KEY with their number
+ * @SOVIA_CMD_KEY_REVOKE: revoke keys; likewise
  */
 enum sovia_cmd {
 	SOVIA_CMD_UNSPEC,
 	SOVIA_CMD_RULE_GET,
 	SOVIA_CMD_RULE_REPLACE,
+	SOVIA_CMD_KEY_GET,
+	SOVIA_CMD_KEY_DELETE,
+	SOVIA_CMD_KEY_REVOKE,
 	SOVIA_CMD_COUNT
 };
 
 enum sovia_attr {
 	SOVIA_A_UNSPEC,
 	SOVIA_A_RULE,			/* nest: enum sovia_rule_attr */
+	SOVIA_A_KEY,			/* nest: enum sovia_key_attr */
 	SOVIA_A_COUNT
 };
 
@@ -161,6 +168,32 @@ enum sovia_rule_attr {
 	SOVIA_A_RULE_HITS,
 	SOVIA_A_RULE_PAD,
 	SOVIA_A_RULE_COUNT
+};
+
+/*
+ * Keys are added with add_key(2): type "sovia", description "ID:PREFIX[,OWNPREFIX]", 32 to 64
+ * bytes.  See Documentation/rendezvous.rst.
+ *
+ * @SOVIA_A_KEY_ID: u64, its number, not 0; the only one of a request
+ * @SOVIA_A_KEY_PEER: 16 bytes, whom it is for, IPv4 as v4-mapped
+ * @SOVIA_A_KEY_PREFIX: u8, how many bits of it count
+ * @SOVIA_A_KEY_OWN: 16 bytes, from which addresses of this end
+ * @SOVIA_A_KEY_OWN_PREFIX: u8
+ * @SOVIA_A_KEY_NUMBER: s32, of the kernel's key, for keyctl(2)
+ * @SOVIA_A_KEY_ERROR: u32, 0, or why it is not used: EKEYREVOKED, EKEYEXPIRED or ENOKEY
+ * @SOVIA_A_KEY_PAD: alignment
+ */
+enum sovia_key_attr {
+	SOVIA_A_KEY_UNSPEC,
+	SOVIA_A_KEY_ID,
+	SOVIA_A_KEY_PEER,
+	SOVIA_A_KEY_PREFIX,
+	SOVIA_A_KEY_OWN,
+	SOVIA_A_KEY_OWN_PREFIX,
+	SOVIA_A_KEY_NUMBER,
+	SOVIA_A_KEY_ERROR,
+	SOVIA_A_KEY_PAD,
+	SOVIA_A_KEY_COUNT
 };
 
 #endif /* _UAPI_LINUX_SOVIA_H */

@@ -12,6 +12,10 @@ static const char usage[] =
 	"Usage: sovia [-s] rule show\n"
 	"       sovia rule replace [FILE]\n"
 	"       sovia rule flush\n"
+	"       sovia key show\n"
+	"       sovia key add ID PREFIX [own PREFIX] FILE\n"
+	"       sovia key delete ID\n"
+	"       sovia key revoke ID\n"
 	"\n"
 	"  -s         also show how many connections each rule has decided\n"
 	"  --help     show this text\n"
@@ -22,6 +26,9 @@ static const char usage[] =
 	"  [cgroup PATH] [dev NAME] [wait MS] (auto | only-sovia | only-tcp | deny)\n"
 	"\n"
 	"The first that matches decides what becomes of a connection.  # begins a comment.\n"
+	"\n"
+	"A key is 32 to 64 random bytes, the same in both nodes, and so is ID, up to 16 hexadecimal\n"
+	"digits.  PREFIX says which peers need it, and from which own addresses.\n"
 	"\n"
 	"Exit status: 0, 1 if it failed, 2 for wrong arguments.\n";
 
@@ -48,7 +55,11 @@ int main(int argc, char **argv)
 			return sovia_usage();
 		options.hits = true;
 	}
-	if (i >= argc || !sovia_abbreviates(argv[i], "rule"))
+	if (i >= argc)
+		return sovia_usage();
+	if (sovia_abbreviates(argv[i], "key"))
+		return sovia_key_main(argc - i - 1, argv + i + 1);
+	if (!sovia_abbreviates(argv[i], "rule"))
 		return sovia_usage();
 	return sovia_rule_main(&options, argc - i - 1, argv + i + 1);
 }

@@ -19,6 +19,9 @@ struct sovia_options {
 bool sovia_abbreviates(const char *word, const char *whole);
 int sovia_usage(void);
 
+/* key.c */
+int sovia_key_main(int argc, char **argv);
+
 /* rule.c */
 int sovia_rule_main(const struct sovia_options *options, int argc, char **argv);
 
