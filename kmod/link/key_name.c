@@ -2,9 +2,9 @@
 /* Descriptions of keys, "ID:PREFIX[,OWNPREFIX]": Documentation/rendezvous.rst. */
 #include <linux/errno.h>
 #include <linux/inet.h>
-#include <linux/kernel.h>
 #include <linux/string.h>
 #include <net/ipv6.h>
+#include "compat/hex.h"
 #include "key_name.h"
 
 /* Bits that an IPv4 address has before it. */
