@@ -3,7 +3,7 @@
 #ifndef _SOVIA_COMPAT_HEX_H
 #define _SOVIA_COMPAT_HEX_H
 
-#if __has_include(<linux/hex.h>)
+#ifdef SOVIA_HEX_H
 #include <linux/hex.h>
 #else
 #include <linux/kernel.h>
