@@ -160,7 +160,8 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 		   lane->credit.window, sovia_credit_flight(&lane->credit),
 		   lane->credit.tx_next, lane->credit.rx_next, lane->payload,
 		   skb_queue_len(&lane->unacked), link->pair.l3, lane->version,
-		   sovia_link_key(link), sovia_link_may_open(link), sovia_link_takes_requests(link));
+		   sovia_link_key(link), sovia_link_may_open(link),
+		   sovia_link_takes_requests(link));
 	spin_unlock_bh(&lane->lock);
 }
 
