@@ -61,13 +61,6 @@ forge() {
 }
 
 # Behind the peer's address, one hop further away.
-container() {
-	there 'ip netns add box && ip link add box0 type veth peer name box1 netns box && ip addr add 10.66.0.1/24 dev box0 &&
-		ip link set box0 up && ip -n box addr add 10.66.0.2/24 dev box1 && ip -n box link set box1 up &&
-		ip -n box route add default via 10.66.0.1 && echo 1 >/proc/sys/net/ipv4/ip_forward &&
-		nft add table ip box && nft "add chain ip box post { type nat hook postrouting priority 100; }" &&
-		nft add rule ip box post ip saddr 10.66.0.2 masquerade'
-}
 masqueraded() { there "cat /proc/net/snmp" | awk '/^Ip:/ && ++n == 2 { print $7 }'; }
 from_container() {
 	local before after
@@ -77,7 +70,6 @@ from_container() {
 	echo "$((after - before)) packets forwarded"
 	[ $((after - before)) -ge "$ATTEMPTS" ]
 }
-no_container() { there 'nft delete table ip box; ip netns del box; echo 0 >/proc/sys/net/ipv4/ip_forward'; }
 
 # Both directions are open, so that each end of two anchors or one is there to be attacked.
 begin() {

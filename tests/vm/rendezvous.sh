@@ -306,16 +306,6 @@ few_of_a_source() {
 	equal "$got" 4 && eventually nothing_left
 }
 
-
-# A container of the peer, masqueraded by its host: it has the host's address, and may have the port, but its packets
-# have made one hop more.  The host's root may mend that, and is the peer anyway.
-container() {
-	there 'ip netns add box && ip link add box0 type veth peer name box1 netns box && ip addr add 10.66.0.1/24 dev box0 &&
-		ip link set box0 up && ip -n box addr add 10.66.0.2/24 dev box1 && ip -n box link set box1 up &&
-		ip -n box route add default via 10.66.0.1 && echo 1 >/proc/sys/net/ipv4/ip_forward &&
-		nft add table ip box && nft "add chain ip box post { type nat hook postrouting priority 100; }" &&
-		nft add rule ip box post ip saddr 10.66.0.2 masquerade'
-}
 contained() { # WANTED
 	local answer
 	answer=$(there "ip netns exec box stranger hello 10.66.0.2 $(local_of 4) --claim $(remote_of 4) --wait 3")
@@ -326,7 +316,7 @@ with_hop_limit() {
 	there 'nft "add chain ip box mangle { type filter hook postrouting priority -150; }" &&
 		nft add rule ip box mangle ip ttl set 255' && contained OK
 	local status=$?
-	there 'nft delete table ip box; ip netns del box; echo 0 >/proc/sys/net/ipv4/ip_forward'
+	no_container
 	return $status
 }
 
