@@ -316,14 +316,14 @@ static void note_difference(struct sequence *s, int step)
 void run_sequence(struct sequence *s, uint64_t *chance, int port, int patience_ms)
 {
 	int step, length = s->count, kept = 0;
-	bool tcp_twice = worlds[0].family == worlds[1].family;
 	bool small = s->count && s->ops[0].c;
 
 	s->found.step = -1;
 	s->found.rule = -1;
 	coarse = false;
 	world_begin(&worlds[REFERENCE], port);
-	world_begin(&worlds[SUBJECT], port + (tcp_twice ? PORTS : 0));
+	/* Neither may have what TCP has. */
+	world_begin(&worlds[SUBJECT], port + PORTS);
 	if (chance)
 		length = s->count + 4 + draw(chance) % 24;
 	for (step = 0; step < length && kept < STEPS; step++) {

@@ -7,7 +7,7 @@
 #
 # Over verbs both ends are in this guest as well, and the bytes go over soft RoCE.
 #
-# vm: --smp 2 --timeout 600 --append "kunit.enable=0 sovia.fallback=0"
+# vm: --smp 2 --timeout 600 --append "kunit.enable=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
