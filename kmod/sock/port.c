@@ -181,7 +181,12 @@ static void bucket_add(struct port_slot *slot, struct sovia_bucket *bucket, stru
 	bind->borrowed = borrowed;
 	bucket->bound += !borrowed;
 	list_add_tail(&bind->node, &bucket->owners);
-	WRITE_ONCE(inet_sk(sk)->inet_num, bucket->port);
+}
+
+/* It has the port from now on, and shows it. */
+static void bucket_show(struct sock *sk)
+{
+	WRITE_ONCE(inet_sk(sk)->inet_num, sovia_sk(sk)->bind.bucket->port);
 }
 
 static void bucket_remove(struct port_slot *slot, struct sock *sk)
@@ -308,6 +313,7 @@ int sovia_port_bind(struct sock *sk, u16 port, const struct sovia_sharing *shari
 		goto unlock;
 	}
 	bucket_learn(bucket, sk, alone);
+	bucket_show(sk);
 unlock:
 	spin_unlock_bh(&slot->lock);
 	return err;
@@ -336,8 +342,10 @@ int sovia_port_borrow(struct sock *sk, u16 port)
 		err = -ENOMEM;
 	else if (bucket->bound)
 		err = -EADDRINUSE;
-	else
+	if (!err) {
 		bucket_add(slot, bucket, sk, true);
+		bucket_show(sk);
+	}
 	spin_unlock_bh(&slot->lock);
 	return err;
 }

@@ -359,6 +359,13 @@ def come_and_go(t, stop):
             s.close()
 
 
+def bind_in_vain(t, address, stop):
+    """Tries a port that is taken until @stop is set."""
+    with t.socket() as s:
+        while not stop.is_set():
+            fails("EADDRINUSE", s.bind, address)
+
+
 def listed(chunk):
     """Addresses in /proc/net/sovia/sock, with the number of times, read @chunk bytes at a time."""
     text = b""
@@ -393,3 +400,22 @@ def test_listed_once(t):
         others.result()
         for s in listeners:
             s.close()
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.families("4|6")
+def test_not_listed_in_vain(t):
+    """A socket that cannot have a port is not listed with it while it tries."""
+    if not t.sovia:
+        t.skip("AF_SOVIA only")
+    host = t.host(t.here)
+    listener = t.listener(t.here)
+    address = f"[{host}]:{listener.port()}" if ":" in host else f"{host}:{listener.port()}"
+    stop = threading.Event()
+    other = t.bg(bind_in_vain, t, (host, listener.port()), stop)
+    try:
+        for _ in range(2000):
+            eq(listed(4096)[address], 1, f"times {address} is listed")
+    finally:
+        stop.set()
+        other.result()
