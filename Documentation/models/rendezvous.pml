@@ -29,13 +29,16 @@
 #ifndef BLOCKED
 #define BLOCKED	2	/* the node whose SYNs a firewall drops; 2: none */
 #endif
+#ifndef KEYED
+#define KEYED	0	/* both have a key, and other kernels do not: an answer waits for CONFIRM */
+#endif
 #ifndef PROMPT
 #define PROMPT	0	/* messages, and what finds a dead end, are faster than retries: for liveness */
 #endif
 
 #define SECRETS	8
 
-mtype = { HELLO, JOIN, OK, JOINED, BUSY, CROSSED, RST };
+mtype = { HELLO, JOIN, OK, JOINED, CONFIRM, BUSY, CROSSED, RST };
 mtype = { IDLE, ASKING, OFFERED };	/* an attempt of our own */
 mtype = { NONE, OUT, IN, CLAIM };	/* which connection is the anchor */
 
@@ -46,6 +49,7 @@ typedef node {
 	bool in;		/* our end of the peer's */
 	mtype anchor = NONE;
 	byte secret;		/* 0: not paired */
+	byte pending;		/* of the peer's connection, until CONFIRM */
 	bool up;		/* the lane */
 	bool may;		/* open connections over it */
 	bool lets;		/* the peer open some */
@@ -91,7 +95,7 @@ inline out_gone(e)
 inline in_gone(e)
 {
 	no_anchor(e, IN);
-	n[e].in = false;
+	n[e].in = false; n[e].pending = 0;
 	empty_chan(there[1 - (e)])
 }
 
@@ -117,6 +121,8 @@ inline forget(e)
 }
 
 #define DRAWN(s)	(n[0].secret == s || n[1].secret == s || \
+			 n[0].pending == s || n[1].pending == s || \
+			 there[0]??[CONFIRM, eval(s)] || there[1]??[CONFIRM, eval(s)] || \
 			 back[0]??[OK, eval(s)] || back[1]??[OK, eval(s)] || \
 			 there[0]??[HELLO, eval(s)] || there[1]??[HELLO, eval(s)] || \
 			 there[0]??[JOIN, eval(s)] || there[1]??[JOIN, eval(s)])
@@ -163,11 +169,29 @@ inline hello(e, again)
 		:: !ALIVE(e) && n[e].attempt == OFFERED && e == 0 ->	/* MUTANT both-give-way (settles): e == 0 => false */
 			back[1 - (e)]!CROSSED, 0; n[e].in = false
 		:: else ->
-			close_out(e);
-			pair(e);
-			n[e].anchor = IN; n[e].lets = true;
-			back[1 - (e)]!OK, n[e].secret
+			if
+			:: KEYED -> draw(new); n[e].pending = new; new = 0; back[1 - (e)]!OK, n[e].pending
+			:: else ->
+				close_out(e);
+				pair(e);
+				n[e].anchor = IN; n[e].lets = true;
+				back[1 - (e)]!OK, n[e].secret
+			fi
 		fi
+	fi
+}
+
+/* Since the HELLO an attempt of ours may have succeeded.  Both ends keep that of the lower address. */
+#define MAY_TAKE(i)	(n[i].anchor == OUT && i == 1 && !n[i].up || !ALIVE(i))	/* MUTANT neither-kept (keyed): i == 1 => true */
+
+inline confirm(e, sec)
+{
+	if
+	:: n[e].pending && n[e].pending == sec && MAY_TAKE(e) ->	/* MUTANT confirm-believed (keyed): MAY_TAKE(e) => true */
+		close_out(e);
+		forget(e);
+		n[e].secret = sec; n[e].anchor = IN; n[e].lets = true; n[e].pending = 0
+	:: else -> back[1 - (e)]!RST, 0; in_gone(e)
 	fi
 }
 
@@ -201,7 +225,13 @@ inline offered(e, sec)
 		fi;
 		n[e].anchor = OUT; n[e].may = true
 	:: n[e].secret != sec && ALIVE(e) -> close_out(e)	/* MUTANT other-believed (claim): ALIVE(e) => false */
-	:: else -> forget(e); n[e].secret = sec; n[e].anchor = OUT; n[e].may = true
+	:: else ->
+		forget(e);
+		n[e].secret = sec; n[e].anchor = OUT; n[e].may = true;
+		if
+		:: KEYED && n[e].out -> there[e]!CONFIRM, sec
+		:: else
+		fi
 	fi
 }
 
@@ -249,6 +279,7 @@ end:	do
 		if
 		:: what == HELLO -> hello(i, secret)
 		:: what == JOIN -> join(i, secret)
+		:: what == CONFIRM -> confirm(i, secret)
 		:: what == RST -> in_gone(i)
 		fi;
 		what = 0; secret = 0
@@ -285,7 +316,7 @@ end:	do
 inline reboot(e)
 {
 	n[e].attempt = IDLE; n[e].out = false; n[e].in = false; n[e].anchor = NONE;
-	n[e].secret = 0; n[e].up = false; n[e].may = false; n[e].lets = false;
+	n[e].secret = 0; n[e].pending = 0; n[e].up = false; n[e].may = false; n[e].lets = false;
 	empty_chan(back[e]);
 	empty_chan(there[1 - (e)])
 }
@@ -315,7 +346,7 @@ end:	do
 		claims--;
 		in_gone(0);
 		if
-		:: ALIVE(0) || n[0].attempt == OFFERED	/* BUSY, CROSSED */
+		:: ALIVE(0) || n[0].attempt == OFFERED || KEYED	/* BUSY, CROSSED, or it cannot confirm */
 		:: else -> close_out(0); pair(0); n[0].anchor = CLAIM
 		fi
 	   }
@@ -323,13 +354,17 @@ end:	do
 	:: atomic {
 		claims && n[0].attempt == OFFERED ->
 		claims--;
-		draw(new);
-		offered(0, new);
 		if
-		:: n[0].anchor == OUT -> n[0].anchor = CLAIM
-		:: else
+		:: KEYED -> n[0].attempt = IDLE	/* its MAC is wrong */
+		:: else ->
+			draw(new);
+			offered(0, new);
+			if
+			:: n[0].anchor == OUT -> n[0].anchor = CLAIM
+			:: else
+			fi;
+			new = 0
 		fi;
-		new = 0;
 		n[0].out = false;
 		in_gone(1);
 		empty_chan(back[0])
