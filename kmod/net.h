@@ -27,6 +27,7 @@ struct sovia_rules;
  * @mode: enum sovia_rendezvous_mode, net.sovia.rendezvous
  * @instance: random, tells this kernel and namespace from others; set before @ready
  * @ready: the sockets of @mode are there
+ * @near_node: in the list of namespaces that answer: near.c
  * @work: makes and closes the sockets, and retries what failed
  * @retry: jiffies until its next try; private to it
  * @accept_work: takes connections of other kernels
@@ -44,6 +45,7 @@ struct sovia_rendezvous {
 	struct sovia_sysctl	mode;
 	u8			instance[16];
 	bool			ready;
+	struct hlist_node	near_node;
 	struct delayed_work	work;
 	unsigned long		retry;
 	struct work_struct	accept_work;

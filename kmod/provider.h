@@ -86,6 +86,8 @@ struct sovia_vi_request {
  * @seal: the path is known, and @hello is about to be sent over it: complete it.  Process
  *	context; at most once, before @established; not with a local provider.  Returns 0, or a
  *	negative errno to give the VI up.
+ * @beyond: the other end's namespace, with a reference for the caller, and @pair as it is there;
+ *	or an ERR_PTR.  From connect, if both ends are on this host but the provider is not local.
  * @established: the VI may send.  @hello/@hello_len: received from the peer (as
  *	in struct sovia_vi_request).  Process context; at most once, never after
  *	@closed.
@@ -121,6 +123,7 @@ struct sovia_vi_request {
  */
 struct sovia_vi_client {
 	int (*seal)(struct sovia_vi *vi, const struct sovia_path *path, struct sovia_hello *hello);
+	struct net *(*beyond)(struct sovia_vi *vi, struct sovia_pair *pair);
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
@@ -204,6 +207,8 @@ struct sovia_post {
  *	last connection, are neither probed nor recovered, and do not count for max_links
  * @introduced: the kernels at both ends introduce themselves before, as a request proves
  *	nothing
+ * @in_memory: both ends are on this host: its VIs need no buffers, and nothing of their set-up
+ *	blocks
  * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
  *	SOVIA_COPYBREAK: cheaper to copy than to take
  * @has_netdev: does an interface have a device of this provider.  Under RCU.
@@ -240,6 +245,7 @@ struct sovia_provider {
 	const char *name;
 	bool local;
 	bool introduced;
+	bool in_memory;
 	bool rx_borrowed;
 	bool (*has_netdev)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
@@ -264,6 +270,7 @@ extern const struct sovia_provider * const sovia_providers[];
 
 extern const struct sovia_provider sovia_verbs_provider;
 extern const struct sovia_provider sovia_loop_provider;
+extern const struct sovia_provider sovia_near_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);

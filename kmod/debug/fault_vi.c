@@ -304,6 +304,13 @@ static int fault_seal(struct sovia_vi *vi, const struct sovia_path *path,
 	return fv->vi.client->seal(&fv->vi, path, hello);
 }
 
+static struct net *fault_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
+{
+	struct fault_vi *fv = vi->context;
+
+	return fv->vi.client->beyond(&fv->vi, pair);
+}
+
 static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			      unsigned int hello_len)
 {
@@ -473,6 +480,7 @@ static void fault_ended(struct sovia_vi *vi)
 
 static const struct sovia_vi_client fault_client = {
 	.seal		= fault_seal,
+	.beyond		= fault_beyond,
 	.established	= fault_established,
 	.closed		= fault_closed,
 	.receive	= fault_receive,

@@ -214,6 +214,14 @@ static int check_vi_seal(struct sovia_vi *vi, const struct sovia_path *path,
 	return vc->vi.client->seal(&vc->vi, path, hello);
 }
 
+static struct net *check_vi_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
+{
+	struct vi_check *vc = vi->context;
+
+	check_report(vc, check_upcall(vc));
+	return vc->vi.client->beyond(&vc->vi, pair);
+}
+
 static void check_vi_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 				 unsigned int hello_len)
 {
@@ -333,6 +341,7 @@ static void check_vi_ended(struct sovia_vi *vi)
 
 static const struct sovia_vi_client check_client = {
 	.seal		= check_vi_seal,
+	.beyond		= check_vi_beyond,
 	.established	= check_vi_established,
 	.closed		= check_vi_closed,
 	.receive	= check_vi_receive,

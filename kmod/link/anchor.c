@@ -19,6 +19,7 @@
 #include "compat/timer.h"
 #include "connd.h"
 #include "debug/objcount.h"
+#include "peer.h"
 #include "peer_meet.h"
 #include "rdv_wire.h"
 #include "rendezvous.h"
@@ -37,8 +38,12 @@
 
 static void anchor_free(struct kref *kref)
 {
+	struct sovia_anchor *anchor = container_of(kref, struct sovia_anchor, kref);
+
+	if (anchor->twin)
+		sovia_peer_put(anchor->twin);
 	/* The buffers had what the secret was made of. */
-	kfree_sensitive(container_of(kref, struct sovia_anchor, kref));
+	kfree_sensitive(anchor);
 	sovia_object_dec(anchors);
 }
 

@@ -16,6 +16,8 @@
 
 struct sovia_peer;
 
+#define SOVIA_NONCE_LEN		sizeof_field(struct sovia_rdv_hello, nonce)
+
 /* Bits of sovia_anchor::flags. */
 #define SOVIA_ANCHOR_OPEN	0	/* established, and our HELLO is out */
 #define SOVIA_ANCHOR_SEND	1	/* out waits to be sent */
@@ -56,6 +58,11 @@ struct sovia_agreement {
  * @agreed: what it confirms.  Likewise.
  * @told: gives the connection thread a message, and the end
  *
+ * @near_node: its offer may be met in this kernel: near.c, which protects the next three
+ * @nonce: of that offer
+ * @near_peer: whose offer it is, with a reference
+ * @twin: peer at the other end in this kernel, with a reference, or NULL.  Connection thread.
+ *
  * @flags: SOVIA_ANCHOR_*
  * @work: the only user of @sock, on the set-up queue
  * @timer: deadline of the exchange
@@ -84,6 +91,11 @@ struct sovia_anchor {
 	bool			pending;
 	struct sovia_agreement	agreed;
 	struct kthread_work	told;
+
+	struct hlist_node	near_node;
+	u8			nonce[SOVIA_NONCE_LEN];
+	struct sovia_peer	*near_peer;
+	struct sovia_peer	*twin;
 
 	unsigned long		flags;
 	struct work_struct	work;

@@ -141,7 +141,7 @@ static void lane_set_params(struct sovia_lane *lane)
 	lane->max_frags = 1;
 	lane->compact = false;
 	/* Loopback posts no receive buffers, so allow the maximum payload. */
-	lane->own_payload = sovia_lane_is_local(lane) ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
+	lane->own_payload = lane->link->prov->in_memory ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
 	sovia_credit_init(&lane->credit, lane->reply_max / SOVIA_REPLIES_PER_CREDIT,
 			  READ_ONCE(ack_threshold));
 }

@@ -17,6 +17,7 @@
 #include "lane_rx.h"
 #include "lane_tx.h"
 #include "link_recover.h"
+#include "near.h"
 #include "peer_hello.h"
 
 /* Protocol violation by the peer: end the link. */
@@ -56,7 +57,7 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 	struct sovia_net *snet = lane->link->snet;
 
 	WRITE_ONCE(lane->rx_time, jiffies);
-	if (sovia_lane_is_local(lane)) {
+	if (lane->link->prov->in_memory) {
 		sovia_stat_inc(snet, loop_rx_msgs);
 		sovia_stat_add(snet, loop_rx_bytes, msg->len);
 	} else {
@@ -359,6 +360,13 @@ static int lane_seal(struct sovia_vi *vi, const struct sovia_path *path,
 	return sovia_peer_seal(lane->link, path, hello);
 }
 
+static struct net *lane_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
+{
+	struct sovia_lane *lane = vi->context;
+
+	return sovia_near_beyond(lane->link, pair);
+}
+
 static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			     unsigned int hello_len)
 {
@@ -411,6 +419,7 @@ static void lane_ended(struct sovia_vi *vi)
 
 const struct sovia_vi_client sovia_lane_vi_client = {
 	.seal		= lane_seal,
+	.beyond		= lane_beyond,
 	.established	= lane_established,
 	.closed		= lane_closed,
 	.receive	= lane_receive,

@@ -45,7 +45,7 @@ static void lane_count_tx(struct sovia_lane *lane, u32 len)
 {
 	struct sovia_net *snet = lane->link->snet;
 
-	if (sovia_lane_is_local(lane)) {
+	if (lane->link->prov->in_memory) {
 		sovia_stat_inc(snet, loop_tx_msgs);
 		sovia_stat_add(snet, loop_tx_bytes, len);
 	} else {

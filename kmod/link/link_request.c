@@ -160,7 +160,7 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		return;
 	}
 	req->pair.lane = params.lane;
-	if (!req->prov->local && !sovia_slot_peer_has_room(snet, &req->pair.remote)) {
+	if (!req->prov->in_memory && !sovia_slot_peer_has_room(snet, &req->pair.remote)) {
 		sovia_link_request_reject(req, -EBUSY);
 		return;
 	}

@@ -201,14 +201,14 @@ static void slots_grant(void)
  * @link: without a VI
  * @kind: on whose account
  *
- * Links of local providers need none: nothing of theirs blocks.
+ * Links in memory need none: nothing of theirs blocks.
  *
  * Context: connection thread.
  * Return: true if it may; false if the link waits now: SOVIA_LINK_EV_SLOT follows.
  */
 bool sovia_slot_get(struct sovia_link *link, enum sovia_slot_kind kind)
 {
-	if (link->prov->local || link->slot == SOVIA_SLOT_HELD)
+	if (link->prov->in_memory || link->slot == SOVIA_SLOT_HELD)
 		return true;
 	if (link->slot == SOVIA_SLOT_WAITS) {
 		if (kind != SOVIA_SLOT_PEER)

@@ -17,6 +17,7 @@
 #include "link_slot.h"
 #include "link_state.h"
 #include "link_vi.h"
+#include "near.h"
 #include "peer.h"
 
 static void link_set_version(struct sovia_link *link)
@@ -24,7 +25,8 @@ static void link_set_version(struct sovia_link *link)
 	if (!link->peer)
 		return;
 	link->lane.version = link->peer->version;
-	link->lane.trial = link->peer->features & SOVIA_FEATURE_TRIAL;
+	link->lane.trial = !link->prov->in_memory &&
+			   link->peer->features & SOVIA_FEATURE_TRIAL;
 }
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
@@ -44,6 +46,14 @@ static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 
 /* How often a link that waits for a slot looks whether its connections are still there. */
 #define SOVIA_LINK_SLOT_WAIT	(2 * HZ)
+
+/* Its peer may have become another kernel, or this one's.  Without a VI nothing looks at it. */
+static void link_set_prov(struct sovia_link *link, const struct sovia_provider *prov)
+{
+	if (link->prov->introduced && prov->introduced &&
+	    link->prov->in_memory != prov->in_memory)
+		WRITE_ONCE(link->prov, prov);
+}
 
 static bool link_may_start(struct sovia_link *link)
 {
@@ -66,8 +76,11 @@ void sovia_link_go_on(struct sovia_link *link)
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
 
-	if (!link->wanted || link->vi || link->parked || !sovia_peer_ready(link) ||
-	    !link_may_start(link))
+	if (!link->wanted || link->vi || link->parked || !sovia_peer_ready(link))
+		return;
+	if (link->peer)
+		link_set_prov(link, sovia_near_provider_of(link->peer));
+	if (!link_may_start(link))
 		return;
 	link->wanted = false;
 	link_set_version(link);
@@ -118,6 +131,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 		link_park(link, req);
 		return;
 	}
+	link_set_prov(link, req->prov);
 	sovia_slot_get(link, SOVIA_SLOT_PEER);
 	link->generation = be32_to_cpu(req->hello.generation);
 	link_set_version(link);

@@ -16,6 +16,7 @@
 #include "debug/objcount.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "near.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
 #include "rendezvous.h"
@@ -110,6 +111,7 @@ static void peer_remove(struct sovia_peer *peer)
 	hash_del(&peer->net_node);
 	list_del(&peer->lru_node);
 	peer->snet->rdv.peer_count--;
+	sovia_near_part(peer);
 	if (timer_delete_sync(&peer->timer))
 		sovia_peer_put(peer);
 	sovia_peer_put(peer);
@@ -345,6 +347,7 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 		sovia_secret_sign(&peer->secret, anchor->out, len);
 	kref_get(&peer->kref);
 	anchor->peer = peer;
+	sovia_near_announce(anchor, peer, msg.offer.nonce);
 	peer->attempt = anchor;
 	sovia_anchor_send(anchor, len);
 }
@@ -400,7 +403,7 @@ bool sovia_peer_has_way(struct net *net, const struct sovia_pair *pair)
 	dev = pair->scope ? dev_get_by_index_rcu(net, pair->scope) :
 			    sovia_address_device(net, &pair->local, pair->l3);
 	for (prov = sovia_providers; dev && *prov; prov++)
-		yes |= (*prov)->introduced && (*prov)->has_netdev(dev);
+		yes |= (*prov)->introduced && (*prov)->has_netdev && (*prov)->has_netdev(dev);
 	rcu_read_unlock();
 	return yes;
 }
@@ -441,7 +444,8 @@ bool sovia_peer_ready(struct sovia_link *link)
 		}
 		return true;
 	}
-	if (!sovia_peer_has_way(link->snet->net, &link->pair)) {
+	if (!sovia_peer_has_way(link->snet->net, &link->pair) &&
+	    !sovia_near_has(link->snet, &link->pair.remote)) {
 		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_DEVICE);
 		return peer_ready_failed(link, -ENODEV);
 	}

@@ -36,6 +36,8 @@ enum sovia_peer_state {
  * @links: struct sovia_link::peer_node of links that are not DOWN
  * @anchor: if PAIRED, with a reference
  * @attempt: of ours, with a reference, or NULL
+ * @twin: the other end, in another namespace of this kernel, with a reference, or NULL: near.c
+ * @gone: not in the table any more; likewise
  * @asking_since: when the first attempt in a row began, jiffies
  * @asked: when the last one began, jiffies
  * @asking: there was one, and no link could go on since
@@ -63,6 +65,8 @@ struct sovia_peer {
 	struct list_head	links;
 	struct sovia_anchor	*anchor;
 	struct sovia_anchor	*attempt;
+	struct sovia_peer	*twin;
+	bool			gone;
 	unsigned long		asking_since;
 	unsigned long		asked;
 	bool			asking;

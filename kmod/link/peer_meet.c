@@ -9,6 +9,7 @@
 #include <net/ipv6.h>
 #include "link_probe.h"
 #include "link_state.h"
+#include "near.h"
 #include "peer.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
@@ -158,12 +159,14 @@ static u16 hello_continues(struct sovia_peer *peer, const struct sovia_anchor *a
  * struct verdict - on a HELLO
  * @peer: the peer, if the code is OK
  * @flags: SOVIA_RDV_F_JOIN, SOVIA_RDV_F_AGAIN, or 0: another secret
+ * @near: it came from another namespace of this kernel
  * @key: the key that is taken, or none
  * @key_secret: its secret
  */
 struct verdict {
 	struct sovia_peer	*peer;
 	u16			flags;
+	bool			near;
 	struct sovia_key_use	key;
 	struct sovia_secret	key_secret;
 };
@@ -205,7 +208,8 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 		return SOVIA_RDV_DENIED;
 	if (!READ_ONCE(snet->listening))
 		return SOVIA_RDV_IDLE;
-	if (!sovia_peer_has_way(snet->net, &anchor->pair))
+	verdict->near = sovia_near_meet(anchor, msg->offer.nonce);
+	if (!verdict->near && !sovia_peer_has_way(snet->net, &anchor->pair))
 		return SOVIA_RDV_NO_WAY;
 	peer = sovia_peer_get(snet, &anchor->pair);
 	return peer ? peer_decide(peer, anchor, msg, verdict) : SOVIA_RDV_BUSY;
@@ -288,6 +292,8 @@ static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *
 		peer_welcome(anchor, msg, len, &verdict);
 	else
 		sovia_stat_inc(anchor->snet, peer_refused);
+	if (code == SOVIA_RDV_OK && verdict.near)
+		sovia_near_announce(anchor, verdict.peer, answer.offer.nonce);
 	sovia_anchor_send(anchor, len);
 	memzero_explicit(&verdict, sizeof(verdict));
 }
@@ -318,7 +324,7 @@ static void peer_confirmed(struct sovia_anchor *anchor)
 	anchor->pending = false;
 	if (proved && sovia_keys_permit(anchor->snet, &anchor->pair, &agreed->key))
 		peer = sovia_peer_get(anchor->snet, &anchor->pair);
-	if (peer && peer_may_take(peer)) {
+	if (peer && sovia_near_announced(anchor, peer) && peer_may_take(peer)) {
 		sovia_peer_adopt(peer, agreed);
 		peer_take_anchor(peer, anchor);
 	} else {
@@ -455,10 +461,12 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 	    !offer_is_acceptable(&msg->offer)) {
 		sovia_stat_inc(anchor->snet, bad_mac);
 		sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);
-	} else if (flags) {
-		peer_answered_again(peer, anchor, flags);
 	} else {
-		peer_answered_anew(peer, anchor, &agreed);
+		sovia_near_meet(anchor, msg->offer.nonce);
+		if (flags)
+			peer_answered_again(peer, anchor, flags);
+		else
+			peer_answered_anew(peer, anchor, &agreed);
 	}
 	memzero_explicit(&agreed, sizeof(agreed));
 }
@@ -527,6 +535,7 @@ void sovia_peer_lost(struct sovia_anchor *anchor)
 	struct sovia_peer *peer = anchor->peer;
 	unsigned long delay;
 
+	sovia_near_withdraw(anchor);
 	if (!peer)
 		return;
 	anchor->peer = NULL;

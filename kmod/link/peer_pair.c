@@ -7,6 +7,7 @@
 
 #include <linux/random.h>
 #include "link_state.h"
+#include "near.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
 
@@ -85,6 +86,7 @@ void sovia_peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
 	kref_get(&anchor->kref);
 	peer->anchor = anchor;
 	peer->state = SOVIA_PEER_PAIRED;
+	sovia_near_join(peer, anchor);
 	if (anchor->active)
 		WRITE_ONCE(peer->out, true);
 	else

@@ -22,6 +22,7 @@
 #include "connd.h"
 #include "l3.h"
 #include "link_net.h"
+#include "near.h"
 #include "param.h"
 #include "peer.h"
 #include "peer_memory.h"
@@ -500,14 +501,18 @@ static int rdv_start(struct sovia_net *snet, int mode)
 	if (err)
 		return err;
 	WRITE_ONCE(rdv->ready, true);
+	sovia_near_answers(snet, mode == SOVIA_RENDEZVOUS_BOTH);
 	if (mode == SOVIA_RENDEZVOUS_BOTH)
 		return rdv_listen_all(snet);
 	rdv_unlisten_all(rdv);
 	return 0;
 }
 
-static void rdv_stop(struct sovia_rendezvous *rdv)
+static void rdv_stop(struct sovia_net *snet)
 {
+	struct sovia_rendezvous *rdv = &snet->rdv;
+
+	sovia_near_answers(snet, false);
 	/* Pairs with the lock in sovia_rendezvous_admit(): no anchor is added later. */
 	spin_lock_bh(&rdv->lock);
 	WRITE_ONCE(rdv->ready, false);
@@ -538,7 +543,7 @@ static void rdv_work(struct work_struct *work)
 	if (mode != SOVIA_RENDEZVOUS_OFF)
 		err = rdv_start(snet, mode);
 	if (mode == SOVIA_RENDEZVOUS_OFF || err == -EPERM)
-		rdv_stop(rdv);
+		rdv_stop(snet);
 	mutex_unlock(&rdv->mutex);
 	if (!READ_ONCE(rdv->ready)) {
 		sovia_anchors_shut(snet);
@@ -607,7 +612,7 @@ void sovia_rendezvous_net_pre_exit(struct sovia_net *snet)
 	rtnl_unlock();
 	cancel_delayed_work_sync(&rdv->work);
 	mutex_lock(&rdv->mutex);
-	rdv_stop(rdv);
+	rdv_stop(snet);
 	mutex_unlock(&rdv->mutex);
 	cancel_work_sync(&rdv->accept_work);
 	sovia_anchors_stop(snet);

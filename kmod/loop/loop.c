@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The loop provider: VIs between two addresses of one host, without a device.
+ * The loop providers: VIs between two addresses of one host, without a device.  One is for those of
+ * a namespace, the other (near) for those of two, whose kernel has proved to be the same: near.c.
  *
  * Two VIs share a wire.  A message sent is cloned onto the queue of the other
  * end and delivered from softirq (irq_poll), where the sender's completion is
  * reported as well: the same order of events as with a real device.  The sk_buff of an
- * unsignaled message is passed on instead.  A VI whose two addresses are
- * the same is its own peer.
+ * unsignaled message is passed on instead, unless its link may outlive the VI.  A VI whose two
+ * addresses are the same is its own peer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -48,6 +49,7 @@ struct loop_wire {
  *	with a reference each
  * @head: completions added.  Written by post_send, one at a time.
  * @tail: completions reported.  Written by @poll.
+ * @closed: the client has been told that it is dead; connection thread
  * @end_work: frees it, on the end queue, after it has left its wire
  * @rcu: frees it
  *
@@ -63,6 +65,7 @@ struct loop_vi {
 	struct sk_buff		**sent;
 	unsigned int		head;
 	unsigned int		tail;
+	bool			closed;
 	struct work_struct	end_work;
 	struct rcu_head		rcu;
 };
@@ -154,7 +157,7 @@ static void loop_request_free(struct loop_request *lr)
 
 static void loop_end_work(struct work_struct *work);
 
-static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
+static struct loop_vi *loop_alloc(const struct sovia_provider *prov, const struct sovia_pair *pair,
 				  const struct sovia_vi_attr *attr,
 				  const struct sovia_vi_client *client, void *context)
 {
@@ -168,7 +171,7 @@ static struct loop_vi *loop_alloc(const struct sovia_pair *pair,
 		return NULL;
 	}
 	sovia_object_inc(loop_vis);
-	lv->vi.prov = &sovia_loop_provider;
+	lv->vi.prov = prov;
 	lv->vi.client = client;
 	lv->vi.context = context;
 	lv->vi.pair = *pair;
@@ -212,27 +215,70 @@ static struct loop_wire *wire_alloc(void)
 	return wire;
 }
 
-/* Send a request to the client of the other end; it takes the wire reference. */
+/* By an end, a peer that has ended, or one that could not be set up; and by a test. */
+static void loop_close(struct loop_vi *lv, int err)
+{
+	if (lv->closed)
+		return;
+	lv->closed = true;
+	lv->vi.client->closed(&lv->vi, err);
+}
+
+/* There is no path, so that the MAC is over none. */
+static int loop_seal(struct loop_vi *lv, struct sovia_hello *hello)
+{
+	static const struct sovia_path none;
+
+	return lv->vi.prov->introduced ? lv->vi.client->seal(&lv->vi, &none, hello) : 0;
+}
+
+/* Send a request to the client of the other end, whose addresses are @pair. */
 static int loop_send_request(struct net *net, const struct sovia_pair *pair,
-			     const struct sovia_hello *hello, struct loop_wire *wire)
+			     const struct sovia_hello *hello, struct loop_vi *lv)
 {
 	struct loop_request *lr = kzalloc(sizeof(*lr), GFP_KERNEL);
 
 	if (!lr)
 		return -ENOMEM;
 	sovia_object_inc(requests);
-	kref_get(&wire->kref);
-	lr->wire = wire;
-	lr->req.prov = &sovia_loop_provider;
+	kref_get(&lv->wire->kref);
+	lr->wire = lv->wire;
+	lr->req.prov = lv->vi.prov;
 	lr->req.net = net;
-	lr->req.pair.local = pair->remote;
-	lr->req.pair.remote = pair->local;
-	lr->req.pair.scope = pair->scope;
-	lr->req.pair.l3 = pair->l3;
+	lr->req.pair = *pair;
 	lr->req.hello = *hello;
 	lr->req.hello_len = sizeof(*hello);
 	loop_request_upcall(&lr->req);
 	return 0;
+}
+
+/* The active end of a wire. */
+static struct loop_vi *loop_begin(const struct sovia_provider *prov, const struct sovia_pair *pair,
+				  const struct sovia_vi_attr *attr,
+				  const struct sovia_vi_client *client, void *context)
+{
+	struct loop_wire *wire = wire_alloc();
+	struct loop_vi *lv;
+
+	if (!wire)
+		return NULL;
+	lv = loop_alloc(prov, pair, attr, client, context);
+	if (!lv) {
+		wire_put(wire);
+		return NULL;
+	}
+	lv->wire = wire;
+	wire->end[0] = lv;
+	return lv;
+}
+
+static struct sovia_vi *loop_begun(struct loop_vi *lv, int err)
+{
+	if (!err)
+		return &lv->vi;
+	wire_put(lv->wire);
+	loop_free(lv);
+	return ERR_PTR(err);
 }
 
 static struct sovia_vi *loop_connect(struct net *net, const struct sovia_pair *pair,
@@ -240,31 +286,58 @@ static struct sovia_vi *loop_connect(struct net *net, const struct sovia_pair *p
 				     const struct sovia_hello *hello,
 				     const struct sovia_vi_client *client, void *context)
 {
-	struct loop_wire *wire = wire_alloc();
-	struct loop_vi *lv;
-	int err;
+	const struct sovia_pair mirror = {
+		.local = pair->remote, .remote = pair->local, .scope = pair->scope, .l3 = pair->l3,
+	};
+	struct loop_vi *lv = loop_begin(&sovia_loop_provider, pair, attr, client, context);
 
-	if (!wire)
+	if (!lv)
 		return ERR_PTR(-ENOMEM);
-	lv = loop_alloc(pair, attr, client, context);
-	if (!lv) {
-		wire_put(wire);
-		return ERR_PTR(-ENOMEM);
-	}
-	lv->wire = wire;
-	wire->end[0] = lv;
 	if (ipv6_addr_equal(&pair->local, &pair->remote)) {
-		wire->end[1] = lv;
+		lv->wire->end[1] = lv;
 		client->established(&lv->vi, hello, sizeof(*hello));
 		return &lv->vi;
 	}
-	err = loop_send_request(net, pair, hello, wire);
-	if (err) {
-		wire_put(wire);
-		loop_free(lv);
-		return ERR_PTR(err);
-	}
-	return &lv->vi;
+	return loop_begun(lv, loop_send_request(net, &mirror, hello, lv));
+}
+
+static struct sovia_vi *near_connect(struct net *net, const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context)
+{
+	struct loop_vi *lv = loop_begin(&sovia_near_provider, pair, attr, client, context);
+	struct sovia_hello sealed = *hello;
+	struct sovia_pair beyond;
+	struct net *other;
+	int err;
+
+	if (!lv)
+		return ERR_PTR(-ENOMEM);
+	/* Its upcall below holds it for the request. */
+	other = client->beyond(&lv->vi, &beyond);
+	if (IS_ERR(other))
+		return loop_begun(lv, PTR_ERR(other));
+	err = loop_seal(lv, &sealed);
+	if (!err)
+		err = loop_send_request(other, &beyond, &sealed, lv);
+	put_net(other);
+	return loop_begun(lv, err);
+}
+
+/*
+ * Either end may send as soon as it is established, and a link that recovers does.  What the
+ * passive end sends waits for the active one, which has received nothing before.
+ */
+static void loop_establish(struct loop_vi *passive, const struct loop_request *lr,
+			   struct loop_vi *active, const struct sovia_hello *reply)
+{
+	irq_poll_disable(&active->poll);
+	passive->vi.client->established(&passive->vi, &lr->req.hello, lr->req.hello_len);
+	active->vi.client->established(&active->vi, reply, sizeof(*reply));
+	irq_poll_enable(&active->poll);
+	/* What was queued in between could not schedule it. */
+	irq_poll_sched(&active->poll);
 }
 
 static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
@@ -274,9 +347,10 @@ static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
 {
 	struct loop_request *lr = container_of(req, struct loop_request, req);
 	struct loop_wire *wire = lr->wire;
+	struct sovia_hello sealed = *hello;
 	struct loop_vi *lv, *peer;
 
-	lv = loop_alloc(&req->pair, attr, client, context);
+	lv = loop_alloc(req->prov, &req->pair, attr, client, context);
 	if (!lv) {
 		req->prov->reject(req, -ENOMEM);
 		return ERR_PTR(-ENOMEM);
@@ -288,12 +362,10 @@ static struct sovia_vi *loop_accept(struct sovia_vi_request *req,
 	wire->end[1] = lv;
 	spin_unlock_bh(&wire->lock);
 	/* It stays while we are here: only this thread lets VIs leave their wires. */
-	if (peer) {
-		client->established(&lv->vi, &req->hello, req->hello_len);
-		peer->vi.client->established(&peer->vi, hello, sizeof(*hello));
-	} else {
-		client->closed(&lv->vi, -ECONNRESET);
-	}
+	if (peer && !peer->closed && !loop_seal(lv, &sealed))
+		loop_establish(lv, lr, peer, &sealed);
+	else
+		loop_close(lv, -ECONNRESET);
 	loop_request_free(lr);
 	return &lv->vi;
 }
@@ -309,7 +381,7 @@ static void loop_reject(struct sovia_vi_request *req, int err)
 	spin_unlock_bh(&lr->wire->lock);
 	/* As with verbs, it is the peer that lacks memory. */
 	if (peer)
-		peer->vi.client->closed(&peer->vi, err == -ENOMEM ? -EBUSY : err);
+		loop_close(peer, err == -ENOMEM ? -EBUSY : err);
 	wire_put(lr->wire);
 	loop_request_free(lr);
 }
@@ -345,18 +417,26 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	int err;
 
 	set_imm(skb, how);
-	if (how->unsignaled)
+	/* Certain to arrive, as nothing outlives the VI. */
+	if (how->unsignaled && vi->prov->local)
 		return loop_hand_over(lv, skb, NULL) ?: SOVIA_POSTED_TAKEN;
 	/* Pairs with the release in next_sent(). */
-	if (lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)
+	if (!how->unsignaled && lv->head - smp_load_acquire(&lv->tail) >= vi->attr.send_depth)
 		return -EAGAIN;
 	clone = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
 	if (!clone)
 		return -EAGAIN;
-	err = loop_hand_over(lv, clone, skb);
-	if (err)
+	err = loop_hand_over(lv, clone, how->unsignaled ? NULL : skb);
+	if (err) {
 		kfree_skb(clone);
-	return err;
+		return err;
+	}
+	return how->unsignaled ? SOVIA_POSTED_UNSIGNALED : SOVIA_POSTED;
+}
+
+static void loop_fail(struct sovia_vi *vi)
+{
+	loop_close(to_loop(vi), -EIO);
 }
 
 /* It has left its wire, so the queues only shrink. */
@@ -383,7 +463,7 @@ static void loop_end(struct sovia_vi *vi)
 		wire->end[!lv->side] = NULL;
 	spin_unlock_bh(&wire->lock);
 	if (peer && peer != lv)
-		peer->vi.client->closed(&peer->vi, -ECONNRESET);
+		loop_close(peer, -ECONNRESET);
 	queue_work(sovia_end_wq, &lv->end_work);
 }
 
@@ -400,6 +480,7 @@ static void loop_unlisten(struct net *net)
 const struct sovia_provider sovia_loop_provider = {
 	.name		= "loop",
 	.local		= true,
+	.in_memory	= true,
 	.listen		= loop_listen,
 	.unlisten	= loop_unlisten,
 	.connect	= loop_connect,
@@ -408,3 +489,21 @@ const struct sovia_provider sovia_loop_provider = {
 	.post_send	= loop_post_send,
 	.end		= loop_end,
 };
+
+const struct sovia_provider sovia_near_provider = {
+	.name		= "loop",
+	.introduced	= true,
+	.in_memory	= true,
+	.listen		= loop_listen,
+	.unlisten	= loop_unlisten,
+	.connect	= near_connect,
+	.accept		= loop_accept,
+	.reject		= loop_reject,
+	.post_send	= loop_post_send,
+	.fail		= loop_fail,
+	.end		= loop_end,
+};
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/loop_test.c"
+#endif

@@ -14,6 +14,8 @@ static struct kunit_suite *suites[] = {
 	&sovia_secret_suite,
 	&sovia_key_name_suite,
 	&sovia_key_suite,
+	&sovia_near_suite,
+	&sovia_loop_suite,
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
 	&sovia_rule_suite,

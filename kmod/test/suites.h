@@ -13,6 +13,8 @@ extern struct kunit_suite sovia_rdv_wire_suite;
 extern struct kunit_suite sovia_secret_suite;
 extern struct kunit_suite sovia_key_name_suite;
 extern struct kunit_suite sovia_key_suite;
+extern struct kunit_suite sovia_near_suite;
+extern struct kunit_suite sovia_loop_suite;
 extern struct kunit_suite sovia_peer_suite;
 extern struct kunit_suite sovia_peer_memory_suite;
 extern struct kunit_suite sovia_rule_suite;

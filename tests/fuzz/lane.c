@@ -18,6 +18,7 @@
 #include "../../kmod/link/lane.h"
 #include "../../kmod/link/lane_rx.h"
 #include "../../kmod/link/lane_tx.h"
+#include "../../kmod/link/near.h"
 #include "../../kmod/link/peer_hello.h"
 
 #define CONNS		3
@@ -181,6 +182,11 @@ static const struct sovia_client fuzz_client = {
 };
 
 /* MACs are another matter. */
+struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
+{
+	return NULL;
+}
+
 int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
 		    struct sovia_hello *hello)
 {
