@@ -84,7 +84,7 @@ over_link_local() {
 }
 link_is() { # NAME ITS ADDRESS OTHER ONE WORDS
 	local links
-	links=$(box "$1" cat /proc/net/sovia/link)
+	links=$(box "$1" grep " ::ffff:$2 " /proc/net/sovia/link)
 	echo "$links"
 	equal "$(wc -l <<<"$links")" 1 && grep -q "^UP ::ffff:$2 ::ffff:$3 loop .*$4" <<<"$links"
 }
@@ -107,6 +107,28 @@ programs() {
 	box b sovia-run iperf3 -s -1 >/dev/null 2>&1 &
 	eventually box b grep -q 'LISTEN.*:5201' /proc/net/sovia/sock && box a sovia-run iperf3 -c 10.1.0.2 -t 1 &&
 		[ $(($(count a loop_tx_bytes) - before)) -gt 1000000 ] && wait $!
+}
+
+# ---- keys and netfilter ----
+
+key() { printf '%032d' "$3" | box "$1" sovia key add "$2" 10.1.0.0/24 -; } # NAME ID BYTES
+keys_of_both() {
+	key a 7 1 && key b 7 1 && in_memory a b 4 10.1.0.2 && link_is a 10.1.0.1 10.1.0.2 'key=7 .*out=1 in=0' &&
+		in_memory b a 4 10.1.0.1 && link_is b 10.1.0.2 10.1.0.1 'key=7 .*out=1 in=1'
+}
+another_key() {
+	box b sovia key delete 7 && key b 7 2 && kind_is a 10.1.0.2 6 && forget b && kind_is b 10.1.0.1 6 &&
+		equal "$(box a grep -c ' ::ffff:10.1.0.1 ' /proc/net/sovia/link)" 0
+}
+no_keys() { box a sovia key delete 7 && box b sovia key delete 7 && forget a && forget b && in_memory a b 4 10.1.0.2; }
+rejected() {
+	box b sysctl -qw net.sovia.netfilter=1 && kind_is a 10.1.0.2 254 &&
+		box b nft "add table inet no; add chain inet no in { type filter hook input priority 0; };
+			add rule inet no in tcp dport $PORT4 reject with tcp reset" && ! kind a 10.1.0.2 2>"$WORK/error" &&
+		grep -q ConnectionRefusedError "$WORK/error"
+	local status=$?
+	box b nft delete table inet no
+	kind_is a 10.1.0.2 254 && box b sysctl -qw net.sovia.netfilter=0 && return $status
 }
 
 # ---- what ends ----
@@ -224,6 +246,14 @@ check 'link-local addresses'			over_link_local
 check 'one introduction'			introduced_once
 check 'the other direction'			both_ways
 check 'programs that know nothing of it'	programs
+check 'both have a key'				keys_of_both
+check '... not the same'			another_key
+check '... none any more'			no_keys
+if modprobe -qa nft_reject_inet; then
+	check 'what netfilter rejects there'	rejected
+else
+	skip 'what netfilter rejects there' 'no reject in this kernel'
+fi
 check 'the lanes break'				transferring lanes_break
 check 'an address goes and comes back'		transferring address_bounces
 check 'connections after that'			both_ways
