@@ -58,7 +58,7 @@ struct sovia_agreement {
  * @agreed: what it confirms.  Likewise.
  * @told: gives the connection thread a message, and the end
  *
- * @near_node: its offer may be met in this kernel: near.c, which protects the next three
+ * @near_node: its offer may be met in this kernel: near.c, which protects this and the next two
  * @nonce: of that offer
  * @near_peer: whose offer it is, with a reference
  * @twin: peer at the other end in this kernel, with a reference, or NULL.  Connection thread.

@@ -9,7 +9,6 @@ namespace without the rendezvous, at the other end of a veth), beside those of a
 port of this node where only TCP has a listener.  The guest's
 clock counts instructions, a nanosecond each.
 """
-import ctypes
 import os
 import socket
 import subprocess
@@ -17,46 +16,29 @@ import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../vm/lib"))
+import far  # noqa: E402
 import sovia  # noqa: E402
 
 TRIES = 1000
 ROUNDS = 5
-NEAR, FAR, PORT = "10.99.0.1", "10.99.0.2", 7400
+PORT = 7400
 SOVIAPROTO_INET = 254
-CLONE_NEWNET = 0x40000000
 
-SETUP = f"""
-ip link add near type veth peer name far
-ip link set far netns {{pid}}
-ip address add {NEAR}/24 dev near
-ip link set near up
-rdma link add near type rxe netdev near
-nsenter -n -t {{pid}} ip address add {FAR}/24 dev far
-nsenter -n -t {{pid}} ip link set far up
-"""
+
+def serve(theirs):
+    """A TCP listener, for the other end of @theirs."""
+    listener = socket.socket()
+    listener.bind((far.FAR, PORT))
+    listener.listen(64)
+    socket.send_fds(theirs, [b"x"], [listener.fileno()])
+    theirs.recv(1)
 
 
 def far_listener():
-    """A TCP listener in the other namespace, from a process there."""
-    ours, theirs = socket.socketpair()
-    if os.fork() == 0:
-        ctypes.CDLL(None).unshare(CLONE_NEWNET)
-        theirs.send(b"x")
-        theirs.recv(1)
-        listener = socket.socket()
-        listener.bind((FAR, PORT))
-        listener.listen(64)
-        socket.send_fds(theirs, [b"x"], [listener.fileno()])
-        theirs.recv(1)
-        os._exit(0)
-    ours.recv(1)
-    children = f"/proc/self/task/{os.getpid()}/children"
-    with open(children, encoding="ascii") as file:
-        pid = file.read().split()[0]
-    subprocess.run(["sh", "-ec", SETUP.format(pid=pid)], check=True)
-    ours.send(b"x")
-    listener = socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
-    return ours, listener
+    """From a namespace behind an interface with an RDMA device."""
+    ours = far.start(serve)
+    subprocess.run(["rdma", "link", "add", "near", "type", "rxe", "netdev", "near"], check=True)
+    return ours, socket.socket(fileno=socket.recv_fds(ours, 1, 1)[1][0])
 
 
 def cost(protocol, listener):

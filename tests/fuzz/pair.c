@@ -179,12 +179,13 @@ static const struct sovia_client fuzz_client = {
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
 
-/* MACs are another matter. */
+/* No provider here has its other end in another namespace. */
 struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
 {
 	return NULL;
 }
 
+/* MACs are another matter. */
 int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
 		    struct sovia_hello *hello)
 {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A confined program is denied the family, so that no rule of its domain is passed by: AppArmor, and seccomp.
+# A confined program is denied the family, so that no rule of its domain is passed by: AppArmor.
 #
 # vm: --timeout 200 --append "kunit.enable=0"
 set -u

@@ -15,6 +15,9 @@ OBJECTS=/sys/kernel/debug/sovia/objects
 SIZE=100000
 # An echo server of AF_SOVIA in each, by family.
 PORT4=5004 PORT6=5006
+FLOW=(box a socktool -4 flow 10.1.0.2 $PORT4)
+# shellcheck source=lib/transfer.sh source-path=SCRIPTDIR
+. lib/transfer.sh
 
 # ip-netns(8) would hide debugfs.
 box() { local name=$1; shift; nsenter --net="/run/netns/$name" "$@"; }
@@ -133,18 +136,6 @@ rejected() {
 
 # ---- what ends ----
 
-transferring() { # COMMAND...
-	local flow status
-	box a socktool -4 flow 10.1.0.2 $PORT4 "$WORK/flow" >"$WORK/answer" 2>&1 &
-	flow=$!
-	eventually test -e "$WORK/flow" || { cat "$WORK/answer"; return 1; }
-	"$@"
-	status=$?
-	rm "$WORK/flow"
-	wait $flow
-	cat "$WORK/answer"
-	grep -q ' bytes, the same$' "$WORK/answer" && [ $status = 0 ]
-}
 lanes_break() { box a socktool break 5; }
 address_bounces() {
 	ip -n b addr del 10.1.0.2/24 dev eth0 && eventually recovering && sleep 1 && recovering &&

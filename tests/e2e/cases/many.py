@@ -366,6 +366,11 @@ def bind_in_vain(t, address, stop):
             fails("EADDRINUSE", s.bind, address)
 
 
+def shown(host, port):
+    """The address as /proc/net/sovia/sock has it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def listed(chunk):
     """Addresses in /proc/net/sovia/sock, with the number of times, read @chunk bytes at a time."""
     text = b""
@@ -386,9 +391,8 @@ def test_listed_once(t):
         t.skip("AF_SOVIA only")
     allow_descriptors(8192)
     host = t.host(t.here)
-    name = f"[{host}]" if ":" in host else host
     listeners = [t.listener(t.here) for _ in range(500)]
-    ours = [f"{name}:{s.port()}" for s in listeners]
+    ours = [shown(host, s.port()) for s in listeners]
     stop = threading.Event()
     others = t.bg(come_and_go, t, stop)
     try:
@@ -410,7 +414,7 @@ def test_not_listed_in_vain(t):
         t.skip("AF_SOVIA only")
     host = t.host(t.here)
     listener = t.listener(t.here)
-    address = f"[{host}]:{listener.port()}" if ":" in host else f"{host}:{listener.port()}"
+    address = shown(host, listener.port())
     stop = threading.Event()
     other = t.bg(bind_in_vain, t, (host, listener.port()), stop)
     try:

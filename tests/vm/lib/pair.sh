@@ -16,6 +16,9 @@
 HERE=$PWD
 PATH=$HERE/lib:$PATH
 WORK=$(mktemp -d)
+FLOW=(socktool flow "$SOVIA_PEER" 5004)
+# shellcheck source=lib/transfer.sh
+. lib/transfer.sh
 
 # Runs "$@" on the other node, a shell command if it is one argument; functions, PATH
 # and $WORK are those of this node.
@@ -71,19 +74,6 @@ wire_cut() { # SECONDS
 	eval "$MEND"
 }
 
-# Runs "$@" during a transfer both ways, all of which has to arrive, once and in order.
-transferring() {
-	local flow status
-	socktool flow "$SOVIA_PEER" 5004 "$WORK/flow" >"$WORK/answer" 2>&1 &
-	flow=$!
-	eventually test -e "$WORK/flow" || { cat "$WORK/answer"; return 1; }
-	"$@"
-	status=$?
-	rm "$WORK/flow"
-	wait $flow
-	cat "$WORK/answer"
-	grep -q ' bytes, the same$' "$WORK/answer" && [ $status = 0 ]
-}
 
 # The result of a connection with these options while the command runs.
 watched() { # WANTED COMMAND... -- OPTION...
