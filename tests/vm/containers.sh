@@ -15,7 +15,7 @@ OBJECTS=/sys/kernel/debug/sovia/objects
 SIZE=100000
 # An echo server of AF_SOVIA in each, by family.
 PORT4=5004 PORT6=5006
-FLOW=(box a socktool -4 flow 10.1.0.2 $PORT4)
+FLOW=(box a socktool -4 flow 10.1.0.2 "$PORT4")
 # shellcheck source=lib/transfer.sh source-path=SCRIPTDIR
 . lib/transfer.sh
 
