@@ -103,6 +103,7 @@ struct sovia_service {
  * @lru: struct memory::lru_node
  * @count: how many; read without the lock
  * @services: by key; the newest takes the slot
+ * @services_until: when the last of them is over, jiffies
  * @secret: of the keys
  */
 struct sovia_memories {
@@ -111,6 +112,7 @@ struct sovia_memories {
 	struct list_head	lru;
 	unsigned int		count;
 	struct sovia_service	services[1 << SOVIA_SERVICE_BITS];
+	unsigned long		services_until;
 	siphash_key_t		secret;
 };
 

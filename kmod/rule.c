@@ -176,7 +176,8 @@ static bool flow_matches(const struct sovia_rule *rule, const struct flow *flow)
 }
 
 /**
- * sovia_rules_decide() - what becomes of a connection
+ * sovia_rules_ask() - what becomes of a connection, if there are rules
+ * @snet: namespace of the socket
  * @sk: the socket that connects, or listens
  * @direction: SOVIA_RULE_OUT or SOVIA_RULE_IN
  * @pair: its addresses
@@ -186,18 +187,18 @@ static bool flow_matches(const struct sovia_rule *rule, const struct flow *flow)
  * Context: any; sk_callback_lock is not held.
  * Return: enum sovia_action; SOVIA_AUTO if no rule matches.
  */
-u8 sovia_rules_decide(struct sock *sk, u8 direction, const struct sovia_pair *pair, u16 port,
-		      u32 *wait)
+u8 sovia_rules_ask(struct sovia_net *snet, struct sock *sk, u8 direction,
+		   const struct sovia_pair *pair, u16 port, u32 *wait)
 {
 	const struct flow flow = {
-		.sk = sk, .net = sock_net(sk), .direction = direction, .pair = pair, .port = port,
+		.sk = sk, .net = snet->net, .direction = direction, .pair = pair, .port = port,
 	};
 	u8 action = SOVIA_AUTO;
 	struct sovia_rules *rules;
 	unsigned int i;
 
 	rcu_read_lock();
-	rules = rcu_dereference(sovia_net(flow.net)->rules);
+	rules = rcu_dereference(snet->rules);
 	for (i = 0; rules && i < rules->count; i++) {
 		if (!flow_matches(&rules->rule[i], &flow))
 			continue;

@@ -62,8 +62,17 @@ struct sovia_rules {
 void sovia_rule_init(struct sovia_rule *rule);
 struct sovia_rules *sovia_rules_alloc(unsigned int count);
 void sovia_rules_replace(struct sovia_net *snet, struct sovia_rules *rules);
-u8 sovia_rules_decide(struct sock *sk, u8 direction, const struct sovia_pair *pair, u16 port,
-		      u32 *wait);
+u8 sovia_rules_ask(struct sovia_net *snet, struct sock *sk, u8 direction,
+		   const struct sovia_pair *pair, u16 port, u32 *wait);
 bool sovia_rules_admit_peer(struct sovia_net *snet, const struct sovia_pair *pair);
+
+/* What becomes of a connection; see sovia_rules_ask(). */
+static inline u8 sovia_rules_decide(struct sovia_net *snet, struct sock *sk, u8 direction,
+				    const struct sovia_pair *pair, u16 port, u32 *wait)
+{
+	if (!rcu_access_pointer(snet->rules))
+		return SOVIA_AUTO;
+	return sovia_rules_ask(snet, sk, direction, pair, port, wait);
+}
 
 #endif /* _SOVIA_RULE_H */

@@ -67,6 +67,9 @@ u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
 	static u32 seed;
 
 	get_random_once(&seed, sizeof(seed));
+	if (ipv6_addr_v4mapped(&pair->remote))
+		return jhash_3words((__force u32)pair->remote.s6_addr32[3],
+				    (__force u32)pair->local.s6_addr32[3], pair->l3, seed);
 	return jhash_2words(__ipv6_addr_jhash(&pair->remote, seed),
 			    __ipv6_addr_jhash(&pair->local, pair->scope), seed ^ pair->l3);
 }

@@ -128,16 +128,10 @@ static void lane_open(struct sovia_lane *lane)
  * ACK with another one, which the active end confirms by an ACK.  Any other message says as
  * much: that ACK is not repeated.
  */
-static int lane_account_trial(struct sovia_lane *lane, const struct sovia_msg *msg)
+static int lane_trial(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
 	bool padded = msg->type == SOVIA_ACK && msg->len;
-	int err;
 
-	if (lane->dead)
-		return -ENOTCONN;
-	err = lane_account(lane, msg);
-	if (err)
-		return err;
 	if (padded && !lane->active) {
 		if (sovia_lane_try(lane, true))
 			lane->tried = true;
@@ -228,7 +222,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	struct sovia_lane *lane = vi->context;
 	struct sk_buff_head acked;
 	struct sovia_msg msg;
-	bool taken;
+	bool taken, up;
 	u32 una;
 	int err;
 
@@ -241,7 +235,10 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	__skb_queue_head_init(&acked);
 	spin_lock(&lane->lock);
 	una = lane->credit.tx_una;
-	err = likely(lane->up) ? lane_account(lane, &msg) : lane_account_trial(lane, &msg);
+	up = lane->up;
+	err = likely(up || !lane->dead) ? lane_account(lane, &msg) : -ENOTCONN;
+	if (!err && unlikely(!up))
+		err = lane_trial(lane, &msg);
 	if (err) {
 		spin_unlock(&lane->lock);
 		return false;

@@ -212,6 +212,20 @@ static unsigned int service_slot(u64 key)
 }
 
 /**
+ * sovia_services_any() - may there be a port for sovia_service_is_tcp()
+ * @snet: namespace
+ *
+ * Saves the hash of the key where there is none.
+ *
+ * Context: any.
+ * Return: false if there is none.
+ */
+bool sovia_services_any(const struct sovia_net *snet)
+{
+	return time_before(jiffies, READ_ONCE(snet->memories.services_until));
+}
+
+/**
  * sovia_service_is_tcp() - is a port known where TCP has a listener, AF_SOVIA none
  * @snet: namespace
  * @key: the port's
@@ -242,6 +256,8 @@ void sovia_service_learn(struct sovia_net *snet, u64 key, unsigned long refused)
 		return;
 	WRITE_ONCE(service->until, refused + SERVICE_TIME);
 	WRITE_ONCE(service->key, key);
+	/* Of two writers the later one matters, and they differ by little. */
+	WRITE_ONCE(snet->memories.services_until, jiffies + SERVICE_TIME);
 }
 
 /**

@@ -40,6 +40,7 @@ void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
 			enum sovia_memory_cause cause);
 void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair);
 u64 sovia_service_key(const struct sovia_net *snet, const struct sovia_pair *pair, u16 port);
+bool sovia_services_any(const struct sovia_net *snet);
 bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key);
 void sovia_service_learn(struct sovia_net *snet, u64 key, unsigned long refused);
 void sovia_service_forget(struct sovia_net *snet, u64 key);

@@ -159,12 +159,14 @@ static unsigned long connect_timeout(const struct sock *sk)
 
 /**
  * struct attempt - a connection that looks for its port
+ * @snet: namespace of the socket
  * @pair: addresses of the link; the lane depends on the port
  * @prov: provider of it
  * @again: the first port was in use
  * @wait: how long to wait for a link before TCP is used, in milliseconds
  */
 struct attempt {
+	struct sovia_net		*snet;
 	struct sovia_pair		pair;
 	const struct sovia_provider	*prov;
 	bool				again;
@@ -207,7 +209,7 @@ static int connect_from_port(struct sock *sk, void *context)
 	}
 	/* In a search through many ports, look before anything is allocated. */
 	if (attempt->again &&
-	    sovia_conn_taken(sovia_net(sock_net(sk)), &attempt->pair, inet->inet_num, rport))
+	    sovia_conn_taken(attempt->snet, &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
 	if (tcp_has(sk, &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
@@ -281,7 +283,7 @@ static int judge(struct sock *sk, struct attempt *attempt, u16 port)
 	u32 wait = SOVIA_WAIT_DEFAULT;
 	u8 action;
 
-	action = sovia_rules_decide(sk, SOVIA_RULE_OUT, &attempt->pair, port, &wait);
+	action = sovia_rules_decide(attempt->snet, sk, SOVIA_RULE_OUT, &attempt->pair, port, &wait);
 	attempt->wait = wait_time(sk, wait);
 	if (action == SOVIA_AUTO)
 		action = sovia_sk(sk)->opt.action;
@@ -302,14 +304,16 @@ static int judge(struct sock *sk, struct attempt *attempt, u16 port)
 /* Is the port known to be TCP's?  AF_SOVIA would ask first and be refused. */
 static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 port)
 {
-	struct sovia_net *snet = sovia_net(sock_net(sk));
-	u64 *service = &sovia_sk(sk)->connect.service;
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
 
 	if (!sovia_fallback_armed(sk))
 		return false;
-	sovia_sk(sk)->connect.refused = 0;
-	*service = sovia_service_key(snet, &attempt->pair, port);
-	return sovia_service_is_tcp(snet, *service);
+	connect->refused = 0;
+	connect->service = 0;
+	if (!sovia_services_any(attempt->snet))
+		return false;
+	connect->service = sovia_service_key(attempt->snet, &attempt->pair, port);
+	return sovia_service_is_tcp(attempt->snet, connect->service);
 }
 
 /*
@@ -318,7 +322,7 @@ static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 p
  */
 static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 {
-	struct sovia_net *snet = sovia_net(sock_net(sk));
+	struct sovia_net *snet = attempt->snet;
 	enum sovia_memory_answer answer;
 	struct sovia_link *link;
 	bool open;
@@ -357,7 +361,7 @@ static unsigned long first_wait(const struct sock *sk, const struct attempt *att
 
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
 {
-	struct attempt attempt = {};
+	struct attempt attempt = { .snet = sovia_net(sock_net(sk)) };
 	int err;
 
 	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
@@ -527,6 +531,22 @@ void sovia_accepted(struct sock *sk)
 	sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 }
 
+/* AF_SOVIA has no listener there.  If TCP has one, that is learnt when its connection is over. */
+static void note_service(struct sock *sk)
+{
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+	const struct sovia_conn *conn = sovia_conn_of(sk);
+	u16 port = ntohs(inet_sk(sk)->inet_dport);
+	const struct sovia_link *link;
+
+	/* Port 0 is refused without one. */
+	if (!conn)
+		return;
+	link = conn->link;
+	connect->service = sovia_service_key(link->snet, &link->pair, port);
+	connect->refused = jiffies | 1;
+}
+
 /**
  * sovia_refused() - REFUSE came
  * @sk: in SYN_SENT
@@ -551,7 +571,8 @@ void sovia_refused(struct sock *sk, u32 code)
 		return;
 	}
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
-		ss->connect.refused = code == SOVIA_CODE_NO_LISTENER ? jiffies | 1 : 0;
+		if (code == SOVIA_CODE_NO_LISTENER && sovia_fallback_armed(sk))
+			note_service(sk);
 		if (!sovia_fallback_due(sk, ECONNREFUSED))
 			sovia_done(sk, ECONNREFUSED);
 		return;

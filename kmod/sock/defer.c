@@ -82,8 +82,11 @@ void sovia_release_cb(struct sock *sk)
 
 	if (unlikely(ss->accept.pending_count))
 		sovia_children_pending(sk);
-	if (unlikely(sk->sk_state == TCP_LISTEN))
-		sovia_fallback_follow(sk);
+	if (unlikely(sk->sk_state == TCP_LISTEN)) {
+		if (!ss->accepting)
+			sovia_fallback_follow(sk);
+		ss->accepting = false;
+	}
 	if (likely(!todo))
 		return;
 	ss->deferred = 0;

@@ -58,8 +58,8 @@ static bool is_hooked(const struct net *net, u8 pf, unsigned int hook1, unsigned
 {
 	struct nf_hook_entries __rcu *const *hooks = hooks_of(net, pf);
 
-	return READ_ONCE(sovia_net(net)->netfilter.value) &&
-	       (rcu_access_pointer(hooks[hook1]) || rcu_access_pointer(hooks[hook2]));
+	return (rcu_access_pointer(hooks[hook1]) || rcu_access_pointer(hooks[hook2])) &&
+	       READ_ONCE(sovia_net(net)->netfilter.value);
 }
 
 /* For hooks that go on with a packet later. */
@@ -297,6 +297,27 @@ static int leave_and_loop(struct dry_syn *syn, struct dst_entry *dst, bool local
 	return err;
 }
 
+static int ask_out(struct sock *sk, const struct sovia_pair *pair, u16 rport, bool local)
+{
+	u16 lport = inet_sk(sk)->inet_num;
+	struct dry_syn syn = {
+		.net = sock_net(sk),
+		.sk = sk,
+		.pf = family_of(pair),
+		.tuple = { pair->local, pair->remote, lport, rport },
+	};
+	struct dst_entry *dst;
+	struct flowi fl;
+	int err;
+
+	dst = sovia_route_output(sk, pair, lport, rport, &fl);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	err = leave_and_loop(&syn, dst, local);
+	dst_release(dst);
+	return err;
+}
+
 /**
  * sovia_dry_syn_out() - would netfilter let this connection out, as it is
  * @sk: the connecting socket, which has its port
@@ -310,26 +331,13 @@ static int leave_and_loop(struct dry_syn *syn, struct dst_entry *dst, bool local
  */
 int sovia_dry_syn_out(struct sock *sk, const struct sovia_pair *pair, u16 rport, bool local)
 {
-	struct dry_syn syn = {
-		.net = sock_net(sk),
-		.sk = sk,
-		.pf = family_of(pair),
-	};
-	u16 lport = inet_sk(sk)->inet_num;
-	struct dst_entry *dst;
-	struct flowi fl;
-	int err;
+	const struct net *net = sock_net(sk);
+	u8 pf = family_of(pair);
 
-	if (!is_hooked(syn.net, syn.pf, NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING) &&
-	    !(local && is_hooked(syn.net, syn.pf, NF_INET_PRE_ROUTING, NF_INET_LOCAL_IN)))
-		return 0;
-	syn.tuple = (struct sovia_tuple){ pair->local, pair->remote, lport, rport };
-	dst = sovia_route_output(sk, pair, lport, rport, &fl);
-	if (IS_ERR(dst))
-		return PTR_ERR(dst);
-	err = leave_and_loop(&syn, dst, local);
-	dst_release(dst);
-	return err;
+	if (is_hooked(net, pf, NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING) ||
+	    (local && is_hooked(net, pf, NF_INET_PRE_ROUTING, NF_INET_LOCAL_IN)))
+		return ask_out(sk, pair, rport, local);
+	return 0;
 }
 
 /* ---- a listener --------------------------------------------------------- */
@@ -341,6 +349,34 @@ static int arrival_begin(struct dry_syn *syn, struct dst_entry *dst)
 
 	if (!err && is_local(dst, syn->pf))
 		skb_dst_set(syn->skb, dst_clone(dst));
+	return err;
+}
+
+static int ask_in(struct sock *listener, const struct sovia_pair *pair,
+		  const struct sovia_msg *msg)
+{
+	struct dry_syn syn = {
+		.net = sock_net(listener),
+		.pf = family_of(pair),
+		.tuple = { pair->remote, pair->local, msg->sport, msg->dport },
+	};
+	struct dst_entry *dst;
+	struct flowi fl;
+	int err;
+
+	dst = sovia_route_output(listener, pair, msg->dport, msg->sport, &fl);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	err = arrival_begin(&syn, dst);
+	if (!err) {
+		rcu_read_lock();
+		err = enter(&syn, dst->dev);
+		syn_end(&syn);
+		rcu_read_unlock();
+		if (err)
+			sovia_stat_inc(sovia_net(syn.net), dry_syn_tcp);
+	}
+	dst_release(dst);
 	return err;
 }
 
@@ -356,31 +392,9 @@ static int arrival_begin(struct dry_syn *syn, struct dst_entry *dst)
 int sovia_dry_syn_in(struct sock *listener, const struct sovia_pair *pair,
 		     const struct sovia_msg *msg)
 {
-	struct dry_syn syn = {
-		.net = sock_net(listener),
-		.pf = family_of(pair),
-	};
-	struct dst_entry *dst;
-	struct flowi fl;
-	int err;
-
-	if (!is_hooked(syn.net, syn.pf, NF_INET_PRE_ROUTING, NF_INET_LOCAL_IN))
-		return 0;
-	syn.tuple = (struct sovia_tuple){ pair->remote, pair->local, msg->sport, msg->dport };
-	dst = sovia_route_output(listener, pair, msg->dport, msg->sport, &fl);
-	if (IS_ERR(dst))
-		return PTR_ERR(dst);
-	err = arrival_begin(&syn, dst);
-	if (!err) {
-		rcu_read_lock();
-		err = enter(&syn, dst->dev);
-		syn_end(&syn);
-		rcu_read_unlock();
-		if (err)
-			sovia_stat_inc(sovia_net(syn.net), dry_syn_tcp);
-	}
-	dst_release(dst);
-	return err;
+	if (is_hooked(sock_net(listener), family_of(pair), NF_INET_PRE_ROUTING, NF_INET_LOCAL_IN))
+		return ask_in(listener, pair, msg);
+	return 0;
 }
 
 /* ---- IPsec -------------------------------------------------------------- */

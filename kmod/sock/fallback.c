@@ -574,7 +574,8 @@ static bool child_admitted(struct sock *sk, const struct sock *child)
 	u8 action;
 
 	sovia_pair_of(&pair, child);
-	action = sovia_rules_decide(sk, SOVIA_RULE_IN, &pair, inet_sk(child)->inet_num, NULL);
+	action = sovia_rules_decide(sovia_net(sock_net(sk)), sk, SOVIA_RULE_IN, &pair,
+				    inet_sk(child)->inet_num, NULL);
 	return action == SOVIA_AUTO || action == SOVIA_ONLY_TCP;
 }
 

@@ -289,7 +289,8 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 			 const struct sovia_msg *msg)
 {
-	u8 action = sovia_rules_decide(listener, SOVIA_RULE_IN, &link->pair, msg->dport, NULL);
+	u8 action = sovia_rules_decide(link->snet, listener, SOVIA_RULE_IN, &link->pair,
+				       msg->dport, NULL);
 	int err;
 
 	if (action == SOVIA_DENY)
@@ -509,6 +510,12 @@ static int next_child(struct sock *sk, struct sock **child)
 	return *child ? 0 : -EAGAIN;
 }
 
+static void release_listener(struct sock *sk)
+{
+	sovia_sk(sk)->accepting = true;
+	release_sock(sk);
+}
+
 static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
@@ -529,7 +536,7 @@ static int wait_for_child(struct sock *sk, long timeo, struct sock **child)
 		err = sock_intr_errno(timeo);
 		if (signal_pending(current))
 			break;
-		release_sock(sk);
+		release_listener(sk);
 		timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, timeo);
 		lock_sock(sk);
 	}
@@ -561,7 +568,7 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err)
 		goto out;
 	accept_unqueue(sk, child);
 out:
-	release_sock(sk);
+	release_listener(sk);
 	/* Its options are the listener's until this returns: most need no lock. */
 	if (child && (READ_ONCE(sovia_sk(child)->await_data) || sovia_alive_wanted(child))) {
 		lock_sock(child);

@@ -154,29 +154,14 @@ struct dst_entry *sovia_route_output(struct sock *sk, const struct sovia_pair *p
 	return dst;
 }
 
-/**
- * sovia_check_ipsec() - may this connection send data in the clear
- * @sk: the connecting socket, or the listener that a peer connects to
- * @pair: addresses of its link
- * @lport: own port
- * @rport: the peer's port
- *
- * IPsec protects packets, and a lane has none of the socket's.  Connections that a
- * policy wants protected are refused.
- *
- * Context: process or softirq.
- * Return: 0, -EOPNOTSUPP if a policy wants it protected, -EPERM if one forbids it, or
- * another errno of the routing table.
- */
-int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport)
+/* Ask the policies of those directions in which there are some. */
+static int ask_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport,
+		     bool in, bool out)
 {
-	bool in = ipsec_in_use(sk, XFRM_POLICY_IN), out = ipsec_in_use(sk, XFRM_POLICY_OUT);
 	struct dst_entry *dst;
 	struct flowi fl;
 	int err = 0;
 
-	if (!in && !out)
-		return 0;
 	dst = sovia_route_output(sk, pair, lport, rport, &fl);
 	if (!IS_ERR(dst) && in && !sovia_ipsec_admits(sk, pair, lport, rport, dst))
 		err = -EOPNOTSUPP;
@@ -195,6 +180,27 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 		pr_notice_ratelimited("connection with %pI6c: refused, as an IPsec policy applies to it\n",
 				      &pair->remote);
 	return err;
+}
+
+/**
+ * sovia_check_ipsec() - may this connection send data in the clear
+ * @sk: the connecting socket, or the listener that a peer connects to
+ * @pair: addresses of its link
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * IPsec protects packets, and a lane has none of the socket's.  Connections that a
+ * policy wants protected are refused.
+ *
+ * Context: process or softirq.
+ * Return: 0, -EOPNOTSUPP if a policy wants it protected, -EPERM if one forbids it, or
+ * another errno of the routing table.
+ */
+int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport, u16 rport)
+{
+	bool in = ipsec_in_use(sk, XFRM_POLICY_IN), out = ipsec_in_use(sk, XFRM_POLICY_OUT);
+
+	return in || out ? ask_ipsec(sk, pair, lport, rport, in, out) : 0;
 }
 
 /* Both addresses are local.  Do both belong to an RDMA device? */

@@ -193,15 +193,15 @@ struct sovia_alive {
  * struct sovia_accept - a listener's children, and a child's place among them
  * @ready: listener: ready for accept().  Its socket lock.
  * @pending: listener: arrived while a process owned it.  Its spinlock.
- * @pending_count: length of @pending.  As above.
  * @node: child: in its listener's @ready or @pending
+ * @pending_count: length of @pending.  As @pending.
  * @tcp_arrived: child: how many connections of TCP its listener had got before it
  */
 struct sovia_accept {
 	struct list_head	ready;
 	struct list_head	pending;
-	unsigned int		pending_count;
 	struct list_head	node;
+	unsigned int		pending_count;
 	unsigned int		tcp_arrived;
 };
 
@@ -227,14 +227,14 @@ struct sovia_destination;
  * @retry_delay: delay until CONN is retried to a busy listener, jiffies
  * @link_retries: how many more times a stale link may be replaced
  * @busy: the listener was busy, and CONN is to be retried
+ * @asked: CONN has been handed to the lane
  * @fallback: enum sovia_fallback_state
- * @to: where to, if @fallback is ARMED or DUE: the first caller's, or that of struct
- *	sovia_fallback
  * @callers: how many wait in connect()
  * @cause: why @fallback is DUE, a positive errno
  * @no_links: links of this namespace cannot be had, a negative errno
- * @asked: CONN has been handed to the lane
- * @service: sovia_service_key() of the port
+ * @to: where to, if @fallback is ARMED or DUE: the first caller's, or that of struct
+ *	sovia_fallback
+ * @service: sovia_service_key() of the port, once it was needed
  * @refused: when AF_SOVIA had no listener there, jiffies; 0: it did not say so
  *
  * Socket lock.
@@ -242,14 +242,14 @@ struct sovia_destination;
 struct sovia_connecting {
 	unsigned long		deadline;
 	unsigned long		retry_delay;
-	unsigned int		link_retries;
+	u8			link_retries;
 	bool			busy;
+	bool			asked;
 	u8			fallback;
 	unsigned int		callers;
-	const struct sovia_destination *to;
 	int			cause;
 	int			no_links;
-	bool			asked;
+	const struct sovia_destination *to;
 	u64			service;
 	unsigned long		refused;
 };
@@ -294,7 +294,6 @@ struct sovia_busy {
  * @listening: its place among the listeners
  * @fallback: the TCP socket beside it, or NULL: fallback.c
  * @accept: a listener's children, or a child's place among them
- * @await_data: child: accept() waits for its first data.  Its own lock.
  * @deferred: enum sovia_deferred bits, handled when the owner releases the socket
  * @deferred_arg: argument of each of them
  * @tx: from the program to the lane
@@ -302,9 +301,11 @@ struct sovia_busy {
  * @urg: urgent data
  * @end: how the connection ends
  * @opt: options
+ * @await_data: child: accept() waits for its first data.  Its own lock.
+ * @accepting: listener: its owner is accept(), which changes no option.  Socket lock.
+ * @busy: busy polling
  * @connect: connect() under way
  * @alive: keepalive
- * @busy: busy polling
  * @inet6: IPv6's part
  *
  * References: the file, until close(); the socket itself, until it is CLOSE and
@@ -323,7 +324,6 @@ struct sovia_sock {
 	struct sovia_listening	listening;
 	struct sovia_fallback	*fallback;
 	struct sovia_accept	accept;
-	bool			await_data;
 	unsigned long		deferred;
 	u32			deferred_arg[SOVIA_DEFER_COUNT];
 	struct sovia_tx		tx;
@@ -331,9 +331,11 @@ struct sovia_sock {
 	struct sovia_urg	urg;
 	struct sovia_end	end;
 	struct sovia_opts	opt;
+	bool			await_data;
+	bool			accepting;
+	struct sovia_busy	busy;
 	struct sovia_connecting	connect;
 	struct sovia_alive	alive;
-	struct sovia_busy	busy;
 	struct ipv6_pinfo	inet6;	/* must be last: see compat/ipv6.h */
 };
 

@@ -151,10 +151,11 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			 unsigned int optlen)
 {
-	if (level != SOL_SOCKET) {
-		struct sock *sk = READ_ONCE(sock->sk);
-		int err = sock_common_setsockopt(sock, level, optname, optval, optlen);
+	struct sock *sk = READ_ONCE(sock->sk);
+	int err;
 
+	if (level != SOL_SOCKET) {
+		err = sock_common_setsockopt(sock, level, optname, optval, optlen);
 		if (!err && sovia_is(sk) && level != SOL_SOVIA)
 			sovia_fallback_option(sk, level, optname, optval, optlen);
 		return err;
@@ -163,7 +164,13 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
 	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
-	return sock_setsockopt(sock, level, optname, optval, optlen);
+	err = sock_setsockopt(sock, level, optname, optval, optlen);
+	/* Some are set without the socket lock, whose release shows them to TCP's listener. */
+	if (!err && READ_ONCE(sk->sk_state) == TCP_LISTEN) {
+		lock_sock(sk);
+		release_sock(sk);
+	}
+	return err;
 }
 
 /**

@@ -121,8 +121,11 @@ static void memory_services(struct kunit *test)
 	u64 key = sovia_service_key(snet, &pair, 22);
 	struct sovia_service *slot = &snet->memories.services[service_slot(key)];
 
+	snet->memories.services_until = jiffies;
+	KUNIT_EXPECT_FALSE(test, sovia_services_any(snet));
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, key));
 	sovia_service_learn(snet, key, jiffies);
+	KUNIT_EXPECT_TRUE(test, sovia_services_any(snet));
 	KUNIT_EXPECT_TRUE(test, sovia_service_is_tcp(snet, key));
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &pair, 23)));
 	KUNIT_EXPECT_FALSE(test, sovia_service_is_tcp(snet, sovia_service_key(snet, &other, 22)));

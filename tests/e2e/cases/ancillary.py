@@ -23,6 +23,7 @@ SO_TIMESTAMPNS = 35
 SO_TIMESTAMPING = 37
 SO_PEEK_OFF = 42
 SO_BUSY_POLL = 46
+SO_MAX_PACING_RATE = 47
 SO_ZEROCOPY = 60
 SO_BINDTOIFINDEX = 62
 SO_TIMESTAMP_NEW = 63
@@ -592,6 +593,19 @@ def test_inherited(t):
     far.connect((t.host(t.here), listener.port()))
     near, _ = listener.accept()
     eq([near.getsockopt(*setting[:2]) for setting in settings], [value for *_, value in settings])
+
+
+def test_inherited_each(t):
+    """An option that a listener gets is the next connection's, whichever it is."""
+    listener = t.listener(t.here)
+    where = t.host(t.here), listener.port()
+    for number, (name, value) in enumerate(((socket.SO_MARK, 9), (SO_BUSY_POLL, 7), (socket.SO_RCVLOWAT, 3),
+                                            (SO_MAX_PACING_RATE, 1 << 20), (socket.SO_KEEPALIVE, 1))):
+        listener.setsockopt(SOL, name, value)
+        far = t.socket(node=t.there)
+        far.connect(where)
+        near, _ = listener.accept()
+        eq((number, near.getsockopt(SOL, name)), (number, value))
 
 
 def device_of(address):
