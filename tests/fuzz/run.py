@@ -29,7 +29,7 @@ sys.path.insert(0, ROOT + "/tests/vm/lib")
 import tap      # noqa: E402
 
 # Share of all runs, in percent, and the longest input.
-FUZZERS = {"wire": (40, 256), "rendezvous": (20, 1100), "state": (30, 48), "lane": (8, 512), "pair": (2, 512)}
+FUZZERS = {"wire": (40, 256), "rendezvous": (20, 1100), "state": (22, 48), "lane": (8, 512), "pair": (2, 512), "ring": (8, 400)}
 
 STATUS = re.compile(r"^#(\d+)\s+(?:DONE|INITED|NEW|REDUCE|pulse|RELOAD)\s+cov: (\d+) ft: (\d+)", re.M)
 

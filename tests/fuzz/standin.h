@@ -55,7 +55,17 @@ typedef unsigned int gfp_t;
 struct kernel_param_ops;
 #define MODULE_PARM_DESC(...)
 
+#ifdef FUZZ_SHARED
+/* Memory that another machine writes to: it may do so before each read. */
+void fuzz_shared(void);
+#define READ_ONCE(x)		(fuzz_shared(), *(const volatile __typeof__(x) *)&(x))
+#define barrier()		fuzz_shared()
+#define virt_mb()		fuzz_shared()
+#define virt_load_acquire(p)	READ_ONCE(*(p))
+#define virt_store_release(p, v) WRITE_ONCE(*(p), v)
+#else
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
+#endif
 #define WRITE_ONCE(x, value)	(*(volatile __typeof__(x) *)&(x) = (value))
 #define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
 #define smp_load_acquire(p)	READ_ONCE(*(p))
@@ -73,6 +83,8 @@ struct kernel_param_ops;
 #define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 #define timer_container_of(var, p, member) container_of(p, __typeof__(*(var)), member)
 
+#define cpu_to_le32(x)		htole32(x)
+#define le32_to_cpu(x)		le32toh(x)
 #define cpu_to_be16(x)		htobe16(x)
 #define cpu_to_be32(x)		htobe32(x)
 #define cpu_to_be64(x)		htobe64(x)
