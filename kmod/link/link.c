@@ -30,6 +30,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
+#include <net/ipv6.h>
 #include "conn_table.h"
 #include "connd.h"
 #include "debug/objcount.h"
@@ -486,7 +487,30 @@ static void link_failed(struct sovia_link *link, int err)
 		sovia_link_down(link, err == -ESTALE ? -ECONNREFUSED : err);
 }
 
-/* End a loop link that has had no connections for a while. */
+/* The link of the other end, which is on this host as well, or NULL if there is none. */
+static struct sovia_link *link_other_end(struct sovia_link *link)
+{
+	struct sovia_pair pair = link->pair;
+
+	pair.local = link->pair.remote;
+	pair.remote = link->pair.local;
+	if (ipv6_addr_equal(&pair.local, &pair.remote))
+		pair.passive = !pair.passive;
+	return sovia_link_lookup(link->snet, &pair);
+}
+
+/* Its connections may outlast ours: they can be half closed. */
+static bool link_other_end_is_used(struct sovia_link *link)
+{
+	struct sovia_link *other = link_other_end(link);
+	bool used = other && READ_ONCE(other->conn_count);
+
+	if (other)
+		sovia_link_put(other);
+	return used;
+}
+
+/* End a loop link that has had no connections for a while.  The end that is used last does it. */
 static void link_idle(struct sovia_link *link)
 {
 	bool idle;
@@ -494,6 +518,8 @@ static void link_idle(struct sovia_link *link)
 	spin_lock_bh(&link->lock);
 	idle = !link->conn_count;
 	spin_unlock_bh(&link->lock);
+	if (idle && link_other_end_is_used(link))
+		return;
 	spin_lock_bh(&link->lane.lock);
 	if (!list_empty(&link->lane.ctl) || !skb_queue_empty(&link->lane.unacked))
 		idle = false;

@@ -8,19 +8,22 @@
 #include "peer.h"
 #include "peer_hello.h"
 
-static bool peer_mac_is_right(struct sovia_peer *peer, const struct sovia_vi_request *req,
-			      const struct sovia_params *params)
+/* Returns 0 if it is its sender's and new, -EAGAIN if it is not new, or -ESTALE. */
+static int peer_check_mac(struct sovia_peer *peer, const struct sovia_vi_request *req,
+			  const struct sovia_params *params)
 {
 	u32 *heard = &peer->heard[params->lane];
-	bool right;
+	int err = 0;
 
 	spin_lock(&peer->lock);
-	right = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REQ, &req->hello, &req->path) &&
-		sovia_before(*heard, params->generation);
-	if (right)
+	if (!sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REQ, &req->hello, &req->path))
+		err = -ESTALE;
+	else if (!sovia_before(*heard, params->generation))
+		err = -EAGAIN;
+	else
 		*heard = params->generation;
 	spin_unlock(&peer->lock);
-	return right;
+	return err;
 }
 
 /**
@@ -31,11 +34,14 @@ static bool peer_mac_is_right(struct sovia_peer *peer, const struct sovia_vi_req
  * @peer: its sender, or NULL where none is needed
  *
  * Context: connection thread.
- * Return: 0, or -ESTALE: not, or no more.
+ * Return: 0, -ESTALE: not, or no more; or -EAGAIN: it was taken before.  The connection manager
+ * repeats a request whose answer was lost, and its sender is to make another one.
  */
 int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
 			     const struct sovia_params *params, struct sovia_peer **peer)
 {
+	int err;
+
 	*peer = NULL;
 	if (!req->prov->introduced)
 		return 0;
@@ -45,13 +51,14 @@ int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *re
 	/* It will end soon. */
 	if (!sovia_keys_permit(snet, &(*peer)->pair, &(*peer)->key))
 		return -ESTALE;
-	if (req->checked || peer_mac_is_right(*peer, req, params)) {
+	err = req->checked ? 0 : peer_check_mac(*peer, req, params);
+	if (!err)
 		req->checked = true;
-		return 0;
-	}
+	if (err != -ESTALE)
+		return err;
 	sovia_stat_inc(snet, bad_mac);
 	pr_warn_ratelimited("link request of %pI6c: wrong MAC\n", &req->pair.remote);
-	return -ESTALE;
+	return err;
 }
 
 /**

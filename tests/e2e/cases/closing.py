@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import struct
+import time
 
 import pytest
 
@@ -538,6 +539,26 @@ def test_keepalive_after_close(t):
     until(lambda: near.tcp_state() == 8, "CLOSE_WAIT")
     until(lambda: near.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.EPIPE, "EPIPE")
     eq(near.tcp_state(), 7, "CLOSE")
+
+
+@pytest.mark.long
+def test_half_closed(t):
+    """A connection between two addresses of a host that one end has closed for good stays with the other."""
+    if t.mode != "loop" or t.v6:
+        t.skip("IPv4 has a second loopback address")
+    listener = t.socket()
+    listener.bind(("127.0.0.2", 0))
+    listener.listen()
+    near = t.socket()
+    near.connect(("127.0.0.2", listener.port()))
+    far, _ = listener.accept()
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)
+    far.sendall(b"last")
+    far.close()
+    # Until nothing of it is left there, and for longer than links stay idle.
+    time.sleep(5)
+    eq(near.recv_all(), b"last")
+    eq(near.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
 
 
 def test_port_of_closed(t):
