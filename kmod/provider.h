@@ -271,8 +271,12 @@ extern const struct sovia_provider * const sovia_providers[];
 extern const struct sovia_provider sovia_verbs_provider;
 extern const struct sovia_provider sovia_loop_provider;
 extern const struct sovia_provider sovia_near_provider;
+extern const struct sovia_provider sovia_clan_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);
+bool sovia_clan_is_soft(const struct net *net);
+int sovia_clan_soft_init(void);
+void sovia_clan_soft_exit(void);
 
 #endif /* _SOVIA_PROVIDER_H */

@@ -171,8 +171,14 @@ void sovia_clan_out_reset(struct sovia_clan_out *out)
 	publish_word(&out->own.words->write, 0);
 }
 
-/* Look how far the reader is.  Returns 0 or -EPROTO. */
-static int out_observe(struct sovia_clan_out *out)
+/**
+ * sovia_clan_out_look() - look how far the reader is
+ * @out: the writer
+ *
+ * Context: any.
+ * Return: 0, or -EPROTO: it writes nonsense.
+ */
+int sovia_clan_out_look(struct sovia_clan_out *out)
 {
 	u32 read = observe_word(&out->theirs.words->read);
 
@@ -195,7 +201,7 @@ int sovia_clan_out_room(struct sovia_clan_out *out)
 
 	if (out->write - out->read < out->size)
 		return 1;
-	err = out_observe(out);
+	err = sovia_clan_out_look(out);
 	if (err)
 		return err;
 	return out->write - out->read < out->size;
@@ -249,7 +255,7 @@ int sovia_clan_out_wait(struct sovia_clan_out *out)
 	set_word(&out->own.words->space, read);
 	/* Pairs with sovia_clan_in_publish(). */
 	virt_mb();
-	err = out_observe(out);
+	err = sovia_clan_out_look(out);
 	if (err)
 		return err;
 	return out->read != read;
@@ -335,6 +341,17 @@ int sovia_clan_in_take(struct sovia_clan_in *in, struct sovia_clan_entry *entry)
 	barrier();
 	in->read++;
 	return 1;
+}
+
+/**
+ * sovia_clan_in_untake() - take the last entry again later
+ * @in: the reader, after sovia_clan_in_take()
+ *
+ * Context: any.
+ */
+void sovia_clan_in_untake(struct sovia_clan_in *in)
+{
+	in->read--;
 }
 
 /**

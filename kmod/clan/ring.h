@@ -87,6 +87,7 @@ u64 sovia_clan_pool_at(const struct sovia_clan_geometry *geometry, u32 node);
 void sovia_clan_area_set(struct sovia_clan_area *area, void *at);
 
 void sovia_clan_out_reset(struct sovia_clan_out *out);
+int sovia_clan_out_look(struct sovia_clan_out *out);
 int sovia_clan_out_room(struct sovia_clan_out *out);
 void sovia_clan_out_put(struct sovia_clan_out *out, const struct sovia_clan_entry *entry,
 			u32 bytes);
@@ -96,6 +97,7 @@ int sovia_clan_out_cookie(struct sovia_clan_out *out, u32 *cookie);
 
 void sovia_clan_in_reset(struct sovia_clan_in *in);
 int sovia_clan_in_take(struct sovia_clan_in *in, struct sovia_clan_entry *entry);
+void sovia_clan_in_untake(struct sovia_clan_in *in);
 void sovia_clan_in_return(struct sovia_clan_in *in, u32 cookie);
 bool sovia_clan_in_publish(struct sovia_clan_in *in);
 bool sovia_clan_in_sleep(struct sovia_clan_in *in);

@@ -18,6 +18,7 @@
  * @SOVIA_OBJECT_anchors: connections to them
  * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
+ * @SOVIA_OBJECT_clan_vis: VIs in shared memory
  * @SOVIA_OBJECT_verbs_vis: VIs on verbs
  * @SOVIA_OBJECT_stuck_vis: those in quarantine, because their device does not drain them
  * @SOVIA_OBJECT_receives: receive descriptors of VIs on verbs
@@ -34,6 +35,7 @@ enum sovia_object {
 	SOVIA_OBJECT_anchors,
 	SOVIA_OBJECT_requests,
 	SOVIA_OBJECT_loop_vis,
+	SOVIA_OBJECT_clan_vis,
 	SOVIA_OBJECT_verbs_vis,
 	SOVIA_OBJECT_stuck_vis,
 	SOVIA_OBJECT_receives,

@@ -374,9 +374,12 @@ static int __init sovia_init(void)
 	err = sovia_verbs_init();
 	if (err)
 		goto undo_work;
-	err = sovia_net_register();
+	err = sovia_clan_soft_init();
 	if (err)
 		goto undo_verbs;
+	err = sovia_net_register();
+	if (err)
+		goto undo_clan;
 	err = sovia_rendezvous_init();
 	if (err)
 		goto undo_net;
@@ -412,6 +415,8 @@ undo_rendezvous:
 	sovia_rendezvous_exit();
 undo_net:
 	sovia_net_unregister();
+undo_clan:
+	sovia_clan_soft_exit();
 undo_verbs:
 	sovia_verbs_exit();
 undo_work:
@@ -444,6 +449,7 @@ static void __exit sovia_exit(void)
 	/* Also releases VIs that could not be drained. */
 	sovia_verbs_exit();
 	sovia_link_wait();
+	sovia_clan_soft_exit();
 	sovia_keys_exit();
 	/* Closes the anchors, whose works and the connection thread go on until then. */
 	sovia_net_unregister();

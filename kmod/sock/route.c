@@ -245,6 +245,10 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 		pair->scope = sk->sk_bound_dev_if;
 	if (local && READ_ONCE(hairpin))
 		local = !verbs_has_netdevs(sock_net(sk), pair);
-	*prov = local ? &sovia_loop_provider : &sovia_verbs_provider;
+	if (!local)
+		*prov = &sovia_verbs_provider;
+	else
+		*prov = sovia_clan_is_soft(sock_net(sk)) ? &sovia_clan_provider :
+							   &sovia_loop_provider;
 	return 0;
 }

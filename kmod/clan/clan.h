@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Provider clan: VIs in memory that nodes share (Documentation/clan.rst).
+ *
+ *	vi.c		the provider's calls, states of a VI
+ *	vi_data.c	messages of a VI
+ *	port.c		a node's access to the memory: the other nodes, the bottom half
+ *	soft.c		two nodes in this kernel, for tests
+ *	ring.c, pool.c	what they stand on
+ */
+#ifndef _SOVIA_CLAN_CLAN_H
+#define _SOVIA_CLAN_CLAN_H
+
+#include <linux/irq_poll.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include "clan/pool.h"
+#include "clan/ring.h"
+#include "provider.h"
+
+struct sovia_clan_port;
+
+/**
+ * struct sovia_clan_node - another node, and what goes to and from it
+ * @port: ours
+ * @number: its own
+ * @generation: its generation that our area is reset for, or 0; bottom half
+ * @lock: protects what follows; inside lane locks, bottom halves off
+ * @open: both areas are reset for each other
+ * @out: to it
+ * @control: struct sovia_clan_control that wait for room in @out
+ * @senders: struct sovia_clan_vi::sender, of those with messages not completed
+ * @in: from it; bottom half
+ * @requests: of it that the client has not answered
+ */
+struct sovia_clan_node {
+	struct sovia_clan_port	*port;
+	u32			number;
+	u32			generation;
+	spinlock_t		lock;	/* see above */
+	bool			open;
+	struct sovia_clan_out	out;
+	struct list_head	control;
+	struct list_head	senders;
+	struct sovia_clan_in	in;
+	atomic_t		requests;
+};
+
+/**
+ * struct sovia_clan_port - a node of ours in a memory
+ * @net: the namespace that it serves
+ * @base: the memory
+ * @geometry: of it
+ * @number: the node's own
+ * @generation: what it says in its slot
+ * @doorbell: rings another node
+ * @poll: the bottom half
+ * @retry: schedules @poll when it lacked memory
+ * @pool: pages of its messages
+ * @vis: struct sovia_clan_vi by number; changed by the connection thread, read under RCU
+ * @next: where the search for a free number begins
+ * @node: by number; its own is unused
+ */
+struct sovia_clan_port {
+	struct net			*net;
+	void				*base;
+	struct sovia_clan_geometry	geometry;
+	u32				number;
+	u32				generation;
+	void				(*doorbell)(struct sovia_clan_port *port, u32 node);
+	struct irq_poll			poll;
+	struct timer_list		retry;
+	struct sovia_clan_pool		pool;
+	struct xarray			vis;
+	u32				next;
+	struct sovia_clan_node		node[];
+};
+
+/**
+ * struct sovia_clan_control - an entry that is not a message
+ * @list: in sovia_clan_node::control
+ * @bytes: how many of @entry have a meaning
+ * @entry: it
+ */
+struct sovia_clan_control {
+	struct list_head	list;
+	u32			bytes;
+	struct sovia_clan_entry	entry;
+};
+
+/**
+ * struct sovia_clan_setup - body of REQ, REP and REJ
+ * @local: address of who sends it
+ * @remote: the other one
+ * @scope: as in struct sovia_pair
+ * @epoch: REQ, REP: of the sender's VI
+ * @vi: REQ, REP: the sender's VI
+ * @err: REJ: a positive errno
+ * @hello: REQ, REP
+ */
+struct sovia_clan_setup {
+	__u8			local[16];
+	__u8			remote[16];
+	__le32			epoch;
+	__le16			vi;
+	__le16			err;
+	struct sovia_hello	hello;
+};
+
+/**
+ * enum sovia_clan_state - how far a VI is
+ * @SOVIA_CLAN_ASKED: REQ or REP has been sent
+ * @SOVIA_CLAN_ANSWERED: REP or RTU has come, or what says as much; the client is being told
+ * @SOVIA_CLAN_UP: it knows
+ * @SOVIA_CLAN_DEAD: it has been told so, or is about to be
+ */
+enum sovia_clan_state {
+	SOVIA_CLAN_ASKED,
+	SOVIA_CLAN_ANSWERED,
+	SOVIA_CLAN_UP,
+	SOVIA_CLAN_DEAD,
+};
+
+/**
+ * struct sovia_clan_sent - a message whose completion is due
+ * @skb: it, with a reference
+ * @index: the reader has it when it has taken that many entries
+ */
+struct sovia_clan_sent {
+	struct sk_buff	*skb;
+	u32		index;
+};
+
+/**
+ * struct sovia_clan_vi - a VI
+ * @vi: the client's part
+ * @port: its node
+ * @node: the other one
+ * @number: of the VI, in @port
+ * @epoch: random: entries of an earlier VI with this number have another
+ * @their_number: number of the other end
+ * @their_epoch: epoch of the other end
+ * @passive: the peer asked for it
+ * @lock: protects @state, @err and @early; innermost, bottom halves off
+ * @state: enum sovia_clan_state
+ * @err: why it is DEAD
+ * @told: the client knows of that; @work
+ * @early: what came before the client knew that it is up
+ * @hello: the peer's
+ * @work: tells the client, on sovia_setup_wq
+ * @sent: ring of vi.attr.send_depth messages.  sovia_clan_node::lock, as what follows.
+ * @head: messages added
+ * @tail: messages completed
+ * @sender: in sovia_clan_node::senders while there are some
+ * @end_work: frees it
+ * @rcu: frees it
+ */
+struct sovia_clan_vi {
+	struct sovia_vi		vi;
+	struct sovia_clan_port	*port;
+	struct sovia_clan_node	*node;
+	u32			number;
+	u32			epoch;
+	u16			their_number;
+	u32			their_epoch;
+	bool			passive;
+	spinlock_t		lock;	/* see above */
+	u8			state;
+	int			err;
+	bool			told;
+	struct sk_buff_head	early;
+	struct sovia_hello	hello;
+	struct work_struct	work;
+	struct sovia_clan_sent	*sent;
+	u32			head;
+	u32			tail;
+	struct list_head	sender;
+	struct work_struct	end_work;
+	struct rcu_head		rcu;
+};
+
+/* port.c */
+struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number);
+void sovia_clan_port_begin(struct sovia_clan_port *port);
+void sovia_clan_port_stop(struct sovia_clan_port *port);
+void sovia_clan_port_free(struct sovia_clan_port *port);
+void sovia_clan_port_rung(struct sovia_clan_port *port);
+int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
+		       const struct sovia_clan_setup *setup);
+void sovia_clan_node_wait(struct sovia_clan_node *node);
+int sovia_clan_node_observe(struct sovia_clan_node *node);
+
+/* vi.c */
+void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err);
+bool sovia_clan_vi_answered(struct sovia_clan_vi *cv, const struct sovia_clan_setup *setup);
+void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_setup *setup);
+
+/* vi_data.c */
+int sovia_clan_post_send(struct sovia_vi *vi, struct sk_buff *skb,
+			 const struct sovia_post *how);
+int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entry *entry);
+void sovia_clan_vi_deliver(struct sovia_clan_vi *cv, struct sk_buff *skb);
+void sovia_clan_vi_complete(struct sovia_clan_vi *cv, bool ok);
+
+/* soft.c */
+struct sovia_clan_node *sovia_clan_node_of(const struct net *net, const struct sovia_pair *pair);
+
+#endif /* _SOVIA_CLAN_CLAN_H */

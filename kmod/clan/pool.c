@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pages of a node's own messages.  A reader that keeps its cookies is lent no more than a
+ * quarter of the pool, so that it starves itself alone.
+ */
+#include <linux/errno.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include "clan/pool.h"
+
+/**
+ * sovia_clan_pool_init() - make a pool whose pages are all free
+ * @pool: the pool
+ * @pages: how many it has
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_clan_pool_init(struct sovia_clan_pool *pool, u32 pages)
+{
+	u32 i;
+
+	spin_lock_init(&pool->lock);
+	memset(pool->lent, 0, sizeof(pool->lent));
+	pool->pages = pages;
+	pool->cap = min(pages / 4, SOVIA_CLAN_COOKIES);
+	pool->count = pages;
+	pool->free = kvmalloc_array(pages, sizeof(*pool->free), GFP_KERNEL);
+	pool->reader = kvzalloc(pages, GFP_KERNEL);
+	if (!pool->free || !pool->reader) {
+		sovia_clan_pool_exit(pool);
+		return -ENOMEM;
+	}
+	for (i = 0; i < pages; i++)
+		pool->free[i] = pages - 1 - i;
+	return 0;
+}
+
+/**
+ * sovia_clan_pool_exit() - free a pool
+ * @pool: made by sovia_clan_pool_init()
+ *
+ * Context: process.
+ */
+void sovia_clan_pool_exit(struct sovia_clan_pool *pool)
+{
+	kvfree(pool->free);
+	kvfree(pool->reader);
+}
+
+/**
+ * sovia_clan_pool_lend() - lend pages to a node
+ * @pool: the pool
+ * @node: whom to
+ * @count: how many
+ * @cookies: set to their numbers
+ *
+ * Context: process or softirq.
+ * Return: 0, or -EAGAIN if there are not as many, or not for this node.
+ */
+int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 *cookies)
+{
+	int err = -EAGAIN;
+	u32 i;
+
+	spin_lock_bh(&pool->lock);
+	if (count <= pool->count && pool->lent[node] + count <= pool->cap) {
+		for (i = 0; i < count; i++) {
+			cookies[i] = pool->free[--pool->count];
+			pool->reader[cookies[i]] = node + 1;
+		}
+		pool->lent[node] += count;
+		err = 0;
+	}
+	spin_unlock_bh(&pool->lock);
+	return err;
+}
+
+static void pool_free(struct sovia_clan_pool *pool, u32 cookie)
+{
+	pool->lent[pool->reader[cookie] - 1]--;
+	pool->reader[cookie] = 0;
+	pool->free[pool->count++] = cookie;
+}
+
+/**
+ * sovia_clan_pool_return() - a node gives a page back
+ * @pool: the pool
+ * @node: the node
+ * @cookie: what it says the page is
+ *
+ * Context: process or softirq.
+ * Return: 0, or -EPROTO if that is not lent to it.
+ */
+int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, u32 cookie)
+{
+	int err = -EPROTO;
+
+	spin_lock_bh(&pool->lock);
+	if (cookie < pool->pages && pool->reader[cookie] == node + 1) {
+		pool_free(pool, cookie);
+		err = 0;
+	}
+	spin_unlock_bh(&pool->lock);
+	return err;
+}
+
+/**
+ * sovia_clan_pool_reclaim() - a node has gone: take back what it was lent
+ * @pool: the pool
+ * @node: the node
+ *
+ * Context: process or softirq.
+ */
+void sovia_clan_pool_reclaim(struct sovia_clan_pool *pool, u32 node)
+{
+	u32 i;
+
+	spin_lock_bh(&pool->lock);
+	for (i = 0; i < pool->pages && pool->lent[node]; i++)
+		if (pool->reader[i] == node + 1)
+			pool_free(pool, i);
+	spin_unlock_bh(&pool->lock);
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/clan_pool_test.c"
+#endif

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * VIs in shared memory: the provider's calls.
+ *
+ *	active				passive
+ *	ASKED	REQ ------------------>	request
+ *		<------------------ REP	ASKED		accept
+ *	ANSWERED
+ *		RTU ------------------>	ANSWERED
+ *	UP				UP
+ *
+ * REJ instead of REP, BYE from an end that ends.  Entries of a VI that has gone are dropped, and
+ * its REP is answered with BYE.  The bottom half finds VIs under RCU; a work tells the client.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include "clan/clan.h"
+#include "debug/objcount.h"
+#include "work.h"
+
+/* Requests that a node may have open; the rest is refused. */
+#define CLAN_REQUESTS_MAX	64
+
+/**
+ * struct clan_request - a request, and whom to answer
+ * @req: what the client sees
+ * @node: who asks
+ * @vi: number of its VI
+ * @epoch: of that
+ * @work: tells the client
+ */
+struct clan_request {
+	struct sovia_vi_request	req;
+	struct sovia_clan_node	*node;
+	u16			vi;
+	u32			epoch;
+	struct work_struct	work;
+};
+
+static void (*clan_request_upcall)(struct sovia_vi_request *req);
+
+static struct sovia_clan_vi *to_clan(struct sovia_vi *vi)
+{
+	return container_of(vi, struct sovia_clan_vi, vi);
+}
+
+/* ---- what the client is told ------------------------------------------------ */
+
+/* Messages that came too early.  The last of them lets the bottom half go on itself. */
+static void deliver_early(struct sovia_clan_vi *cv)
+{
+	struct sk_buff *skb;
+
+	for (;;) {
+		spin_lock_bh(&cv->lock);
+		skb = __skb_dequeue(&cv->early);
+		if (!skb && cv->state == SOVIA_CLAN_ANSWERED)
+			cv->state = SOVIA_CLAN_UP;
+		spin_unlock_bh(&cv->lock);
+		if (!skb)
+			return;
+		local_bh_disable();
+		sovia_clan_vi_deliver(cv, skb);
+		local_bh_enable();
+	}
+}
+
+/* Before the client knows, which may send at once.  Returns 0 or a negative errno. */
+static int send_rtu(struct sovia_clan_vi *cv)
+{
+	return cv->passive ? 0 : sovia_clan_control(cv->node, SOVIA_CLAN_RTU, cv->their_number,
+						    cv->their_epoch, NULL);
+}
+
+static void clan_vi_work(struct work_struct *work)
+{
+	struct sovia_clan_vi *cv = container_of(work, struct sovia_clan_vi, work);
+	bool answered, tell;
+	int err = 0;
+
+	spin_lock_bh(&cv->lock);
+	answered = cv->state == SOVIA_CLAN_ANSWERED;
+	spin_unlock_bh(&cv->lock);
+	if (answered)
+		err = send_rtu(cv);
+	if (answered && err) {
+		sovia_clan_vi_closed(cv, -ECONNRESET);
+	} else if (answered) {
+		cv->vi.client->established(&cv->vi, &cv->hello, sizeof(cv->hello));
+		deliver_early(cv);
+	}
+	spin_lock_bh(&cv->lock);
+	tell = cv->state == SOVIA_CLAN_DEAD && !cv->told;
+	cv->told |= tell;
+	spin_unlock_bh(&cv->lock);
+	if (tell)
+		cv->vi.client->closed(&cv->vi, cv->err);
+}
+
+/**
+ * sovia_clan_vi_closed() - a VI is dead
+ * @cv: the VI
+ * @err: why, a negative errno
+ *
+ * Context: process or softirq.
+ */
+void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err)
+{
+	bool was_dead;
+
+	spin_lock_bh(&cv->lock);
+	was_dead = cv->state == SOVIA_CLAN_DEAD;
+	if (!was_dead) {
+		WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
+		cv->err = err ?: -ECONNREFUSED;
+	}
+	spin_unlock_bh(&cv->lock);
+	if (!was_dead)
+		queue_work(sovia_setup_wq, &cv->work);
+}
+
+/**
+ * sovia_clan_vi_answered() - REP or RTU has come
+ * @cv: the VI
+ * @setup: body of REP, or NULL
+ *
+ * Context: bottom half.
+ * Return: false if that violates the protocol.
+ */
+bool sovia_clan_vi_answered(struct sovia_clan_vi *cv, const struct sovia_clan_setup *setup)
+{
+	bool valid;
+
+	spin_lock_bh(&cv->lock);
+	valid = cv->state == SOVIA_CLAN_ASKED && cv->passive == !setup;
+	if (valid && setup) {
+		cv->their_number = le16_to_cpu(setup->vi);
+		cv->their_epoch = le32_to_cpu(setup->epoch);
+		cv->hello = setup->hello;
+	}
+	if (valid)
+		WRITE_ONCE(cv->state, SOVIA_CLAN_ANSWERED);
+	else
+		valid = cv->state == SOVIA_CLAN_DEAD;
+	spin_unlock_bh(&cv->lock);
+	queue_work(sovia_setup_wq, &cv->work);
+	return valid;
+}
+
+/* ---- requests --------------------------------------------------------------- */
+
+static void request_free(struct clan_request *cr)
+{
+	atomic_dec(&cr->node->requests);
+	kfree(cr);
+	sovia_object_dec(requests);
+}
+
+static void request_work(struct work_struct *work)
+{
+	struct clan_request *cr = container_of(work, struct clan_request, work);
+
+	clan_request_upcall(&cr->req);
+}
+
+/* If there is no memory for this either, the peer will ask again. */
+static void refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
+{
+	const struct sovia_clan_setup setup = { .err = cpu_to_le16(-err) };
+
+	sovia_clan_control(node, SOVIA_CLAN_REJ, vi, epoch, &setup);
+}
+
+/**
+ * sovia_clan_requested() - REQ has come
+ * @node: from whom
+ * @setup: its body
+ *
+ * Context: bottom half.
+ */
+void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_setup *setup)
+{
+	u16 vi = le16_to_cpu(setup->vi);
+	u32 epoch = le32_to_cpu(setup->epoch);
+	struct clan_request *cr = NULL;
+
+	if (atomic_inc_return(&node->requests) <= CLAN_REQUESTS_MAX)
+		cr = kzalloc(sizeof(*cr), GFP_ATOMIC | __GFP_NOWARN);
+	if (!cr || !clan_request_upcall) {
+		atomic_dec(&node->requests);
+		kfree(cr);
+		refuse(node, vi, epoch, cr ? -ECONNREFUSED : -EBUSY);
+		return;
+	}
+	sovia_object_inc(requests);
+	cr->node = node;
+	cr->vi = vi;
+	cr->epoch = epoch;
+	cr->req.prov = &sovia_clan_provider;
+	cr->req.net = node->port->net;
+	memcpy(&cr->req.pair.local, setup->remote, sizeof(cr->req.pair.local));
+	memcpy(&cr->req.pair.remote, setup->local, sizeof(cr->req.pair.remote));
+	cr->req.pair.passive = ipv6_addr_equal(&cr->req.pair.local, &cr->req.pair.remote);
+	cr->req.hello = setup->hello;
+	cr->req.hello_len = sizeof(setup->hello);
+	INIT_WORK(&cr->work, request_work);
+	queue_work(sovia_setup_wq, &cr->work);
+}
+
+/* ---- VIs ---------------------------------------------------------------------- */
+
+static void vi_free(struct sovia_clan_vi *cv)
+{
+	kvfree(cv->sent);
+	kfree_rcu(cv, rcu);
+	sovia_object_dec(clan_vis);
+}
+
+static void clan_end_work(struct work_struct *work)
+{
+	struct sovia_clan_vi *cv = container_of(work, struct sovia_clan_vi, end_work);
+
+	/* The bottom half does not find it any more. */
+	synchronize_rcu();
+	cancel_work_sync(&cv->work);
+	spin_lock_bh(&cv->node->lock);
+	list_del_init(&cv->sender);
+	while (cv->tail != cv->head)
+		sovia_clan_vi_complete(cv, false);
+	spin_unlock_bh(&cv->node->lock);
+	__skb_queue_purge(&cv->early);
+	cv->vi.client->ended(&cv->vi);
+	vi_free(cv);
+}
+
+static struct sovia_clan_vi *vi_alloc(struct sovia_clan_node *node, const struct sovia_pair *pair,
+				      const struct sovia_vi_attr *attr,
+				      const struct sovia_vi_client *client, void *context)
+{
+	struct sovia_clan_vi *cv = kzalloc(sizeof(*cv), GFP_KERNEL);
+
+	if (!cv)
+		return NULL;
+	cv->sent = kvcalloc(attr->send_depth, sizeof(*cv->sent), GFP_KERNEL);
+	if (!cv->sent) {
+		kfree(cv);
+		return NULL;
+	}
+	sovia_object_inc(clan_vis);
+	cv->vi.prov = &sovia_clan_provider;
+	cv->vi.client = client;
+	cv->vi.context = context;
+	cv->vi.pair = *pair;
+	cv->vi.attr = *attr;
+	cv->vi.max_frags = MAX_SKB_FRAGS;
+	cv->vi.imm = true;
+	cv->port = node->port;
+	cv->node = node;
+	cv->epoch = get_random_u32();
+	spin_lock_init(&cv->lock);
+	__skb_queue_head_init(&cv->early);
+	INIT_WORK(&cv->work, clan_vi_work);
+	INIT_LIST_HEAD(&cv->sender);
+	INIT_WORK(&cv->end_work, clan_end_work);
+	return cv;
+}
+
+/* Let the bottom half find it.  Returns 0 or a negative errno. */
+static int vi_publish(struct sovia_clan_vi *cv)
+{
+	return xa_alloc_cyclic_bh(&cv->port->vis, &cv->number, cv, XA_LIMIT(1, U16_MAX),
+				  &cv->port->next, GFP_KERNEL) < 0 ? -EBUSY : 0;
+}
+
+static int send_setup(struct sovia_clan_vi *cv, u8 kind, const struct sovia_hello *hello)
+{
+	struct sovia_clan_setup setup = {
+		.epoch = cpu_to_le32(cv->epoch), .vi = cpu_to_le16(cv->number), .hello = *hello,
+	};
+
+	memcpy(setup.local, &cv->vi.pair.local, sizeof(setup.local));
+	memcpy(setup.remote, &cv->vi.pair.remote, sizeof(setup.remote));
+	return sovia_clan_control(cv->node, kind, cv->their_number, cv->their_epoch, &setup);
+}
+
+static struct sovia_vi *clan_connect(struct net *net, const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context)
+{
+	struct sovia_clan_node *node = sovia_clan_node_of(net, pair);
+	struct sovia_clan_vi *cv;
+	int err;
+
+	if (!node)
+		return ERR_PTR(-EHOSTUNREACH);
+	cv = vi_alloc(node, pair, attr, client, context);
+	if (!cv)
+		return ERR_PTR(-ENOMEM);
+	err = vi_publish(cv);
+	if (!err) {
+		err = send_setup(cv, SOVIA_CLAN_REQ, hello);
+		if (!err)
+			return &cv->vi;
+		xa_erase_bh(&cv->port->vis, cv->number);
+	}
+	cv->state = SOVIA_CLAN_DEAD;
+	cancel_work_sync(&cv->work);
+	vi_free(cv);
+	return ERR_PTR(err == -ENOTCONN ? -EHOSTUNREACH : err);
+}
+
+static void clan_reject(struct sovia_vi_request *req, int err)
+{
+	struct clan_request *cr = container_of(req, struct clan_request, req);
+
+	/* As with verbs, it is the peer that lacks memory. */
+	refuse(cr->node, cr->vi, cr->epoch, err == -ENOMEM ? -EBUSY : err);
+	request_free(cr);
+}
+
+static struct sovia_vi *clan_accept(struct sovia_vi_request *req,
+				    const struct sovia_vi_attr *attr,
+				    const struct sovia_hello *hello,
+				    const struct sovia_vi_client *client, void *context)
+{
+	struct clan_request *cr = container_of(req, struct clan_request, req);
+	struct sovia_clan_vi *cv = vi_alloc(cr->node, &req->pair, attr, client, context);
+
+	if (!cv) {
+		clan_reject(req, -ENOMEM);
+		return ERR_PTR(-ENOMEM);
+	}
+	cv->passive = true;
+	cv->their_number = cr->vi;
+	cv->their_epoch = cr->epoch;
+	cv->hello = req->hello;
+	if (vi_publish(cv) || send_setup(cv, SOVIA_CLAN_REP, hello))
+		sovia_clan_vi_closed(cv, -ECONNRESET);
+	request_free(cr);
+	return &cv->vi;
+}
+
+static void clan_fail(struct sovia_vi *vi)
+{
+	sovia_clan_vi_closed(to_clan(vi), -EIO);
+}
+
+static void clan_end(struct sovia_vi *vi)
+{
+	struct sovia_clan_vi *cv = to_clan(vi);
+
+	if (cv->number)
+		xa_erase_bh(&cv->port->vis, cv->number);
+	spin_lock_bh(&cv->lock);
+	WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
+	cv->told = true;
+	spin_unlock_bh(&cv->lock);
+	/* One that has asked does not know whom yet: the answer finds it gone. */
+	if (cv->their_number)
+		sovia_clan_control(cv->node, SOVIA_CLAN_BYE, cv->their_number, cv->their_epoch,
+				   NULL);
+	queue_work(sovia_end_wq, &cv->end_work);
+}
+
+static int clan_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
+{
+	clan_request_upcall = request;
+	return 0;
+}
+
+static void clan_unlisten(struct net *net)
+{
+}
+
+const struct sovia_provider sovia_clan_provider = {
+	.name		= "clan",
+	.local		= true,
+	.in_memory	= true,
+	.listen		= clan_listen,
+	.unlisten	= clan_unlisten,
+	.connect	= clan_connect,
+	.accept		= clan_accept,
+	.reject		= clan_reject,
+	.post_send	= sovia_clan_post_send,
+	.fail		= clan_fail,
+	.end		= clan_end,
+};

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages of VIs in shared memory.  A message is copied into the memory when it is posted, and
+ * out of it by the bottom half: up to SOVIA_CLAN_INLINE bytes in the entry, else in pages of
+ * the sender's pool, which come back as cookies.
+ */
+#include <linux/skbuff.h>
+#include "clan/clan.h"
+
+/* Linear part of a message with pages: what the layers above parse. */
+#define CLAN_LINEAR	128
+
+/* ---- sending ------------------------------------------------------------------ */
+
+static u32 pages_of(u32 len)
+{
+	return len > SOVIA_CLAN_INLINE ? DIV_ROUND_UP(len, SOVIA_CLAN_PAGE) : 0;
+}
+
+static void *page_at(const struct sovia_clan_port *port, u32 node, u32 cookie)
+{
+	return port->base + sovia_clan_pool_at(&port->geometry, node) + cookie * SOVIA_CLAN_PAGE;
+}
+
+/* Returns 0 with @count pages, -EAGAIN, or -EPROTO. */
+static int reserve(struct sovia_clan_node *node, u32 count, u32 *cookies)
+{
+	struct sovia_clan_pool *pool = &node->port->pool;
+	int err, room;
+
+	room = sovia_clan_out_room(&node->out);
+	if (room <= 0)
+		return room ?: -EAGAIN;
+	if (!count || !sovia_clan_pool_lend(pool, node->number, count, cookies))
+		return 0;
+	err = sovia_clan_node_observe(node);
+	return err ?: sovia_clan_pool_lend(pool, node->number, count, cookies);
+}
+
+/* Is there so much room that whoever lacks it later will be told by another message? */
+static bool has_plenty(const struct sovia_clan_node *node)
+{
+	const struct sovia_clan_pool *pool = &node->port->pool;
+
+	return node->out.write - node->out.read < node->out.size / 2 &&
+	       READ_ONCE(pool->lent[node->number]) < pool->cap / 2 &&
+	       READ_ONCE(pool->count) > pool->pages / 4;
+}
+
+static void write_message(struct sovia_clan_vi *cv, struct sk_buff *skb,
+			  const struct sovia_post *how, const u32 *cookies)
+{
+	struct sovia_clan_port *port = cv->port;
+	u32 len = skb->len, count = pages_of(len), i, bytes = count * sizeof(__le32);
+	struct sovia_clan_entry entry = {
+		.vi = cpu_to_le16(cv->their_number), .kind = SOVIA_CLAN_DATA,
+		.flags = how->has_imm ? SOVIA_CLAN_F_IMM : 0, .imm = cpu_to_le32(how->imm),
+		.epoch = cpu_to_le32(cv->their_epoch), .len = cpu_to_le32(len),
+	};
+
+	if (!count) {
+		skb_copy_bits(skb, 0, entry.data, len);
+		bytes = len;
+	}
+	for (i = 0; i < count; i++) {
+		u32 at = i * SOVIA_CLAN_PAGE;
+
+		entry.cookie[i] = cpu_to_le32(cookies[i]);
+		skb_copy_bits(skb, at, page_at(port, port->number, cookies[i]),
+			      min(len - at, SOVIA_CLAN_PAGE));
+	}
+	sovia_clan_out_put(&cv->node->out, &entry,
+			   offsetof(struct sovia_clan_entry, data) + bytes);
+}
+
+static void note_sent(struct sovia_clan_vi *cv, struct sk_buff *skb)
+{
+	cv->sent[cv->head++ % cv->vi.attr.send_depth] = (struct sovia_clan_sent){
+		.skb = skb_get(skb), .index = cv->node->out.write,
+	};
+	if (list_empty(&cv->sender))
+		list_add_tail(&cv->sender, &cv->node->senders);
+	sovia_clan_node_wait(cv->node);
+}
+
+static int post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovia_post *how)
+{
+	bool unsignaled = how->unsignaled && has_plenty(cv->node);
+	u32 cookies[SOVIA_CLAN_PAGES];
+	int err = -EAGAIN;
+
+	if (!cv->node->open || READ_ONCE(cv->state) == SOVIA_CLAN_DEAD)
+		return -ENOTCONN;
+	/* Those that wait are first. */
+	if (list_empty(&cv->node->control) &&
+	    (unsignaled || cv->head - cv->tail < cv->vi.attr.send_depth))
+		err = reserve(cv->node, pages_of(skb->len), cookies);
+	if (err) {
+		sovia_clan_node_wait(cv->node);
+		return err == -EAGAIN ? err : -ENOTCONN;
+	}
+	write_message(cv, skb, how, cookies);
+	if (!unsignaled) {
+		note_sent(cv, skb);
+		return SOVIA_POSTED;
+	}
+	if (!cv->vi.prov->local)
+		return SOVIA_POSTED_UNSIGNALED;
+	/* Certain to arrive, as nothing outlives the VI. */
+	kfree_skb(skb);
+	return SOVIA_POSTED_TAKEN;
+}
+
+/**
+ * sovia_clan_post_send() - struct sovia_provider::post_send
+ * @vi: the VI
+ * @skb: the message
+ * @how: how to send it
+ *
+ * Context: see there.
+ * Return: see there.
+ */
+int sovia_clan_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how)
+{
+	struct sovia_clan_vi *cv = container_of(vi, struct sovia_clan_vi, vi);
+	struct sovia_clan_node *node = cv->node;
+	bool rings = false;
+	int ret;
+
+	spin_lock(&node->lock);
+	ret = post(cv, skb, how);
+	if (ret >= 0)
+		rings = sovia_clan_out_publish(&node->out);
+	spin_unlock(&node->lock);
+	if (rings)
+		node->port->doorbell(node->port, node->number);
+	return ret;
+}
+
+/**
+ * sovia_clan_vi_complete() - report the oldest message of a VI that is not completed
+ * @cv: there is one
+ * @ok: the other node has it; otherwise the VI has ended
+ *
+ * Context: node->lock held, which is dropped for the upcall.
+ */
+void sovia_clan_vi_complete(struct sovia_clan_vi *cv, bool ok)
+{
+	struct sk_buff *skb = cv->sent[cv->tail++ % cv->vi.attr.send_depth].skb;
+	struct sovia_clan_node *node = cv->node;
+
+	if (cv->tail == cv->head)
+		list_del_init(&cv->sender);
+	spin_unlock_bh(&node->lock);
+	local_bh_disable();
+	cv->vi.client->send_done(&cv->vi, skb, ok);
+	kfree_skb(skb);
+	local_bh_enable();
+	spin_lock_bh(&node->lock);
+}
+
+/* ---- receiving ------------------------------------------------------------------ */
+
+/* Immediate data travels in two fields of the sk_buff that are unused here. */
+static void set_imm(struct sk_buff *skb, const struct sovia_clan_entry *entry)
+{
+	skb->queue_mapping = entry->flags & SOVIA_CLAN_F_IMM;
+	skb->mark = le32_to_cpu(entry->imm);
+}
+
+static struct sk_buff *make_skb(u32 len)
+{
+	u32 linear = len <= SOVIA_COPYBREAK ? len : CLAN_LINEAR;
+	struct sk_buff *skb;
+	int err;
+
+	skb = alloc_skb_with_frags(linear, len - linear, 0, &err, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb)
+		return NULL;
+	skb_put(skb, linear);
+	skb->data_len = len - linear;
+	skb->len = len;
+	return skb;
+}
+
+/* Returns 0 or -EPROTO. */
+static int read_message(struct sovia_clan_node *node, struct sk_buff *skb,
+			const struct sovia_clan_entry *entry)
+{
+	u32 count = pages_of(skb->len), i;
+
+	if (!count)
+		skb_store_bits(skb, 0, entry->data, skb->len);
+	for (i = 0; i < count; i++) {
+		u32 cookie = le32_to_cpu(entry->cookie[i]), at = i * SOVIA_CLAN_PAGE;
+
+		if (cookie >= node->port->geometry.pool)
+			return -EPROTO;
+		skb_store_bits(skb, at, page_at(node->port, node->number, cookie),
+			       min(skb->len - at, SOVIA_CLAN_PAGE));
+	}
+	return 0;
+}
+
+/**
+ * sovia_clan_vi_deliver() - pass a message to the client
+ * @cv: its VI, which the client knows to be up
+ * @skb: the message; consumed
+ *
+ * Context: bottom halves off; one at a time.
+ */
+void sovia_clan_vi_deliver(struct sovia_clan_vi *cv, struct sk_buff *skb)
+{
+	if (!cv->vi.client->receive(&cv->vi, skb, skb->queue_mapping ? &skb->mark : NULL))
+		kfree_skb(skb);
+}
+
+/* Returns true if the message is to be delivered; otherwise it has been queued. */
+static bool is_deliverable(struct sovia_clan_vi *cv, struct sk_buff *skb)
+{
+	bool up;
+
+	spin_lock_bh(&cv->lock);
+	up = cv->state == SOVIA_CLAN_UP;
+	if (!up)
+		__skb_queue_tail(&cv->early, skb);
+	spin_unlock_bh(&cv->lock);
+	return up;
+}
+
+/**
+ * sovia_clan_vi_receive() - a message has come
+ * @cv: for it
+ * @entry: the message's; its len is in bounds
+ *
+ * Context: bottom half.
+ * Return: 0, -ENOMEM to be asked again, or -EPROTO.
+ */
+int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entry *entry)
+{
+	u32 len = le32_to_cpu(entry->len);
+	u8 state = READ_ONCE(cv->state);
+	struct sk_buff *skb;
+	int err;
+
+	if (state == SOVIA_CLAN_DEAD)
+		return 0;
+	if (!len || len > cv->vi.attr.msg_size || state == SOVIA_CLAN_ASKED ||
+	    skb_queue_len_lockless(&cv->early) > cv->vi.attr.recv_depth)
+		return -EPROTO;
+	skb = make_skb(len);
+	if (!skb)
+		return -ENOMEM;
+	err = read_message(cv->node, skb, entry);
+	if (err) {
+		kfree_skb(skb);
+		return err;
+	}
+	set_imm(skb, entry);
+	if (is_deliverable(cv, skb))
+		sovia_clan_vi_deliver(cv, skb);
+	return 0;
+}
