@@ -72,7 +72,8 @@ def finish(processes):
 def replay(name):
     """Each input of the corpus is run once; an empty corpus is a failure."""
     files = sorted(glob.glob(os.path.join(corpus(name), "*")))
-    _, passed = finish([start(name, files)])
+    # Without any it would fuzz, for ever.
+    _, passed = finish([start(name, files)] if files else [])
     return tap.check(files and passed, f"{name}: {len(files)} inputs of the corpus")
 
 
