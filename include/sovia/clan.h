@@ -10,7 +10,7 @@
  *	  area j	one for each node: what i sends to j, and what it has taken from j
  *	    page	struct sovia_clan_words, cookies
  *	    pages	struct sovia_clan_entry[ring]
- *	  pool		pages of i's messages, whomever they are for
+ *	  pool		pages of i's messages, to all nodes
  *
  * Numbers are little endian.  Indices of rings run freely; sizes of rings are powers of two.
  */

@@ -297,6 +297,22 @@ static int take_answer(struct sovia_clan_node *node, struct sovia_clan_vi *cv,
 	return sovia_clan_vi_answered(cv, setup) ? 0 : -EPROTO;
 }
 
+/* The peer may write any number. */
+static int reject_errno(const struct sovia_clan_setup *setup)
+{
+	u16 err = le16_to_cpu(setup->err);
+
+	switch (err) {
+	case EAGAIN:
+	case EBUSY:
+	case EPROTO:
+	case ESTALE:
+		return -err;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
 /* Returns 0, -ENOMEM to be asked again, or -EPROTO. */
 static int take_entry(struct sovia_clan_node *node, const struct sovia_clan_entry *entry)
 {
@@ -323,7 +339,7 @@ static int take_entry(struct sovia_clan_node *node, const struct sovia_clan_entr
 		return take_answer(node, cv, &setup);
 	case SOVIA_CLAN_REJ:
 		if (cv)
-			sovia_clan_vi_closed(cv, -le16_to_cpu(setup.err));
+			sovia_clan_vi_closed(cv, reject_errno(&setup));
 		return 0;
 	case SOVIA_CLAN_RTU:
 		return !cv || sovia_clan_vi_answered(cv, NULL) ? 0 : -EPROTO;

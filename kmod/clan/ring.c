@@ -245,7 +245,7 @@ bool sovia_clan_out_publish(struct sovia_clan_out *out)
  * @out: the writer
  *
  * Context: any.
- * Return: 0, 1 if it has meanwhile, so that it will not ring, or -EPROTO.
+ * Return: 0, 1 if it has already, so that it will not ring, or -EPROTO.
  */
 int sovia_clan_out_wait(struct sovia_clan_out *out)
 {
@@ -393,7 +393,7 @@ bool sovia_clan_in_publish(struct sovia_clan_in *in)
  * @in: the reader, which has taken all
  *
  * Context: any.
- * Return: true if something has been written meanwhile, so that it will not ring.
+ * Return: true if something has been written already, so that it will not ring.
  */
 bool sovia_clan_in_sleep(struct sovia_clan_in *in)
 {

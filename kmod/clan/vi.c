@@ -113,7 +113,7 @@ void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err)
 	was_dead = cv->state == SOVIA_CLAN_DEAD;
 	if (!was_dead) {
 		WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
-		cv->err = err ?: -ECONNREFUSED;
+		cv->err = err;
 	}
 	spin_unlock_bh(&cv->lock);
 	if (!was_dead)

@@ -37,7 +37,7 @@ static int reserve(struct sovia_clan_node *node, u32 count, u32 *cookies)
 	return err ?: sovia_clan_pool_lend(pool, node->number, count, cookies);
 }
 
-/* Is there so much room that whoever lacks it later will be told by another message? */
+/* Is there so much room that a later message, which finds less, may ask for its completion? */
 static bool has_plenty(const struct sovia_clan_node *node)
 {
 	const struct sovia_clan_pool *pool = &node->port->pool;

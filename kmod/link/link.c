@@ -499,11 +499,12 @@ static struct sovia_link *link_other_end(struct sovia_link *link)
 	return sovia_link_lookup(link->snet, &pair);
 }
 
-/* Its connections may outlast ours: they can be half closed. */
+/* Its connections may outlast ours, half closed.  Those that wait for it do not count. */
 static bool link_other_end_is_used(struct sovia_link *link)
 {
 	struct sovia_link *other = link_other_end(link);
-	bool used = other && READ_ONCE(other->conn_count);
+	bool used = other && READ_ONCE(other->state) == SOVIA_LINK_UP &&
+		    READ_ONCE(other->conn_count);
 
 	if (other)
 		sovia_link_put(other);
