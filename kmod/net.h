@@ -40,6 +40,7 @@ struct sovia_rules;
  * @peer_lru: struct sovia_peer::lru_node, the least recently used first; likewise
  * @peer_count: how many; likewise
  * @forget_work: forgets them when @mode is off; runs in the connection thread
+ * @ways_work: has them introduced again; likewise
  */
 struct sovia_rendezvous {
 	struct sovia_sysctl	mode;
@@ -58,6 +59,7 @@ struct sovia_rendezvous {
 	struct list_head	peer_lru;
 	unsigned int		peer_count;
 	struct kthread_work	forget_work;
+	struct kthread_work	ways_work;
 };
 
 /**

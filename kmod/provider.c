@@ -5,6 +5,7 @@
 const struct sovia_provider * const sovia_providers[] = {
 	&sovia_loop_provider,
 	&sovia_near_provider,
+	&sovia_clan_soft_provider,
 	&sovia_clan_provider,
 	&sovia_verbs_provider,
 	NULL

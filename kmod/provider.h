@@ -15,8 +15,10 @@
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include <sovia/wire.h>
+#include "stat.h"
 
 struct net;
+struct sovia_clan_way;
 struct sovia_vi;
 
 /*
@@ -87,7 +89,8 @@ struct sovia_vi_request {
  *	context; at most once, before @established; not with a local provider.  Returns 0, or a
  *	negative errno to give the VI up.
  * @beyond: the other end's namespace, with a reference for the caller, and @pair as it is there;
- *	or an ERR_PTR.  From connect, if both ends are on this host but the provider is not local.
+ *	or an ERR_PTR.  From connect of the near provider.
+ * @way: the other end's place in shared memory.  From connect of the clan provider.
  * @established: the VI may send.  @hello/@hello_len: received from the peer (as
  *	in struct sovia_vi_request).  Process context; at most once, never after
  *	@closed.
@@ -124,6 +127,7 @@ struct sovia_vi_request {
 struct sovia_vi_client {
 	int (*seal)(struct sovia_vi *vi, const struct sovia_path *path, struct sovia_hello *hello);
 	struct net *(*beyond)(struct sovia_vi *vi, struct sovia_pair *pair);
+	void (*way)(struct sovia_vi *vi, struct sovia_clan_way *way);
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
@@ -211,6 +215,9 @@ struct sovia_post {
  *	blocks
  * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
  *	SOVIA_COPYBREAK: cheaper to copy than to take
+ * @stats: the first of its four counters
+ * @poll_usec: how long receivers spin before they sleep, in microseconds, unless SO_BUSY_POLL
+ *	tells; NULL: not at all
  * @has_netdev: does an interface have a device of this provider.  Under RCU.
  *	NULL: the provider needs none.
  * @listen: accept requests in @net from now on and pass them to @request, which
@@ -247,6 +254,8 @@ struct sovia_provider {
 	bool introduced;
 	bool in_memory;
 	bool rx_borrowed;
+	enum sovia_stat stats;
+	const ushort *poll_usec;
 	bool (*has_netdev)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
 	void (*unlisten)(struct net *net);
@@ -272,10 +281,13 @@ extern const struct sovia_provider sovia_verbs_provider;
 extern const struct sovia_provider sovia_loop_provider;
 extern const struct sovia_provider sovia_near_provider;
 extern const struct sovia_provider sovia_clan_provider;
+extern const struct sovia_provider sovia_clan_soft_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);
 bool sovia_clan_is_soft(const struct net *net);
+int sovia_clan_pci_init(void);
+void sovia_clan_pci_exit(void);
 int sovia_clan_soft_init(void);
 void sovia_clan_soft_exit(void);
 

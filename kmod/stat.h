@@ -18,6 +18,10 @@
  * @SOVIA_STAT_loop_tx_bytes: payload bytes of them
  * @SOVIA_STAT_loop_rx_msgs: messages received over it
  * @SOVIA_STAT_loop_rx_bytes: payload bytes of them
+ * @SOVIA_STAT_clan_tx_msgs: messages sent to other virtual machines in shared memory
+ * @SOVIA_STAT_clan_tx_bytes: payload bytes of them
+ * @SOVIA_STAT_clan_rx_msgs: messages received in it
+ * @SOVIA_STAT_clan_rx_bytes: payload bytes of them
  * @SOVIA_STAT_compact_tx: messages sent without a header
  * @SOVIA_STAT_ack_tx: explicit ACK messages sent
  * @SOVIA_STAT_ack_rx: explicit ACK messages received
@@ -58,6 +62,7 @@
  * @SOVIA_STAT_peer_up: kernels that introduced themselves
  * @SOVIA_STAT_peer_join: directions opened since, by a JOIN
  * @SOVIA_STAT_peer_refused: those that were refused
+ * @SOVIA_STAT_clan_late: messages in shared memory whose doorbell has not been heard
  * @SOVIA_STAT_COUNT: number of counters
  */
 enum sovia_stat {
@@ -69,6 +74,10 @@ enum sovia_stat {
 	SOVIA_STAT_loop_tx_bytes,
 	SOVIA_STAT_loop_rx_msgs,
 	SOVIA_STAT_loop_rx_bytes,
+	SOVIA_STAT_clan_tx_msgs,
+	SOVIA_STAT_clan_tx_bytes,
+	SOVIA_STAT_clan_rx_msgs,
+	SOVIA_STAT_clan_rx_bytes,
 	SOVIA_STAT_compact_tx,
 	SOVIA_STAT_ack_tx,
 	SOVIA_STAT_ack_rx,
@@ -109,8 +118,15 @@ enum sovia_stat {
 	SOVIA_STAT_peer_up,
 	SOVIA_STAT_peer_join,
 	SOVIA_STAT_peer_refused,
+	SOVIA_STAT_clan_late,
 	SOVIA_STAT_COUNT
 };
+
+/* Of a provider's four counters, which one. */
+#define SOVIA_STATS_TX_MSGS	0
+#define SOVIA_STATS_TX_BYTES	1
+#define SOVIA_STATS_RX_MSGS	2
+#define SOVIA_STATS_RX_BYTES	3
 
 /**
  * struct sovia_mib - one CPU's counters
@@ -122,6 +138,8 @@ struct sovia_mib {
 
 #define sovia_stat_add(snet, name, n) \
 	SNMP_ADD_STATS((snet)->mib, SOVIA_STAT_##name, n)
+#define sovia_stat_add_at(snet, which, n) \
+	SNMP_ADD_STATS((snet)->mib, which, n)
 #define sovia_stat_inc(snet, name) \
 	SNMP_INC_STATS((snet)->mib, SOVIA_STAT_##name)
 

@@ -112,7 +112,9 @@ struct sovia_clan_entry {
 /**
  * struct sovia_clan_words - the indices of an area
  * @write: entries written to the ring, for j
- * @peer: j's generation that the area has been reset for; 0 before
+ * @epoch: random, not 0: of what i and j have between them.  It changes, and the rest begins at 0,
+ *	when either of them begins anew.
+ * @peer: j's epoch that i has seen since then; 0 before
  * @space: j is to ring when its @read goes beyond this
  * @read: entries of j's ring taken
  * @event: j is to ring when its @write goes beyond this
@@ -126,8 +128,9 @@ struct sovia_clan_entry {
  */
 struct sovia_clan_words {
 	__le32	write;
+	__le32	epoch;
 	__le32	peer;
-	__u8	pad1[56];
+	__u8	pad1[52];
 	__le32	space;
 	__u8	pad2[60];
 	__le32	read;

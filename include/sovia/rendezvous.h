@@ -61,6 +61,7 @@ enum sovia_rdv_code {
 #define SOVIA_RDV_WAY_IB	1
 #define SOVIA_RDV_WAY_ROCE	2
 #define SOVIA_RDV_WAY_IWARP	3
+#define SOVIA_RDV_WAY_CLAN	4	/* gid: the memory's uuid; addr: struct sovia_rdv_clan */
 
 struct sovia_rdv_hdr {
 	__be32	magic;
@@ -98,6 +99,13 @@ struct sovia_rdv_way {
 	__be16	mtu;		/* of the path, in bytes */
 	__u8	gid[16];
 	__u8	addr[16];
+};
+
+/* A node of shared memory. */
+struct sovia_rdv_clan {
+	__be32	number;
+	__be32	generation;
+	__u8	zero[8];
 };
 
 struct sovia_rdv_answer {

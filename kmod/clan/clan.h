@@ -5,17 +5,23 @@
  *	vi.c		the provider's calls, states of a VI
  *	vi_data.c	messages of a VI
  *	port.c		a node's access to the memory: the other nodes, the bottom half
+ *	way.c		which memories this kernel has, and who else is there
+ *	pci.c		memories that are PCI devices
  *	soft.c		two nodes in this kernel, for tests
  *	ring.c, pool.c	what they stand on
  */
 #ifndef _SOVIA_CLAN_CLAN_H
 #define _SOVIA_CLAN_CLAN_H
 
-#include <linux/irq_poll.h>
+#include <linux/completion.h>
+#include <linux/netdevice.h>
+#include <linux/refcount.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include "clan/pool.h"
 #include "clan/ring.h"
+#include "clan/way.h"
 #include "provider.h"
 
 struct sovia_clan_port;
@@ -24,9 +30,14 @@ struct sovia_clan_port;
  * struct sovia_clan_node - another node, and what goes to and from it
  * @port: ours
  * @number: its own
- * @generation: its generation that our area is reset for, or 0; bottom half
+ * @generation: its generation, or 0; written by the bottom half
+ * @epoch: of our area
+ * @seen: epoch of its area that ours names, or 0; bottom half
+ * @opened: when the node was opened, jiffies; bottom half
+ * @quiet: before that it is not looked at, jiffies; bottom half
+ * @strikes: how often it has violated the protocol of late; bottom half
  * @lock: protects what follows; inside lane locks, bottom halves off
- * @open: both areas are reset for each other
+ * @open: each end has seen the other's epoch
  * @out: to it
  * @control: struct sovia_clan_control that wait for room in @out
  * @senders: struct sovia_clan_vi::sender, of those with messages not completed
@@ -37,6 +48,11 @@ struct sovia_clan_node {
 	struct sovia_clan_port	*port;
 	u32			number;
 	u32			generation;
+	u32			epoch;
+	u32			seen;
+	unsigned long		opened;
+	unsigned long		quiet;
+	unsigned int		strikes;
 	spinlock_t		lock;	/* see above */
 	bool			open;
 	struct sovia_clan_out	out;
@@ -48,28 +64,50 @@ struct sovia_clan_node {
 
 /**
  * struct sovia_clan_port - a node of ours in a memory
+ * @list: in the list of way.c
+ * @refs: VIs, requests, and whoever has begun it
+ * @unused: there are no more of them
  * @net: the namespace that it serves
+ * @prov: the provider of its VIs
  * @base: the memory
  * @geometry: of it
  * @number: the node's own
  * @generation: what it says in its slot
- * @doorbell: rings another node
- * @poll: the bottom half
- * @retry: schedules @poll when it lacked memory
+ * @doorbell: rings another node; process or softirq
+ * @device: of @doorbell
+ * @napi_dev: a dummy network device, required by NAPI
+ * @napi: the bottom half, in softirq or for busy polling
+ * @first: node that the next poll begins with
+ * @starved: the bottom half lacked memory
+ * @look: has the bottom half run once more
+ * @say_at: when the bottom half repeats what it has said of itself, jiffies
+ * @sleeps: how often the bottom half has gone to sleep
+ * @looked: @sleeps when @look ran
  * @pool: pages of its messages
  * @vis: struct sovia_clan_vi by number; changed by the connection thread, read under RCU
  * @next: where the search for a free number begins
  * @node: by number; its own is unused
  */
 struct sovia_clan_port {
+	struct list_head		list;
+	refcount_t			refs;
+	struct completion		unused;
 	struct net			*net;
+	const struct sovia_provider	*prov;
 	void				*base;
 	struct sovia_clan_geometry	geometry;
 	u32				number;
 	u32				generation;
 	void				(*doorbell)(struct sovia_clan_port *port, u32 node);
-	struct irq_poll			poll;
-	struct timer_list		retry;
+	void				*device;
+	struct net_device		*napi_dev;
+	struct napi_struct		napi;
+	u32				first;
+	bool				starved;
+	struct timer_list		look;
+	unsigned long			say_at;
+	u32				sleeps;
+	u32				looked;
 	struct sovia_clan_pool		pool;
 	struct xarray			vis;
 	u32				next;
@@ -134,7 +172,7 @@ struct sovia_clan_sent {
 /**
  * struct sovia_clan_vi - a VI
  * @vi: the client's part
- * @port: its node
+ * @port: its node, with a reference
  * @node: the other one
  * @number: of the VI, in @port
  * @epoch: random: entries of an earlier VI with this number have another
@@ -185,6 +223,8 @@ void sovia_clan_port_begin(struct sovia_clan_port *port);
 void sovia_clan_port_stop(struct sovia_clan_port *port);
 void sovia_clan_port_free(struct sovia_clan_port *port);
 void sovia_clan_port_rung(struct sovia_clan_port *port);
+void sovia_clan_port_put(struct sovia_clan_port *port);
+bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 generation);
 int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 		       const struct sovia_clan_setup *setup);
 void sovia_clan_node_wait(struct sovia_clan_node *node);
@@ -202,7 +242,13 @@ int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entr
 void sovia_clan_vi_deliver(struct sovia_clan_vi *cv, struct sk_buff *skb);
 void sovia_clan_vi_complete(struct sovia_clan_vi *cv, bool ok);
 
+/* way.c */
+void sovia_clan_way_add(struct sovia_clan_port *port);
+void sovia_clan_way_remove(struct sovia_clan_port *port);
+struct sovia_clan_node *sovia_clan_way_node(const struct net *net,
+					    const struct sovia_clan_way *way);
+
 /* soft.c */
-struct sovia_clan_node *sovia_clan_node_of(const struct net *net, const struct sovia_pair *pair);
+struct sovia_clan_node *sovia_clan_soft_node(const struct net *net);
 
 #endif /* _SOVIA_CLAN_CLAN_H */

@@ -2,19 +2,25 @@
 /*
  * A node's access to the memory: the other nodes that have it, and the bottom half.
  *
- * A node is open when each end has reset its area for the other one's generation.  Only the
- * bottom half opens and closes nodes, takes entries, and completes messages.
+ * A node is open when each end has seen the other's epoch.  Only the bottom half opens and closes
+ * nodes, takes entries, and completes messages, until the port is stopped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": clan: " fmt
 
 #include <linux/random.h>
 #include <linux/slab.h>
 #include "clan/clan.h"
+#include "compat/netdevice.h"
 #include "compat/timer.h"
+#include "net.h"
 
-#define CLAN_POLL_WEIGHT	64
 /* Entries that are taken before their writer learns of it. */
 #define CLAN_BATCH		16
+/* A node that begins anew is looked at so much later, so that none can keep us at it. */
+#define CLAN_QUIET		(HZ / 10)
+/* One that violates the protocol: doubled each time, forgotten after a while. */
+#define CLAN_QUIET_STRIKE	HZ
+#define CLAN_QUIET_MAX		(300 * HZ)
 
 static struct sovia_clan_slot *slot_of(const struct sovia_clan_port *port, u32 number)
 {
@@ -23,15 +29,26 @@ static struct sovia_clan_slot *slot_of(const struct sovia_clan_port *port, u32 n
 
 static u32 generation_of(const struct sovia_clan_node *node)
 {
-	/* Pairs with sovia_clan_port_begin(): its area names no older one. */
+	/* Pairs with sovia_clan_port_begin(): its areas have been reset. */
 	return le32_to_cpu(virt_load_acquire(&slot_of(node->port, node->number)->generation));
 }
 
-/* Whom has the other node reset its area for? */
+static u32 epoch_of(const struct sovia_clan_node *node)
+{
+	/* Pairs with node_reset() there. */
+	return le32_to_cpu(virt_load_acquire(&node->in.theirs.words->epoch));
+}
+
+/* Which of our epochs has the other node seen? */
 static u32 peer_of(const struct sovia_clan_node *node)
 {
-	/* Pairs with node_renew() there. */
+	/* Pairs with node_greet() there: its area has been reset. */
 	return le32_to_cpu(virt_load_acquire(&node->in.theirs.words->peer));
+}
+
+static u32 random_number(void)
+{
+	return get_random_u32() ?: 1;
 }
 
 static void ring(struct sovia_clan_node *node)
@@ -66,7 +83,7 @@ static void node_close(struct sovia_clan_node *node, int err)
 	LIST_HEAD(controls);
 
 	spin_lock_bh(&node->lock);
-	node->open = false;
+	WRITE_ONCE(node->open, false);
 	list_splice_init(&node->control, &controls);
 	/* Their messages are completed when they end. */
 	list_for_each_entry_safe(cv, next, &node->senders, sender)
@@ -77,41 +94,106 @@ static void node_close(struct sovia_clan_node *node, int err)
 	sovia_clan_pool_reclaim(&node->port->pool, node->number);
 }
 
-/* Begin anew with the other node, which has become another one. */
-static void node_renew(struct sovia_clan_node *node, u32 generation)
+static void reset_indices(struct sovia_clan_node *node)
 {
-	node_close(node, -ECONNRESET);
 	sovia_clan_out_reset(&node->out);
 	sovia_clan_in_reset(&node->in);
-	node->generation = generation;
-	/* Pairs with peer_of() there: the area has been reset. */
-	virt_store_release(&node->out.own.words->peer, cpu_to_le32(generation));
-	if (generation)
-		ring(node);
 }
 
-/* The other node writes nonsense: nothing more is read of it until it begins anew. */
+/*
+ * Begin anew with the other node.  It may still be at the epoch before: who sees an index of the
+ * new one sees that there is another.
+ */
+static void node_reset(struct sovia_clan_node *node)
+{
+	struct sovia_clan_words *words = node->out.own.words;
+
+	node->epoch = random_number();
+	node->seen = 0;
+	WRITE_ONCE(words->peer, 0);
+	/* Who greets it does not find that the one before was greeted: epoch_of(). */
+	virt_store_release(&words->epoch, cpu_to_le32(node->epoch));
+	/* Pairs with observe_word() and is_same(). */
+	virt_wmb();
+	reset_indices(node);
+}
+
+static void say_generation(const struct sovia_clan_port *port)
+{
+	/* Pairs with generation_of(): our areas have been reset. */
+	virt_store_release(&slot_of(port, port->number)->generation,
+			   cpu_to_le32(port->generation));
+}
+
+static void node_part(struct sovia_clan_node *node, int err, unsigned long quiet)
+{
+	node_close(node, err);
+	node_reset(node);
+	node->quiet = jiffies + quiet;
+	ring(node);
+}
+
+/* The other node writes nonsense. */
 static void node_fail(struct sovia_clan_node *node)
 {
-	pr_notice_ratelimited("node %u: ended, as it violates the protocol\n", node->number);
-	node_close(node, -EPROTO);
-	WRITE_ONCE(node->out.own.words->peer, 0);
-	ring(node);
+	unsigned int doubled;
+
+	if (time_after(jiffies, node->opened + CLAN_QUIET_MAX))
+		node->strikes = 0;
+	doubled = min(node->strikes++, 9u);
+	pr_notice_ratelimited("node %u: left alone, as it violates the protocol\n", node->number);
+	node_part(node, -EPROTO, min_t(unsigned long, CLAN_QUIET_STRIKE << doubled,
+				       CLAN_QUIET_MAX));
+}
+
+/* Have both ends seen each other's epoch?  In this order: it saw ours in the one that it has. */
+static bool is_same(const struct sovia_clan_node *node)
+{
+	return node->seen && peer_of(node) == node->epoch && epoch_of(node) == node->seen &&
+	       generation_of(node) == node->generation;
+}
+
+/* Returns true if there is an epoch of it that it has not been told that we have seen. */
+static bool node_is_new(const struct sovia_clan_node *node)
+{
+	u32 generation = generation_of(node);
+
+	return generation != node->generation || (generation && epoch_of(node) != node->seen);
+}
+
+static void node_greet(struct sovia_clan_node *node)
+{
+	u32 generation = generation_of(node);
+	u32 epoch = generation ? epoch_of(node) : 0;
+
+	WRITE_ONCE(node->generation, generation);
+	node->seen = epoch;
+	node->quiet = jiffies + 1;
+	/* Others that have the memory may have changed them since. */
+	reset_indices(node);
+	/* Pairs with peer_of() there: our area has been reset. */
+	virt_store_release(&node->out.own.words->peer, cpu_to_le32(epoch));
+	if (epoch)
+		ring(node);
 }
 
 /* Returns true if entries may be taken. */
 static bool node_look(struct sovia_clan_node *node)
 {
-	u32 generation = generation_of(node);
-
-	if (generation != node->generation ||
-	    (node->open && peer_of(node) != node->port->generation))
-		node_renew(node, generation);
-	if (node->open || !generation || peer_of(node) != node->port->generation ||
-	    READ_ONCE(node->out.own.words->peer) != cpu_to_le32(generation))
-		return node->open;
+	if (node->open && !is_same(node))
+		node_part(node, -ECONNRESET, CLAN_QUIET);
+	if (node->open)
+		return true;
+	if (node_is_new(node)) {
+		if (time_before(jiffies, node->quiet))
+			return false;
+		node_greet(node);
+	}
+	if (!is_same(node))
+		return false;
+	node->opened = jiffies;
 	spin_lock_bh(&node->lock);
-	node->open = true;
+	WRITE_ONCE(node->open, true);
 	spin_unlock_bh(&node->lock);
 	return true;
 }
@@ -373,7 +455,7 @@ static int node_receive(struct sovia_clan_node *node, int budget)
 		err = take_entry(node, &entry);
 		if (err == -ENOMEM) {
 			sovia_clan_in_untake(&node->in);
-			mod_timer(&node->port->retry, jiffies + 1);
+			node->port->starved = true;
 			break;
 		}
 		if (err)
@@ -394,11 +476,14 @@ static int node_poll(struct sovia_clan_node *node, int budget)
 	if (!node_look(node))
 		return 0;
 	done = node_send(node) ?: node_receive(node, budget);
-	if (done < 0) {
+	if (done >= 0)
+		return done;
+	/* Nonsense to us is what it writes once it has begun anew. */
+	if (is_same(node))
 		node_fail(node);
-		return 0;
-	}
-	return done;
+	else
+		node_part(node, -ECONNRESET, CLAN_QUIET);
+	return 0;
 }
 
 /* Returns true if there is news that no doorbell tells of. */
@@ -407,49 +492,128 @@ static bool node_sleep(struct sovia_clan_node *node)
 	bool news = false;
 
 	if (node->open)
-		news = sovia_clan_in_sleep(&node->in) && !timer_pending(&node->port->retry);
-	return news || generation_of(node) != node->generation;
+		news = (sovia_clan_in_sleep(&node->in) && !node->port->starved) || !is_same(node);
+	else if (time_after_eq(jiffies, node->quiet))
+		news = node_is_new(node);
+	return news;
 }
 
-static int port_poll(struct irq_poll *poll, int budget)
+/* What others that have the memory may have changed. */
+static void say_again(struct sovia_clan_port *port)
 {
-	struct sovia_clan_port *port = container_of(poll, struct sovia_clan_port, poll);
-	bool again = false;
+	struct sovia_clan_node *node;
+
+	say_generation(port);
+	for (node = port->node; node < port->node + port->geometry.nodes; node++) {
+		WRITE_ONCE(node->out.own.words->epoch, cpu_to_le32(node->epoch));
+		WRITE_ONCE(node->out.own.words->peer, cpu_to_le32(node->seen));
+	}
+}
+
+/* Each poll begins with another node, so that none can keep the others waiting. */
+static int poll_nodes(struct sovia_clan_port *port, int budget)
+{
+	u32 nodes = port->geometry.nodes, first = port->first++, i;
 	int done = 0;
+
+	for (i = 0; i < nodes && done < budget; i++) {
+		u32 number = (first + i) % nodes;
+
+		if (number != port->number)
+			done += node_poll(&port->node[number], budget - done);
+	}
+	return done;
+}
+
+static int port_poll(struct napi_struct *napi, int budget)
+{
+	struct sovia_clan_port *port = container_of(napi, struct sovia_clan_port, napi);
+	bool again = false;
+	int done;
 	u32 i;
 
+	port->starved = false;
+	if (time_after_eq(jiffies, port->say_at)) {
+		say_again(port);
+		port->say_at = jiffies + HZ;
+	}
 	rcu_read_lock();
-	for (i = 0; i < port->geometry.nodes && done < budget; i++)
-		if (i != port->number)
-			done += node_poll(&port->node[i], budget - done);
+	done = poll_nodes(port, budget);
 	rcu_read_unlock();
-	if (done >= budget)
+	/* Who is polled needs no doorbell. */
+	if (done >= budget || !napi_complete_done(napi, done))
 		return done;
-	irq_poll_complete(poll);
 	for (i = 0; i < port->geometry.nodes; i++)
 		if (i != port->number && node_sleep(&port->node[i]))
 			again = true;
+	WRITE_ONCE(port->sleeps, port->sleeps + 1);
+	if (time_after(READ_ONCE(port->look.expires), jiffies + 1))
+		mod_timer(&port->look, jiffies + 1);
 	if (again)
-		irq_poll_sched(poll);
+		napi_schedule(napi);
 	return done;
 }
 
 /**
- * sovia_clan_port_rung() - our doorbell has been rung
+ * sovia_clan_port_rung() - have the bottom half run
  * @port: the port
  *
- * Context: any.
+ * Context: process or softirq.
  */
 void sovia_clan_port_rung(struct sovia_clan_port *port)
 {
-	irq_poll_sched(&port->poll);
+	/* A softirq that is raised runs at once. */
+	local_bh_disable();
+	napi_schedule(&port->napi);
+	local_bh_enable();
 }
 
-static void port_retry(struct timer_list *timer)
+static bool node_has_messages(const struct sovia_clan_node *node)
 {
-	struct sovia_clan_port *port = timer_container_of(port, timer, retry);
+	return le32_to_cpu(READ_ONCE(node->in.theirs.words->write)) != READ_ONCE(node->in.read);
+}
 
-	sovia_clan_port_rung(port);
+/* Returns true if the bottom half is to run.  @next: when to look again, if that is earlier. */
+static bool node_look_later(struct sovia_clan_node *node, unsigned long *next)
+{
+	const struct sovia_clan_port *port = node->port;
+	unsigned long quiet = READ_ONCE(node->quiet);
+
+	if (READ_ONCE(node->open)) {
+		if (!node_has_messages(node))
+			return !is_same(node);
+		if (!READ_ONCE(port->starved) && !test_bit(NAPI_STATE_SCHED, &port->napi.state))
+			sovia_stat_inc(sovia_net(port->net), clan_late);
+		return true;
+	}
+	if (!node_is_new(node))
+		return false;
+	if (time_before(jiffies, quiet) && time_before(quiet, *next))
+		*next = quiet;
+	return time_after_eq(jiffies, quiet);
+}
+
+/*
+ * Look again a jiffy after the bottom half has gone to sleep: if an emulator leaves out a barrier,
+ * or an interrupt is lost, a message is late, and the connection does not hang.  And when a node
+ * has been left alone for long enough; and each second.
+ */
+static void port_look(struct timer_list *timer)
+{
+	struct sovia_clan_port *port = timer_container_of(port, timer, look);
+	unsigned long next = round_jiffies(jiffies + HZ);
+	u32 sleeps = READ_ONCE(port->sleeps), i;
+	bool news = time_after_eq(jiffies, READ_ONCE(port->say_at));
+
+	for (i = 0; i < port->geometry.nodes; i++)
+		if (i != port->number)
+			news |= node_look_later(&port->node[i], &next);
+	if (news)
+		napi_schedule(&port->napi);
+	if (sleeps != port->looked)
+		next = jiffies + 1;
+	mod_timer(&port->look, next);
+	port->looked = sleeps;
 }
 
 /* ---- the port ----------------------------------------------------------------------- */
@@ -481,7 +645,7 @@ static void node_init(struct sovia_clan_port *port, u32 number)
  * @number: the node's own number
  *
  * Context: process.
- * Return: the port, whose net and doorbell are to be set; or an ERR_PTR of
+ * Return: the port, whose net, prov and doorbell are to be set; or an ERR_PTR of
  * sovia_clan_check_header(), -ERANGE, or -ENOMEM.
  */
 struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number)
@@ -502,22 +666,64 @@ struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number)
 	port->base = base;
 	port->geometry = geometry;
 	port->number = number;
-	err = sovia_clan_pool_init(&port->pool, geometry.pool);
+	port->napi_dev = alloc_netdev_dummy(0);
+	err = port->napi_dev ? sovia_clan_pool_init(&port->pool, geometry.pool) : -ENOMEM;
 	if (err) {
+		if (port->napi_dev)
+			free_netdev(port->napi_dev);
 		kvfree(port);
 		return ERR_PTR(err);
 	}
+	refcount_set(&port->refs, 1);
+	init_completion(&port->unused);
 	xa_init_flags(&port->vis, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
-	irq_poll_init(&port->poll, CLAN_POLL_WEIGHT, port_poll);
-	timer_setup(&port->retry, port_retry, 0);
+	netif_napi_add(port->napi_dev, &port->napi, port_poll);
+	napi_enable(&port->napi);
+	timer_setup(&port->look, port_look, 0);
 	for (i = 0; i < geometry.nodes; i++)
 		node_init(port, i);
 	return port;
 }
 
 /**
+ * sovia_clan_port_put() - drop a reference
+ * @port: the port
+ *
+ * Context: any.
+ */
+void sovia_clan_port_put(struct sovia_clan_port *port)
+{
+	if (refcount_dec_and_test(&port->refs))
+		complete(&port->unused);
+}
+
+/**
+ * sovia_clan_node_is() - is a node there, and still the one that it was
+ * @port: the port
+ * @number: the node's
+ * @generation: its own
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 generation)
+{
+	return number < port->geometry.nodes && number != port->number && generation &&
+	       generation_of(&port->node[number]) == generation;
+}
+
+static void ring_all(struct sovia_clan_port *port)
+{
+	u32 i;
+
+	for (i = 0; i < port->geometry.nodes; i++)
+		if (i != port->number)
+			ring(&port->node[i]);
+}
+
+/**
  * sovia_clan_port_begin() - take part
- * @port: whose net and doorbell are set
+ * @port: whose net, prov and doorbell are set
  *
  * Context: process.
  */
@@ -526,31 +732,38 @@ void sovia_clan_port_begin(struct sovia_clan_port *port)
 	u32 i;
 
 	/* What an earlier one with our number has left. */
-	for (i = 0; i < port->geometry.nodes; i++)
-		WRITE_ONCE(port->node[i].out.own.words->peer, 0);
-	do {
-		port->generation = get_random_u32();
-	} while (!port->generation);
-	/* Pairs with generation_of(). */
-	virt_store_release(&slot_of(port, port->number)->generation,
-			   cpu_to_le32(port->generation));
-	for (i = 0; i < port->geometry.nodes; i++)
-		if (i != port->number)
-			ring(&port->node[i]);
+	for (i = 0; i < port->geometry.nodes; i++) {
+		port->node[i].quiet = jiffies;
+		node_reset(&port->node[i]);
+	}
+	port->generation = random_number();
+	say_generation(port);
+	port->say_at = jiffies + HZ;
+	mod_timer(&port->look, jiffies + 1);
+	ring_all(port);
 	sovia_clan_port_rung(port);
 }
 
 /**
- * sovia_clan_port_stop() - leave: the bottom half does not run any more
- * @port: without VIs
+ * sovia_clan_port_stop() - leave
+ * @port: no new VIs are made
+ *
+ * Its VIs are closed, and have ended when this returns.
  *
  * Context: process, may sleep.
  */
 void sovia_clan_port_stop(struct sovia_clan_port *port)
 {
+	u32 i;
+
+	napi_disable(&port->napi);
+	timer_delete_sync(&port->look);
 	WRITE_ONCE(slot_of(port, port->number)->generation, 0);
-	irq_poll_disable(&port->poll);
-	timer_delete_sync(&port->retry);
+	ring_all(port);
+	for (i = 0; i < port->geometry.nodes; i++)
+		node_close(&port->node[i], -ENODEV);
+	sovia_clan_port_put(port);
+	wait_for_completion(&port->unused);
 }
 
 /**
@@ -565,6 +778,8 @@ void sovia_clan_port_free(struct sovia_clan_port *port)
 
 	for (i = 0; i < port->geometry.nodes; i++)
 		purge_control(&port->node[i].control);
+	netif_napi_del(&port->napi);
+	free_netdev(port->napi_dev);
 	xa_destroy(&port->vis);
 	sovia_clan_pool_exit(&port->pool);
 	kvfree(port);

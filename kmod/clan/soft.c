@@ -39,16 +39,18 @@ bool sovia_clan_is_soft(const struct net *net)
 }
 
 /**
- * sovia_clan_node_of() - whom to ask for a VI
+ * sovia_clan_soft_node() - whom to ask for a VI within this host
  * @net: namespace
- * @pair: its addresses
  *
  * Context: connection thread.
- * Return: the node, or NULL.
+ * Return: the node, with a reference to its port; or NULL.
  */
-struct sovia_clan_node *sovia_clan_node_of(const struct net *net, const struct sovia_pair *pair)
+struct sovia_clan_node *sovia_clan_soft_node(const struct net *net)
 {
-	return sovia_clan_is_soft(net) ? &soft_port[0]->node[1] : NULL;
+	if (!sovia_clan_is_soft(net))
+		return NULL;
+	refcount_inc(&soft_port[0]->refs);
+	return &soft_port[0]->node[1];
 }
 
 static void write_header(struct sovia_clan_header *header)
@@ -86,6 +88,7 @@ int sovia_clan_soft_init(void)
 			return PTR_ERR(port);
 		}
 		port->net = &init_net;
+		port->prov = &sovia_clan_soft_provider;
 		port->doorbell = soft_doorbell;
 		soft_port[i] = port;
 	}

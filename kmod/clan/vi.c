@@ -12,12 +12,18 @@
  * REJ instead of REP, BYE from an end that ends.  Entries of a VI that has gone are dropped, and
  * its REP is answered with BYE.  The bottom half finds VIs under RCU; a work tells the client.
  */
+#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include "clan/clan.h"
 #include "debug/objcount.h"
 #include "work.h"
+
+/* An interrupt costs some ten microseconds: what most replies take. */
+static ushort clan_poll = 50;
+module_param(clan_poll, ushort, 0644);
+MODULE_PARM_DESC(clan_poll, "how long receivers of connections in shared memory look for data before they sleep, us (50)");
 
 /* Requests that a node may have open; the rest is refused. */
 #define CLAN_REQUESTS_MAX	64
@@ -153,6 +159,7 @@ bool sovia_clan_vi_answered(struct sovia_clan_vi *cv, const struct sovia_clan_se
 static void request_free(struct clan_request *cr)
 {
 	atomic_dec(&cr->node->requests);
+	sovia_clan_port_put(cr->node->port);
 	kfree(cr);
 	sovia_object_dec(requests);
 }
@@ -170,6 +177,23 @@ static void refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
 	const struct sovia_clan_setup setup = { .err = cpu_to_le16(-err) };
 
 	sovia_clan_control(node, SOVIA_CLAN_REJ, vi, epoch, &setup);
+}
+
+/* An end of a way, as MACs have it: memory, node, and its generation. */
+static void path_end(const struct sovia_clan_port *port, u32 number, u32 generation, u8 *end)
+{
+	__le32 words[] = { cpu_to_le32(number), cpu_to_le32(generation) };
+
+	memcpy(end, words, sizeof(words));
+	memcpy(end + sizeof(words), port->geometry.uuid, sizeof(words));
+}
+
+static void path_to(const struct sovia_clan_node *node, struct sovia_path *path)
+{
+	const struct sovia_clan_port *port = node->port;
+
+	path_end(port, port->number, port->generation, path->local);
+	path_end(port, node->number, READ_ONCE(node->generation), path->remote);
 }
 
 /**
@@ -194,11 +218,13 @@ void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_
 		return;
 	}
 	sovia_object_inc(requests);
+	refcount_inc(&node->port->refs);
 	cr->node = node;
 	cr->vi = vi;
 	cr->epoch = epoch;
-	cr->req.prov = &sovia_clan_provider;
+	cr->req.prov = node->port->prov;
 	cr->req.net = node->port->net;
+	path_to(node, &cr->req.path);
 	memcpy(&cr->req.pair.local, setup->remote, sizeof(cr->req.pair.local));
 	memcpy(&cr->req.pair.remote, setup->local, sizeof(cr->req.pair.remote));
 	cr->req.pair.passive = ipv6_addr_equal(&cr->req.pair.local, &cr->req.pair.remote);
@@ -212,6 +238,8 @@ void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_
 
 static void vi_free(struct sovia_clan_vi *cv)
 {
+	if (cv->port)
+		sovia_clan_port_put(cv->port);
 	kvfree(cv->sent);
 	kfree_rcu(cv, rcu);
 	sovia_object_dec(clan_vis);
@@ -234,7 +262,8 @@ static void clan_end_work(struct work_struct *work)
 	vi_free(cv);
 }
 
-static struct sovia_clan_vi *vi_alloc(struct sovia_clan_node *node, const struct sovia_pair *pair,
+static struct sovia_clan_vi *vi_alloc(const struct sovia_provider *prov,
+				      const struct sovia_pair *pair,
 				      const struct sovia_vi_attr *attr,
 				      const struct sovia_vi_client *client, void *context)
 {
@@ -248,15 +277,13 @@ static struct sovia_clan_vi *vi_alloc(struct sovia_clan_node *node, const struct
 		return NULL;
 	}
 	sovia_object_inc(clan_vis);
-	cv->vi.prov = &sovia_clan_provider;
+	cv->vi.prov = prov;
 	cv->vi.client = client;
 	cv->vi.context = context;
 	cv->vi.pair = *pair;
 	cv->vi.attr = *attr;
 	cv->vi.max_frags = MAX_SKB_FRAGS;
 	cv->vi.imm = true;
-	cv->port = node->port;
-	cv->node = node;
 	cv->epoch = get_random_u32();
 	spin_lock_init(&cv->lock);
 	__skb_queue_head_init(&cv->early);
@@ -264,6 +291,13 @@ static struct sovia_clan_vi *vi_alloc(struct sovia_clan_node *node, const struct
 	INIT_LIST_HEAD(&cv->sender);
 	INIT_WORK(&cv->end_work, clan_end_work);
 	return cv;
+}
+
+/* The VI takes over a reference to the node's port. */
+static void vi_set_node(struct sovia_clan_vi *cv, struct sovia_clan_node *node)
+{
+	cv->node = node;
+	cv->port = node->port;
 }
 
 /* Let the bottom half find it.  Returns 0 or a negative errno. */
@@ -284,31 +318,87 @@ static int send_setup(struct sovia_clan_vi *cv, u8 kind, const struct sovia_hell
 	return sovia_clan_control(cv->node, kind, cv->their_number, cv->their_epoch, &setup);
 }
 
+/* Complete a hello.  Returns 0 or a negative errno. */
+static int seal(struct sovia_clan_vi *cv, const struct sovia_hello *hello,
+		struct sovia_hello *sealed)
+{
+	struct sovia_path path;
+
+	*sealed = *hello;
+	if (!cv->vi.prov->introduced)
+		return 0;
+	path_to(cv->node, &path);
+	return cv->vi.client->seal(&cv->vi, &path, sealed);
+}
+
+/* Returns 0 or a negative errno. */
+static int vi_ask(struct sovia_clan_vi *cv, const struct sovia_hello *hello)
+{
+	struct sovia_hello sealed;
+	int err;
+
+	err = seal(cv, hello, &sealed) ?: vi_publish(cv);
+	if (err)
+		return err;
+	err = send_setup(cv, SOVIA_CLAN_REQ, &sealed);
+	if (!err)
+		return 0;
+	xa_erase_bh(&cv->port->vis, cv->number);
+	spin_lock_bh(&cv->lock);
+	WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
+	cv->told = true;
+	spin_unlock_bh(&cv->lock);
+	cancel_work_sync(&cv->work);
+	return err == -ENOTCONN ? -EHOSTUNREACH : err;
+}
+
+static struct sovia_clan_node *node_of(struct net *net, struct sovia_clan_vi *cv)
+{
+	struct sovia_clan_way way;
+
+	if (cv->vi.prov->local)
+		return sovia_clan_soft_node(net);
+	cv->vi.client->way(&cv->vi, &way);
+	return sovia_clan_way_node(net, &way);
+}
+
+static struct sovia_vi *connect_over(const struct sovia_provider *prov, struct net *net,
+				     const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context)
+{
+	struct sovia_clan_vi *cv = vi_alloc(prov, pair, attr, client, context);
+	struct sovia_clan_node *node;
+	int err = -EHOSTUNREACH;
+
+	if (!cv)
+		return ERR_PTR(-ENOMEM);
+	node = node_of(net, cv);
+	if (node) {
+		vi_set_node(cv, node);
+		err = vi_ask(cv, hello);
+	}
+	if (!err)
+		return &cv->vi;
+	vi_free(cv);
+	return ERR_PTR(err);
+}
+
 static struct sovia_vi *clan_connect(struct net *net, const struct sovia_pair *pair,
 				     const struct sovia_vi_attr *attr,
 				     const struct sovia_hello *hello,
 				     const struct sovia_vi_client *client, void *context)
 {
-	struct sovia_clan_node *node = sovia_clan_node_of(net, pair);
-	struct sovia_clan_vi *cv;
-	int err;
+	return connect_over(&sovia_clan_provider, net, pair, attr, hello, client, context);
+}
 
-	if (!node)
-		return ERR_PTR(-EHOSTUNREACH);
-	cv = vi_alloc(node, pair, attr, client, context);
-	if (!cv)
-		return ERR_PTR(-ENOMEM);
-	err = vi_publish(cv);
-	if (!err) {
-		err = send_setup(cv, SOVIA_CLAN_REQ, hello);
-		if (!err)
-			return &cv->vi;
-		xa_erase_bh(&cv->port->vis, cv->number);
-	}
-	cv->state = SOVIA_CLAN_DEAD;
-	cancel_work_sync(&cv->work);
-	vi_free(cv);
-	return ERR_PTR(err == -ENOTCONN ? -EHOSTUNREACH : err);
+static struct sovia_vi *soft_connect(struct net *net, const struct sovia_pair *pair,
+				     const struct sovia_vi_attr *attr,
+				     const struct sovia_hello *hello,
+				     const struct sovia_vi_client *client, void *context)
+{
+	return connect_over(&sovia_clan_soft_provider, net, pair, attr, hello, client, context);
 }
 
 static void clan_reject(struct sovia_vi_request *req, int err)
@@ -326,17 +416,21 @@ static struct sovia_vi *clan_accept(struct sovia_vi_request *req,
 				    const struct sovia_vi_client *client, void *context)
 {
 	struct clan_request *cr = container_of(req, struct clan_request, req);
-	struct sovia_clan_vi *cv = vi_alloc(cr->node, &req->pair, attr, client, context);
+	struct sovia_clan_vi *cv = vi_alloc(req->prov, &req->pair, attr, client, context);
+	struct sovia_hello sealed;
 
 	if (!cv) {
 		clan_reject(req, -ENOMEM);
 		return ERR_PTR(-ENOMEM);
 	}
+	refcount_inc(&cr->node->port->refs);
+	vi_set_node(cv, cr->node);
 	cv->passive = true;
 	cv->their_number = cr->vi;
 	cv->their_epoch = cr->epoch;
 	cv->hello = req->hello;
-	if (vi_publish(cv) || send_setup(cv, SOVIA_CLAN_REP, hello))
+	if (seal(cv, hello, &sealed) || vi_publish(cv) ||
+	    send_setup(cv, SOVIA_CLAN_REP, &sealed))
 		sovia_clan_vi_closed(cv, -ECONNRESET);
 	request_free(cr);
 	return &cv->vi;
@@ -376,8 +470,10 @@ static void clan_unlisten(struct net *net)
 
 const struct sovia_provider sovia_clan_provider = {
 	.name		= "clan",
-	.local		= true,
+	.stats		= SOVIA_STAT_clan_tx_msgs,
+	.introduced	= true,
 	.in_memory	= true,
+	.poll_usec	= &clan_poll,
 	.listen		= clan_listen,
 	.unlisten	= clan_unlisten,
 	.connect	= clan_connect,
@@ -387,3 +483,22 @@ const struct sovia_provider sovia_clan_provider = {
 	.fail		= clan_fail,
 	.end		= clan_end,
 };
+
+const struct sovia_provider sovia_clan_soft_provider = {
+	.name		= "clan-soft",
+	.stats		= SOVIA_STAT_loop_tx_msgs,
+	.local		= true,
+	.in_memory	= true,
+	.listen		= clan_listen,
+	.unlisten	= clan_unlisten,
+	.connect	= soft_connect,
+	.accept		= clan_accept,
+	.reject		= clan_reject,
+	.post_send	= sovia_clan_post_send,
+	.fail		= clan_fail,
+	.end		= clan_end,
+};
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/clan_vi_test.c"
+#endif

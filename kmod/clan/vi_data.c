@@ -5,6 +5,7 @@
  * the sender's pool, which come back as cookies.
  */
 #include <linux/skbuff.h>
+#include <net/busy_poll.h>
 #include "clan/clan.h"
 
 /* Linear part of a message with pages: what the layers above parse. */
@@ -257,6 +258,7 @@ int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entr
 		return err;
 	}
 	set_imm(skb, entry);
+	skb_mark_napi_id(skb, &cv->port->napi);
 	if (is_deliverable(cv, skb))
 		sovia_clan_vi_deliver(cv, skb);
 	return 0;

@@ -311,6 +311,13 @@ static struct net *fault_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
 	return fv->vi.client->beyond(&fv->vi, pair);
 }
 
+static void fault_way(struct sovia_vi *vi, struct sovia_clan_way *way)
+{
+	struct fault_vi *fv = vi->context;
+
+	fv->vi.client->way(&fv->vi, way);
+}
+
 static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			      unsigned int hello_len)
 {
@@ -481,6 +488,7 @@ static void fault_ended(struct sovia_vi *vi)
 static const struct sovia_vi_client fault_client = {
 	.seal		= fault_seal,
 	.beyond		= fault_beyond,
+	.way		= fault_way,
 	.established	= fault_established,
 	.closed		= fault_closed,
 	.receive	= fault_receive,

@@ -222,6 +222,14 @@ static struct net *check_vi_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
 	return vc->vi.client->beyond(&vc->vi, pair);
 }
 
+static void check_vi_way(struct sovia_vi *vi, struct sovia_clan_way *way)
+{
+	struct vi_check *vc = vi->context;
+
+	check_report(vc, check_upcall(vc));
+	vc->vi.client->way(&vc->vi, way);
+}
+
 static void check_vi_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 				 unsigned int hello_len)
 {
@@ -342,6 +350,7 @@ static void check_vi_ended(struct sovia_vi *vi)
 static const struct sovia_vi_client check_client = {
 	.seal		= check_vi_seal,
 	.beyond		= check_vi_beyond,
+	.way		= check_vi_way,
 	.established	= check_vi_established,
 	.closed		= check_vi_closed,
 	.receive	= check_vi_receive,

@@ -10,6 +10,7 @@
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include <sovia/rendezvous.h>
+#include "clan/way.h"
 #include "key.h"
 #include "net.h"
 #include "provider.h"
@@ -34,12 +35,14 @@ struct sovia_peer;
  * @key: that it comes from, too
  * @version: of the wire format
  * @features: that both have
+ * @way: of the peer in shared memory, if both have it
  */
 struct sovia_agreement {
 	struct sovia_secret	secret;
 	struct sovia_key_use	key;
 	u8			version;
 	u64			features;
+	struct sovia_clan_way	way;
 };
 
 /**

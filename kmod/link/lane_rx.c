@@ -19,6 +19,7 @@
 #include "link_recover.h"
 #include "near.h"
 #include "peer_hello.h"
+#include "peer_way.h"
 
 /* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
@@ -55,15 +56,11 @@ static void lane_bad_message(struct sovia_lane *lane, bool compact, int err)
 static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
 	struct sovia_net *snet = lane->link->snet;
+	enum sovia_stat stats = lane->link->prov->stats;
 
 	WRITE_ONCE(lane->rx_time, jiffies);
-	if (lane->link->prov->in_memory) {
-		sovia_stat_inc(snet, loop_rx_msgs);
-		sovia_stat_add(snet, loop_rx_bytes, msg->len);
-	} else {
-		sovia_stat_inc(snet, verbs_rx_msgs);
-		sovia_stat_add(snet, verbs_rx_bytes, msg->len);
-	}
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_MSGS, 1);
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_BYTES, msg->len);
 	if (msg->type == SOVIA_ACK)
 		sovia_stat_inc(snet, ack_rx);
 }
@@ -364,6 +361,13 @@ static struct net *lane_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
 	return sovia_near_beyond(lane->link, pair);
 }
 
+static void lane_way(struct sovia_vi *vi, struct sovia_clan_way *way)
+{
+	struct sovia_lane *lane = vi->context;
+
+	sovia_peer_way(lane->link, way);
+}
+
 static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
 			     unsigned int hello_len)
 {
@@ -417,6 +421,7 @@ static void lane_ended(struct sovia_vi *vi)
 const struct sovia_vi_client sovia_lane_vi_client = {
 	.seal		= lane_seal,
 	.beyond		= lane_beyond,
+	.way		= lane_way,
 	.established	= lane_established,
 	.closed		= lane_closed,
 	.receive	= lane_receive,

@@ -43,15 +43,11 @@ struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp)
 
 static void lane_count_tx(struct sovia_lane *lane, u32 len)
 {
-	struct sovia_net *snet = lane->link->snet;
+	const struct sovia_link *link = lane->link;
+	enum sovia_stat stats = link->prov->stats;
 
-	if (lane->link->prov->in_memory) {
-		sovia_stat_inc(snet, loop_tx_msgs);
-		sovia_stat_add(snet, loop_tx_bytes, len);
-	} else {
-		sovia_stat_inc(snet, verbs_tx_msgs);
-		sovia_stat_add(snet, verbs_tx_bytes, len);
-	}
+	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_MSGS, 1);
+	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_BYTES, len);
 }
 
 /* Fill in the header fields except for sequence numbers. */

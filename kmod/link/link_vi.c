@@ -19,6 +19,7 @@
 #include "link_vi.h"
 #include "near.h"
 #include "peer.h"
+#include "peer_way.h"
 
 static void link_set_version(struct sovia_link *link)
 {
@@ -47,11 +48,11 @@ static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 /* How often a link that waits for a slot looks whether its connections are still there. */
 #define SOVIA_LINK_SLOT_WAIT	(2 * HZ)
 
-/* Its peer may have become another kernel, or this one's.  Without a VI nothing looks at it. */
+/* Another way may be there than before.  Without a VI nothing looks at it. */
 static void link_set_prov(struct sovia_link *link, const struct sovia_provider *prov)
 {
 	if (link->prov->introduced && prov->introduced &&
-	    link->prov->in_memory != prov->in_memory)
+	    (link->prov->in_memory || prov->in_memory))
 		WRITE_ONCE(link->prov, prov);
 }
 
@@ -79,7 +80,7 @@ void sovia_link_go_on(struct sovia_link *link)
 	if (!link->wanted || link->vi || link->parked || !sovia_peer_ready(link))
 		return;
 	if (link->peer)
-		link_set_prov(link, sovia_near_provider_of(link->peer));
+		link_set_prov(link, sovia_peer_provider(link->peer));
 	if (!link_may_start(link))
 		return;
 	link->wanted = false;

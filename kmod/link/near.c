@@ -225,18 +225,6 @@ void sovia_near_part(struct sovia_peer *peer)
 		sovia_peer_put(twin);
 }
 
-/**
- * sovia_near_provider_of() - the provider of links to a peer
- * @peer: the peer
- *
- * Context: connection thread.
- * Return: sovia_near_provider if it is another namespace of this kernel, or sovia_verbs_provider.
- */
-const struct sovia_provider *sovia_near_provider_of(const struct sovia_peer *peer)
-{
-	return peer->twin ? &sovia_near_provider : &sovia_verbs_provider;
-}
-
 static bool peer_has_address(struct net *net, const struct sovia_pair *pair)
 {
 	bool yes;

@@ -19,6 +19,7 @@
 #include "near.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
+#include "peer_way.h"
 #include "rendezvous.h"
 
 #define PEERS_MAX		4096
@@ -223,6 +224,7 @@ void sovia_peers_init(struct sovia_net *snet)
 	INIT_LIST_HEAD(&snet->rdv.peer_lru);
 	hash_init(snet->rdv.peers);
 	kthread_init_work(&snet->rdv.forget_work, peers_forget);
+	kthread_init_work(&snet->rdv.ways_work, sovia_peer_ways_changed);
 }
 
 /**
@@ -236,6 +238,7 @@ void sovia_peers_stop(struct sovia_net *snet)
 	struct sovia_peer *peer, *next;
 
 	kthread_cancel_work_sync(&snet->rdv.forget_work);
+	kthread_cancel_work_sync(&snet->rdv.ways_work);
 	list_for_each_entry_safe(peer, next, &snet->rdv.peer_lru, lru_node) {
 		if (timer_delete_sync(&peer->timer))
 			sovia_peer_put(peer);
@@ -342,6 +345,7 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 		flags = peer->anchor ? SOVIA_RDV_F_JOIN : SOVIA_RDV_F_AGAIN;
 	msg.has_mac = flags;
 	sovia_peer_offer(peer->snet, &peer->pair, &msg.offer, flags);
+	sovia_peer_offer_ways(peer->snet->net, &msg.offer);
 	len = sovia_rdv_build(anchor->out, &msg);
 	if (flags)
 		sovia_secret_sign(&peer->secret, anchor->out, len);
@@ -385,29 +389,6 @@ static void peer_work(struct kthread_work *work)
 	sovia_peer_put(peer);
 }
 
-/**
- * sovia_peer_has_way() - has this end of a pair a device that links could use
- * @net: namespace
- * @pair: the addresses
- *
- * Context: any.
- * Return: true if so.
- */
-bool sovia_peer_has_way(struct net *net, const struct sovia_pair *pair)
-{
-	const struct sovia_provider * const *prov;
-	struct net_device *dev;
-	bool yes = false;
-
-	rcu_read_lock();
-	dev = pair->scope ? dev_get_by_index_rcu(net, pair->scope) :
-			    sovia_address_device(net, &pair->local, pair->l3);
-	for (prov = sovia_providers; dev && *prov; prov++)
-		yes |= (*prov)->introduced && (*prov)->has_netdev && (*prov)->has_netdev(dev);
-	rcu_read_unlock();
-	return yes;
-}
-
 /* No more than the link's event. */
 static bool peer_ready_failed(struct sovia_link *link, int err)
 {
@@ -444,8 +425,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 		}
 		return true;
 	}
-	if (!sovia_peer_has_way(link->snet->net, &link->pair) &&
-	    !sovia_near_has(link->snet, &link->pair.remote)) {
+	if (!sovia_peer_may_reach(link->snet, &link->pair)) {
 		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_DEVICE);
 		return peer_ready_failed(link, -ENODEV);
 	}

@@ -33,6 +33,7 @@ enum sovia_peer_state {
  * @version: of the wire format, likewise
  * @features: that both have, likewise
  * @key: under which we have met, likewise
+ * @way: to it in shared memory, if there is one
  * @links: struct sovia_link::peer_node of links that are not DOWN
  * @anchor: if PAIRED, with a reference
  * @attempt: of ours, with a reference, or NULL
@@ -62,6 +63,7 @@ struct sovia_peer {
 	u8			version;
 	u64			features;
 	struct sovia_key_use	key;
+	struct sovia_clan_way	way;
 	struct list_head	links;
 	struct sovia_anchor	*anchor;
 	struct sovia_anchor	*attempt;
@@ -83,7 +85,6 @@ struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pai
 void sovia_peer_set_timer(struct sovia_peer *peer, unsigned long delay);
 void sovia_peer_drop_anchor(struct sovia_anchor **anchor);
 void sovia_peer_wake(struct sovia_peer *peer, int err);
-bool sovia_peer_has_way(struct net *net, const struct sovia_pair *pair);
 bool sovia_peer_ready(struct sovia_link *link);
 bool sovia_peer_open(struct sovia_link *link);
 void sovia_peer_detach(struct sovia_link *link);

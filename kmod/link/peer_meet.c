@@ -14,6 +14,7 @@
 #include "peer_meet.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
+#include "peer_way.h"
 #include "rule.h"
 
 /* Before ours is repeated, when it was reset, or when the peer's attempt counts. */
@@ -160,6 +161,9 @@ static u16 hello_continues(struct sovia_peer *peer, const struct sovia_anchor *a
  * @peer: the peer, if the code is OK
  * @flags: SOVIA_RDV_F_JOIN, SOVIA_RDV_F_AGAIN, or 0: another secret
  * @near: it came from another namespace of this kernel
+ * @clan: there is memory that both kernels have
+ * @ours: this kernel's end of that
+ * @theirs: the peer's, or none
  * @key: the key that is taken, or none
  * @key_secret: its secret
  */
@@ -167,6 +171,9 @@ struct verdict {
 	struct sovia_peer	*peer;
 	u16			flags;
 	bool			near;
+	bool			clan;
+	struct sovia_way	ours;
+	struct sovia_clan_way	theirs;
 	struct sovia_key_use	key;
 	struct sovia_secret	key_secret;
 };
@@ -209,7 +216,9 @@ static enum sovia_rdv_code hello_decide(struct sovia_anchor *anchor,
 	if (!READ_ONCE(snet->listening))
 		return SOVIA_RDV_IDLE;
 	verdict->near = sovia_near_meet(anchor, msg->offer.nonce);
-	if (!verdict->near && !sovia_peer_has_way(snet->net, &anchor->pair))
+	verdict->clan = sovia_peer_choose_way(snet->net, &msg->offer, &verdict->ours,
+					      &verdict->theirs);
+	if (!verdict->near && !verdict->clan && !sovia_peer_has_device(snet->net, &anchor->pair))
 		return SOVIA_RDV_NO_WAY;
 	peer = sovia_peer_get(snet, &anchor->pair);
 	return peer ? peer_decide(peer, anchor, msg, verdict) : SOVIA_RDV_BUSY;
@@ -225,6 +234,10 @@ static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg
 	if (code == SOVIA_RDV_OK)
 		answer->keys[0] = verdict->key.id;
 	sovia_peer_offer(anchor->snet, &anchor->pair, &answer->offer, verdict->flags);
+	if (code == SOVIA_RDV_OK && verdict->clan) {
+		answer->offer.ways[0] = verdict->ours;
+		answer->offer.nways = 1;
+	}
 }
 
 /* The newest version and the features that both have, and the secret but for its messages. */
@@ -256,6 +269,7 @@ static void peer_welcome(struct sovia_anchor *anchor, const struct sovia_rdv_msg
 
 	if (!verdict->flags) {
 		agree(agreed, &msg->offer, &verdict->key);
+		agreed->way = verdict->theirs;
 		sovia_secret_derive(&agreed->secret, &verdict->key_secret, anchor->in,
 				    anchor->in_len, anchor->out, len - SOVIA_RDV_MAC_LEN);
 		sovia_secret_sign(&agreed->secret, anchor->out, len);
@@ -264,6 +278,7 @@ static void peer_welcome(struct sovia_anchor *anchor, const struct sovia_rdv_msg
 			return;
 		sovia_peer_adopt(peer, agreed);
 	} else {
+		peer->way = verdict->theirs;
 		sovia_secret_sign(&peer->secret, anchor->out, len);
 	}
 	/* Its connection has shown that it may open others, and is needed no more. */
@@ -343,9 +358,7 @@ void sovia_peer_moved(struct sovia_peer *peer)
 {
 	if (peer->attempt)
 		sovia_peer_attempt_over(peer, 0, -EADDRNOTAVAIL);
-	sovia_peer_drop_anchor(&peer->anchor);
-	if (peer->state == SOVIA_PEER_PAIRED)
-		sovia_peer_leave(peer, SOVIA_PEER_UNANCHORED);
+	sovia_peer_anew(peer);
 }
 
 static void peer_refused(struct sovia_peer *peer, u16 code, u32 retry_ms)
@@ -431,6 +444,21 @@ static void peer_answered_again(struct sovia_peer *peer, struct sovia_anchor *an
 	}
 }
 
+static void peer_answered_well(struct sovia_peer *peer, struct sovia_anchor *anchor,
+			       const struct sovia_agreement *agreed, u16 flags)
+{
+	if (!anchor->twin && !agreed->way.generation &&
+	    !sovia_peer_has_device(peer->snet->net, &peer->pair)) {
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_DEVICE);
+		sovia_peer_attempt_over(peer, 0, -ENODEV);
+	} else if (flags) {
+		peer->way = agreed->way;
+		peer_answered_again(peer, anchor, flags);
+	} else {
+		peer_answered_anew(peer, anchor, agreed);
+	}
+}
+
 static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_msg *msg)
 {
 	struct sovia_agreement agreed = {};
@@ -463,10 +491,8 @@ static void peer_answered(struct sovia_anchor *anchor, const struct sovia_rdv_ms
 		sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);
 	} else {
 		sovia_near_meet(anchor, msg->offer.nonce);
-		if (flags)
-			peer_answered_again(peer, anchor, flags);
-		else
-			peer_answered_anew(peer, anchor, &agreed);
+		sovia_peer_take_way(peer->snet->net, &msg->offer, &agreed.way);
+		peer_answered_well(peer, anchor, &agreed, flags);
 	}
 	memzero_explicit(&agreed, sizeof(agreed));
 }

@@ -28,10 +28,24 @@ void sovia_peer_leave(struct sovia_peer *peer, enum sovia_peer_state state)
 	WRITE_ONCE(peer->in, false);
 }
 
+/**
+ * sovia_peer_anew() - have a peer introduced again before connections are opened
+ * @peer: the peer; it keeps its secret and its lanes
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_peer_anew(struct sovia_peer *peer)
+{
+	sovia_peer_drop_anchor(&peer->anchor);
+	if (peer->state == SOVIA_PEER_PAIRED)
+		sovia_peer_leave(peer, SOVIA_PEER_UNANCHORED);
+}
+
 static void peer_agree(struct sovia_peer *peer, const struct sovia_agreement *agreed)
 {
 	peer->version = agreed->version;
 	peer->features = agreed->features;
+	peer->way = agreed->way;
 	peer->key.serial = agreed->key.serial;
 	WRITE_ONCE(peer->key.id, agreed->key.id);
 	spin_lock(&peer->lock);

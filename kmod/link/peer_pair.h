@@ -5,6 +5,7 @@
 
 #include "peer.h"
 
+void sovia_peer_anew(struct sovia_peer *peer);
 void sovia_peer_leave(struct sovia_peer *peer, enum sovia_peer_state state);
 void sovia_peer_adopt(struct sovia_peer *peer, const struct sovia_agreement *agreed);
 void sovia_peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor);

@@ -479,6 +479,7 @@ static void loop_unlisten(struct net *net)
 
 const struct sovia_provider sovia_loop_provider = {
 	.name		= "loop",
+	.stats		= SOVIA_STAT_loop_tx_msgs,
 	.local		= true,
 	.in_memory	= true,
 	.listen		= loop_listen,
@@ -492,6 +493,7 @@ const struct sovia_provider sovia_loop_provider = {
 
 const struct sovia_provider sovia_near_provider = {
 	.name		= "loop",
+	.stats		= SOVIA_STAT_loop_tx_msgs,
 	.introduced	= true,
 	.in_memory	= true,
 	.listen		= loop_listen,

@@ -39,6 +39,7 @@
 #include "link/link.h"
 #include "link/link_moved.h"
 #include "link/link_net.h"
+#include "link/peer_way.h"
 #include "link/rendezvous.h"
 #include "listen.h"
 #include "listener.h"
@@ -374,15 +375,21 @@ static int __init sovia_init(void)
 	err = sovia_verbs_init();
 	if (err)
 		goto undo_work;
-	err = sovia_clan_soft_init();
-	if (err)
-		goto undo_verbs;
 	err = sovia_net_register();
 	if (err)
-		goto undo_clan;
-	err = sovia_rendezvous_init();
+		goto undo_verbs;
+	err = sovia_clan_soft_init();
 	if (err)
 		goto undo_net;
+	err = sovia_clan_pci_init();
+	if (err)
+		goto undo_soft;
+	err = sovia_peer_ways_init();
+	if (err)
+		goto undo_pci;
+	err = sovia_rendezvous_init();
+	if (err)
+		goto undo_ways;
 	err = sovia_moved_init();
 	if (err)
 		goto undo_rendezvous;
@@ -413,10 +420,14 @@ undo_moved:
 	sovia_moved_exit();
 undo_rendezvous:
 	sovia_rendezvous_exit();
+undo_ways:
+	sovia_peer_ways_exit();
+undo_pci:
+	sovia_clan_pci_exit();
+undo_soft:
+	sovia_clan_soft_exit();
 undo_net:
 	sovia_net_unregister();
-undo_clan:
-	sovia_clan_soft_exit();
 undo_verbs:
 	sovia_verbs_exit();
 undo_work:
@@ -445,10 +456,12 @@ static void __exit sovia_exit(void)
 	sovia_genl_exit();
 	sovia_moved_exit();
 	sovia_rendezvous_exit();
+	sovia_peer_ways_exit();
 	sovia_link_stop();
 	/* Also releases VIs that could not be drained. */
 	sovia_verbs_exit();
 	sovia_link_wait();
+	sovia_clan_pci_exit();
 	sovia_clan_soft_exit();
 	sovia_keys_exit();
 	/* Closes the anchors, whose works and the connection thread go on until then. */

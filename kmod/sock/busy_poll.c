@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SO_BUSY_POLL: recv() spins for data before it sleeps.
+ * SO_BUSY_POLL: recv() spins for data before it sleeps.  Without it, too, if the provider says so
+ * (sovia_provider::poll_usec): where a wake-up costs more than the message.
  *
  * A received message carries its NAPI ID, as with TCP, so busy polling of poll() and
  * epoll_wait() (net.core.busy_poll) needs no code here.  recv() works as TCP's, and
@@ -27,13 +28,20 @@ static bool busy_arrived(const struct sock *sk)
 	       READ_ONCE(sk->sk_state) == TCP_CLOSE;
 }
 
+static bool busy_late(const struct sock *sk, unsigned long start)
+{
+	unsigned int usec = READ_ONCE(sk->sk_ll_usec) ?: READ_ONCE(sovia_sk(sk)->busy.usec);
+
+	return time_after(busy_loop_current_time(), start + usec);
+}
+
 /* Callback of napi_busy_loop(): stop spinning? */
 static bool busy_enough(void *arg, unsigned long start)
 {
 	struct sock *sk = arg;
 
 	return busy_arrived(sk) || signal_pending(current) || !single_task_running() ||
-	       sk_busy_loop_timeout(sk, start);
+	       busy_late(sk, start);
 }
 
 static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long start))
@@ -46,8 +54,8 @@ static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long st
 
 /**
  * sovia_busy_wait() - spin for data, unless recent spins were unsuccessful
- * @sk: the socket; SO_BUSY_POLL is set
- * @nonblock: poll once
+ * @sk: the socket; sovia_busy_may()
+ * @nonblock: poll once, and with SO_BUSY_POLL only
  *
  * Context: process; no locks.
  */
@@ -61,7 +69,8 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || busy_arrived(sk))
 		return;
 	if (nonblock) {
-		busy_look(sk, NULL);
+		if (READ_ONCE(sk->sk_ll_usec))
+			busy_look(sk, NULL);
 		return;
 	}
 	if (skip) {
@@ -79,7 +88,7 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 	WRITE_ONCE(ss->busy.skip, skip);
 }
 
-#else /* CONFIG_NET_RX_BUSY_POLL: sk_can_busy_loop() is false */
+#else /* CONFIG_NET_RX_BUSY_POLL */
 
 void sovia_busy_wait(struct sock *sk, bool nonblock)
 {

@@ -19,6 +19,10 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("loop_tx_bytes", SOVIA_STAT_loop_tx_bytes),
 	SNMP_MIB_ITEM("loop_rx_msgs", SOVIA_STAT_loop_rx_msgs),
 	SNMP_MIB_ITEM("loop_rx_bytes", SOVIA_STAT_loop_rx_bytes),
+	SNMP_MIB_ITEM("clan_tx_msgs", SOVIA_STAT_clan_tx_msgs),
+	SNMP_MIB_ITEM("clan_tx_bytes", SOVIA_STAT_clan_tx_bytes),
+	SNMP_MIB_ITEM("clan_rx_msgs", SOVIA_STAT_clan_rx_msgs),
+	SNMP_MIB_ITEM("clan_rx_bytes", SOVIA_STAT_clan_rx_bytes),
 	SNMP_MIB_ITEM("compact_tx", SOVIA_STAT_compact_tx),
 	SNMP_MIB_ITEM("ack_tx", SOVIA_STAT_ack_tx),
 	SNMP_MIB_ITEM("ack_rx", SOVIA_STAT_ack_rx),
@@ -59,6 +63,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("peer_up", SOVIA_STAT_peer_up),
 	SNMP_MIB_ITEM("peer_join", SOVIA_STAT_peer_join),
 	SNMP_MIB_ITEM("peer_refused", SOVIA_STAT_peer_refused),
+	SNMP_MIB_ITEM("clan_late", SOVIA_STAT_clan_late),
 };
 
 /* snmp_fold_field() is not exported. */

@@ -247,7 +247,7 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 {
 	int ret = -ENOTCONN;
 
-	if (sk_can_busy_loop(sk) && sk->sk_state == TCP_ESTABLISHED)
+	if (sovia_busy_may(sk) && sk->sk_state == TCP_ESTABLISHED)
 		sovia_busy_wait(sk, flags & MSG_DONTWAIT);
 	lock_sock(sk);
 	if (sk->sk_state != TCP_LISTEN)

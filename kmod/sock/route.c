@@ -248,7 +248,7 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 	if (!local)
 		*prov = &sovia_verbs_provider;
 	else
-		*prov = sovia_clan_is_soft(sock_net(sk)) ? &sovia_clan_provider :
+		*prov = sovia_clan_is_soft(sock_net(sk)) ? &sovia_clan_soft_provider :
 							   &sovia_loop_provider;
 	return 0;
 }

@@ -14,6 +14,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <net/busy_poll.h>
+#include "busy_poll.h"
 #include "defer.h"
 #include "mem.h"
 #include "program.h"
@@ -289,6 +290,7 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	if (res->breach)
 		return;
 	sk_mark_napi_id(sk, skb);
+	sovia_busy_of(ss, conn->link->prov);
 	res->taken = recv_enqueue(sk, skb, msg->len);
 	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
 	ss->rx.bytes += msg->len;

@@ -274,12 +274,14 @@ struct sovia_end {
  * struct sovia_busy - adaptive busy polling: busy_poll.c
  * @gap: number of waits without spinning after an unsuccessful spin
  * @skip: how many of them are left
+ * @usec: how long to spin without SO_BUSY_POLL
  *
  * Hints, without a lock.
  */
 struct sovia_busy {
 	u8			gap;
 	u8			skip;
+	u16			usec;
 };
 
 /**

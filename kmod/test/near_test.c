@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of near.c; included by it. */
+#include "link/peer_way.h"
 #include "suites.h"
 
 /**
@@ -119,18 +120,19 @@ static void near_joins(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, own);
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	link->peer = own;
-	KUNIT_EXPECT_PTR_EQ(test, sovia_near_provider_of(own), &sovia_verbs_provider);
+	own->snet = nt->answerer->snet;
+	KUNIT_EXPECT_PTR_EQ(test, sovia_peer_provider(own), &sovia_verbs_provider);
 	sovia_near_meet(nt->answerer, near_test_nonce);
 	sovia_near_join(own, nt->answerer);
 	KUNIT_EXPECT_NULL(test, nt->answerer->twin);
-	KUNIT_EXPECT_PTR_EQ(test, sovia_near_provider_of(own), &sovia_near_provider);
+	KUNIT_EXPECT_PTR_EQ(test, sovia_peer_provider(own), &sovia_near_provider);
 	/* The other namespace exits. */
 	sovia_near_part(nt->peer);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(sovia_near_beyond(link, &pair)), -ECONNREFUSED);
 	KUNIT_EXPECT_FALSE(test, sovia_near_meet(nt->answerer, near_test_nonce));
 	/* The next exchange is with another kernel. */
 	sovia_near_join(own, nt->answerer);
-	KUNIT_EXPECT_PTR_EQ(test, sovia_near_provider_of(own), &sovia_verbs_provider);
+	KUNIT_EXPECT_PTR_EQ(test, sovia_peer_provider(own), &sovia_verbs_provider);
 	sovia_near_withdraw(nt->asker);
 	KUNIT_EXPECT_EQ(test, kref_read(&nt->peer->kref), 1);
 }

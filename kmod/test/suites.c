@@ -18,6 +18,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_loop_suite,
 	&sovia_clan_pool_suite,
 	&sovia_clan_ring_suite,
+	&sovia_clan_vi_suite,
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
 	&sovia_rule_suite,

@@ -17,6 +17,7 @@ extern struct kunit_suite sovia_near_suite;
 extern struct kunit_suite sovia_loop_suite;
 extern struct kunit_suite sovia_clan_pool_suite;
 extern struct kunit_suite sovia_clan_ring_suite;
+extern struct kunit_suite sovia_clan_vi_suite;
 extern struct kunit_suite sovia_peer_suite;
 extern struct kunit_suite sovia_peer_memory_suite;
 extern struct kunit_suite sovia_rule_suite;

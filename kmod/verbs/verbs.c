@@ -482,6 +482,7 @@ static void verbs_fail(struct sovia_vi *vi)
 
 const struct sovia_provider sovia_verbs_provider = {
 	.name		= "verbs",
+	.stats		= SOVIA_STAT_verbs_tx_msgs,
 	.introduced	= true,
 	.rx_borrowed	= true,
 	.has_netdev	= verbs_dev_has_netdev,

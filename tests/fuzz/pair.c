@@ -179,10 +179,15 @@ static const struct sovia_client fuzz_client = {
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
 
-/* No provider here has its other end in another namespace. */
+/* No provider here has its other end in another namespace, or in shared memory. */
 struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
 {
 	return NULL;
+}
+
+void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way)
+{
+	abort();
 }
 
 /* MACs are another matter. */

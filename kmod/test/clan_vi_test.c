@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit suite of clan/vi.c, vi_data.c and port.c; included by the first.  Our node is 0; node 1
+ * is played by the test, which writes what it likes.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/vmalloc.h>
+#include <net/net_namespace.h>
+#include "suites.h"
+
+#define VI_TEST_NODES	2u
+#define VI_TEST_RING	32u
+#define VI_TEST_POOL	64u
+#define VI_TEST_GENERATION	77u
+#define CLAN_TEST_QUIET_MAX	(301 * HZ)
+
+/**
+ * struct vi_test - our node, and the ends of the other one
+ * @memory: of both
+ * @port: ours
+ * @node: the other one
+ * @out: from it
+ * @in: to it
+ * @request: the last that was not answered
+ * @upcall: the module's own
+ * @path: of the last hello
+ * @seal_err: result of the seal upcall
+ * @opened: established upcalls
+ * @closed: closed upcalls
+ * @err: of the last one
+ * @received: receive upcalls
+ * @bytes: of all of them
+ * @early: receive upcalls before established
+ * @done: send_done upcalls
+ * @lost: those that were not ok
+ * @ended: the ended upcall
+ * @listed: the port is a way
+ */
+struct vi_test {
+	void			*memory;
+	struct sovia_clan_port	*port;
+	struct sovia_clan_node	*node;
+	struct sovia_clan_out	out;
+	struct sovia_clan_in	in;
+	struct sovia_vi_request	*request;
+	void			(*upcall)(struct sovia_vi_request *req);
+	struct sovia_path	path;
+	int			seal_err;
+	int			opened;
+	int			closed;
+	int			err;
+	int			received;
+	u32			bytes;
+	int			early;
+	int			done;
+	int			lost;
+	struct completion	ended;
+	bool			listed;
+};
+
+static struct vi_test vi_test;
+
+static int vi_test_seal(struct sovia_vi *vi, const struct sovia_path *path,
+			struct sovia_hello *hello)
+{
+	vi_test.path = *path;
+	return vi_test.seal_err;
+}
+
+static void vi_test_way(struct sovia_vi *vi, struct sovia_clan_way *way)
+{
+	memcpy(way->uuid, vi_test.port->geometry.uuid, sizeof(way->uuid));
+	way->number = 1;
+	way->generation = vi_test.node->generation;
+}
+
+static void vi_test_established(struct sovia_vi *vi, const struct sovia_hello *hello,
+				unsigned int hello_len)
+{
+	vi_test.opened++;
+}
+
+static void vi_test_closed(struct sovia_vi *vi, int err)
+{
+	vi_test.closed++;
+	vi_test.err = err;
+}
+
+static bool vi_test_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm)
+{
+	vi_test.early += !vi_test.opened;
+	vi_test.received++;
+	vi_test.bytes += skb->len;
+	return false;
+}
+
+static void vi_test_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool ok)
+{
+	vi_test.done++;
+	vi_test.lost += !ok;
+}
+
+static void vi_test_ended(struct sovia_vi *vi)
+{
+	complete(&vi_test.ended);
+}
+
+static const struct sovia_vi_client vi_test_client = {
+	.seal		= vi_test_seal,
+	.way		= vi_test_way,
+	.established	= vi_test_established,
+	.closed		= vi_test_closed,
+	.receive	= vi_test_receive,
+	.send_done	= vi_test_send_done,
+	.ended		= vi_test_ended,
+};
+
+static const struct sovia_vi_attr vi_test_attr = {
+	.send_depth = 4, .recv_depth = 4, .msg_size = 16384,
+};
+
+static void vi_test_requested(struct sovia_vi_request *req)
+{
+	vi_test.request = req;
+}
+
+static void vi_test_doorbell(struct sovia_clan_port *port, u32 node)
+{
+}
+
+/* Let the bottom half and the works that it has queued do what there is to do. */
+static void vi_test_settle(void)
+{
+	sovia_clan_port_rung(vi_test.port);
+	do {
+		msleep(20);
+	} while (test_bit(NAPI_STATE_SCHED, &vi_test.port->napi.state));
+	flush_workqueue(sovia_setup_wq);
+}
+
+/* ---- the other node ------------------------------------------------------------- */
+
+static __le32 *vi_test_generation(u32 number)
+{
+	struct sovia_clan_slot *slot = vi_test.memory +
+				       sovia_clan_slot_at(&vi_test.port->geometry, number);
+
+	return &slot->generation;
+}
+
+/* What another kernel does when it begins anew. */
+static void vi_test_begin(u32 generation)
+{
+	struct sovia_clan_words *words = vi_test.out.own.words;
+
+	sovia_clan_out_reset(&vi_test.out);
+	sovia_clan_in_reset(&vi_test.in);
+	words->peer = 0;
+	words->epoch = cpu_to_le32(le32_to_cpu(words->epoch) + 1);
+	*vi_test_generation(1) = cpu_to_le32(generation);
+	vi_test_settle();
+	words->peer = vi_test.out.theirs.words->epoch;
+	vi_test_settle();
+}
+
+/* Likewise, and ours has left it alone for long enough. */
+static void vi_test_open(u32 generation)
+{
+	vi_test_begin(generation);
+	vi_test.node->quiet = jiffies;
+	/* First it greets, then it opens. */
+	vi_test_settle();
+	vi_test_settle();
+}
+
+static void vi_test_put(const struct sovia_clan_entry *entry)
+{
+	sovia_clan_out_put(&vi_test.out, entry, sizeof(*entry));
+}
+
+static void vi_test_write(const struct sovia_clan_entry *entry)
+{
+	vi_test_put(entry);
+	sovia_clan_out_publish(&vi_test.out);
+	vi_test_settle();
+}
+
+/* Takes the next entry and expects it to be of a kind. */
+static struct sovia_clan_entry vi_test_take(struct kunit *test, u8 kind)
+{
+	struct sovia_clan_entry entry = {};
+
+	KUNIT_EXPECT_EQ(test, sovia_clan_in_take(&vi_test.in, &entry), 1);
+	KUNIT_EXPECT_EQ(test, entry.kind, kind);
+	sovia_clan_in_publish(&vi_test.in);
+	return entry;
+}
+
+static void vi_test_nothing(struct kunit *test)
+{
+	struct sovia_clan_entry entry;
+
+	KUNIT_EXPECT_EQ(test, sovia_clan_in_take(&vi_test.in, &entry), 0);
+}
+
+/* An entry for a VI of ours, with a body if it is REQ, REP or REJ. */
+static struct sovia_clan_entry vi_test_entry(struct sovia_vi *vi, u8 kind, u16 err)
+{
+	const struct sovia_clan_setup setup = {
+		.epoch = cpu_to_le32(55), .vi = cpu_to_le16(5), .err = cpu_to_le16(err),
+	};
+	struct sovia_clan_entry entry = { .kind = kind };
+
+	if (vi) {
+		entry.vi = cpu_to_le16(to_clan(vi)->number);
+		entry.epoch = cpu_to_le32(to_clan(vi)->epoch);
+	}
+	if (kind == SOVIA_CLAN_REQ || kind == SOVIA_CLAN_REP || kind == SOVIA_CLAN_REJ) {
+		entry.len = cpu_to_le32(sizeof(setup));
+		memcpy(entry.data, &setup, sizeof(setup));
+	}
+	if (kind == SOVIA_CLAN_DATA)
+		entry.len = cpu_to_le32(1);
+	return entry;
+}
+
+/* What it has the client sign: both ends' nodes. */
+static void vi_test_path(struct kunit *test, const struct sovia_path *path)
+{
+	const __le32 local[] = { 0, *vi_test_generation(0), cpu_to_le32(7) };
+	const __le32 remote[] = { cpu_to_le32(1), *vi_test_generation(1), cpu_to_le32(7) };
+
+	KUNIT_EXPECT_EQ(test, memcmp(path->local, local, sizeof(local)), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(path->remote, remote, sizeof(remote)), 0);
+}
+
+static void vi_test_answer(struct sovia_vi *vi, u8 kind, u16 err)
+{
+	const struct sovia_clan_entry entry = vi_test_entry(vi, kind, err);
+
+	vi_test_write(&entry);
+}
+
+/* ---- our node ------------------------------------------------------------------- */
+
+static int vi_test_init(struct kunit *test)
+{
+	u64 size = sovia_clan_size(VI_TEST_NODES, VI_TEST_RING, VI_TEST_POOL);
+	struct sovia_clan_header *header = vzalloc(size);
+
+	KUNIT_ASSERT_NOT_NULL(test, header);
+	memcpy(header->magic, SOVIA_CLAN_MAGIC, sizeof(header->magic));
+	header->version = cpu_to_le32(SOVIA_CLAN_VERSION);
+	header->nodes = cpu_to_le32(VI_TEST_NODES);
+	header->ring = cpu_to_le32(VI_TEST_RING);
+	header->pool = cpu_to_le32(VI_TEST_POOL);
+	header->uuid[0] = 7;
+	vi_test = (struct vi_test){ .memory = header, .upcall = clan_request_upcall };
+	clan_request_upcall = vi_test_requested;
+	init_completion(&vi_test.ended);
+	vi_test.port = sovia_clan_port_alloc(header, size, 0);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi_test.port);
+	vi_test.port->net = &init_net;
+	vi_test.port->prov = &sovia_clan_provider;
+	vi_test.port->doorbell = vi_test_doorbell;
+	vi_test.node = &vi_test.port->node[1];
+	vi_test.out.own = vi_test.node->in.theirs;
+	vi_test.out.theirs = vi_test.node->in.own;
+	vi_test.out.size = VI_TEST_RING;
+	vi_test.in.own = vi_test.out.own;
+	vi_test.in.theirs = vi_test.out.theirs;
+	vi_test.in.size = VI_TEST_RING;
+	sovia_clan_port_begin(vi_test.port);
+	vi_test_open(VI_TEST_GENERATION);
+	KUNIT_ASSERT_TRUE(test, vi_test.node->open);
+	sovia_clan_way_add(vi_test.port);
+	vi_test.listed = true;
+	return 0;
+}
+
+static void vi_test_exit(struct kunit *test)
+{
+	clan_request_upcall = vi_test.upcall;
+	if (IS_ERR_OR_NULL(vi_test.port))
+		return;
+	if (vi_test.listed)
+		sovia_clan_way_remove(vi_test.port);
+	sovia_clan_port_stop(vi_test.port);
+	sovia_clan_port_free(vi_test.port);
+	vfree(vi_test.memory);
+}
+
+static void vi_test_end(struct sovia_vi *vi)
+{
+	vi->prov->end(vi);
+	wait_for_completion(&vi_test.ended);
+}
+
+static struct sovia_vi *vi_test_ask(struct kunit *test)
+{
+	const struct sovia_hello hello = {};
+	const struct sovia_pair pair = {};
+	struct sovia_vi *vi = clan_connect(&init_net, &pair, &vi_test_attr, &hello,
+					   &vi_test_client, NULL);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi);
+	return vi;
+}
+
+static struct sovia_vi *vi_test_up(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_ask(test);
+
+	vi_test_take(test, SOVIA_CLAN_REQ);
+	vi_test_answer(vi, SOVIA_CLAN_REP, 0);
+	KUNIT_EXPECT_EQ(test, vi_test.opened, 1);
+	vi_test_take(test, SOVIA_CLAN_RTU);
+	return vi;
+}
+
+static int vi_test_post(struct kunit *test, struct sovia_vi *vi, u32 len, bool unsignaled)
+{
+	const struct sovia_post how = { .unsignaled = unsignaled };
+	struct sk_buff *skb = alloc_skb(len, GFP_KERNEL);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	memset(skb_put(skb, len), 'x', len);
+	local_bh_disable();
+	ret = vi->prov->post_send(vi, skb, &how);
+	local_bh_enable();
+	kfree_skb(skb);
+	return ret;
+}
+
+/* ---- cases ------------------------------------------------------------------------ */
+
+static void vi_connects(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_ask(test);
+	struct sovia_clan_entry entry = vi_test_take(test, SOVIA_CLAN_REQ);
+	const struct sovia_clan_entry rep = vi_test_entry(vi, SOVIA_CLAN_REP, 0);
+	const struct sovia_clan_entry data = vi_test_entry(vi, SOVIA_CLAN_DATA, 0);
+	struct sovia_clan_setup setup;
+
+	memcpy(&setup, entry.data, sizeof(setup));
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(setup.vi), to_clan(vi)->number);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(setup.epoch), to_clan(vi)->epoch);
+	vi_test_path(test, &vi_test.path);
+	/* What comes right behind REP waits for the client. */
+	vi_test_put(&rep);
+	vi_test_write(&data);
+	entry = vi_test_take(test, SOVIA_CLAN_RTU);
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(entry.vi), 5);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(entry.epoch), 55);
+	KUNIT_EXPECT_EQ(test, vi_test.opened, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.received, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.early, 0);
+	vi_test_answer(vi, SOVIA_CLAN_BYE, 0);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ECONNRESET);
+	vi_test_end(vi);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+}
+
+static void vi_accepts(struct kunit *test)
+{
+	const struct sovia_hello hello = {};
+	struct sovia_clan_entry entry;
+	struct sovia_clan_setup setup;
+	struct sovia_vi *vi;
+
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	KUNIT_ASSERT_NOT_NULL(test, vi_test.request);
+	KUNIT_EXPECT_PTR_EQ(test, vi_test.request->prov, &sovia_clan_provider);
+	vi_test_path(test, &vi_test.request->path);
+	vi = sovia_clan_provider.accept(vi_test.request, &vi_test_attr, &hello, &vi_test_client,
+					NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi);
+	entry = vi_test_take(test, SOVIA_CLAN_REP);
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(entry.vi), 5);
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(entry.epoch), 55);
+	memcpy(&setup, entry.data, sizeof(setup));
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(setup.vi), to_clan(vi)->number);
+	KUNIT_EXPECT_EQ(test, vi_test.opened, 0);
+	vi_test_answer(vi, SOVIA_CLAN_RTU, 0);
+	KUNIT_EXPECT_EQ(test, vi_test.opened, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 0);
+	vi_test_end(vi);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+}
+
+/* Without a secret neither REQ nor REP is sent. */
+static void vi_unsealed(struct kunit *test)
+{
+	const struct sovia_hello hello = {};
+	const struct sovia_pair pair = {};
+	struct sovia_vi *vi;
+
+	vi_test.seal_err = -ESTALE;
+	vi = clan_connect(&init_net, &pair, &vi_test_attr, &hello, &vi_test_client, NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(vi), -ESTALE);
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	KUNIT_ASSERT_NOT_NULL(test, vi_test.request);
+	vi = sovia_clan_provider.accept(vi_test.request, &vi_test_attr, &hello, &vi_test_client,
+					NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi);
+	flush_workqueue(sovia_setup_wq);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	vi_test_end(vi);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+	vi_test_nothing(test);
+}
+
+/* A port that goes takes its VIs with it, and is not found any more. */
+static void vi_port_goes(struct kunit *test)
+{
+	const struct sovia_clan_way none = { .number = 1, .generation = VI_TEST_GENERATION };
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_way way, ours;
+
+	vi_test_way(vi, &way);
+	KUNIT_EXPECT_TRUE(test, sovia_clan_way_meets(&init_net, &way, &ours));
+	KUNIT_EXPECT_EQ(test, ours.number, 0);
+	KUNIT_EXPECT_EQ(test, ours.generation, vi_test.port->generation);
+	/* another memory, another generation, ourselves, no node at all */
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &none, NULL));
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &ours, NULL));
+	way.generation++;
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &way, NULL));
+	way.generation = 0;
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &way, NULL));
+	vi_test_way(vi, &way);
+	way.number = U32_MAX;
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &way, NULL));
+
+	vi_test_way(vi, &way);
+	sovia_clan_way_remove(vi_test.port);
+	vi_test.listed = false;
+	KUNIT_EXPECT_FALSE(test, sovia_clan_way_meets(&init_net, &way, NULL));
+	KUNIT_EXPECT_PTR_EQ(test, sovia_clan_way_node(&init_net, &way), NULL);
+	vi_test_end(vi);
+}
+
+/* The client takes an errno of a few; the peer may write any. */
+static void vi_rejected(struct kunit *test)
+{
+	static const struct {
+		u16 wire;
+		int err;
+	} table[] = {
+		{ 0, -ECONNREFUSED }, { ECONNREFUSED, -ECONNREFUSED }, { EBUSY, -EBUSY },
+		{ EAGAIN, -EAGAIN }, { ESTALE, -ESTALE }, { EPROTO, -EPROTO },
+		{ ENOMEM, -ECONNREFUSED }, { 4096, -ECONNREFUSED }, { U16_MAX, -ECONNREFUSED },
+	};
+	struct sovia_vi *vi;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		vi = vi_test_ask(test);
+		vi_test_take(test, SOVIA_CLAN_REQ);
+		vi_test_answer(vi, SOVIA_CLAN_REJ, table[i].wire);
+		KUNIT_EXPECT_EQ(test, vi_test.closed, i + 1);
+		KUNIT_EXPECT_EQ(test, vi_test.err, table[i].err);
+		vi_test_end(vi);
+	}
+	vi_test_nothing(test);
+	KUNIT_EXPECT_EQ(test, vi_test.opened, 0);
+}
+
+/* Entries of another VI are dropped, whatever they are. */
+static void vi_strangers(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_entry entry;
+	u8 kind;
+
+	for (kind = SOVIA_CLAN_DATA; kind < SOVIA_CLAN_KINDS; kind++) {
+		if (kind == SOVIA_CLAN_REQ)
+			continue;
+		entry = vi_test_entry(vi, kind, EBUSY);
+		entry.epoch = cpu_to_le32(to_clan(vi)->epoch + 1);
+		vi_test_write(&entry);
+		entry = vi_test_entry(vi, kind, EBUSY);
+		entry.vi = cpu_to_le16(to_clan(vi)->number + 1);
+		vi_test_write(&entry);
+	}
+	/* Whose end has gone is told so. */
+	vi_test_take(test, SOVIA_CLAN_BYE);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+	KUNIT_EXPECT_EQ(test, vi_test.received, 0);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 0);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+	vi_test_end(vi);
+}
+
+/* One entry that violates the protocol ends the node. */
+static void vi_violations(struct kunit *test)
+{
+	static const struct {
+		u8  kind;
+		u32 len;
+		u32 cookie;
+	} table[] = {
+		{ 0, 0 }, { SOVIA_CLAN_KINDS, 0 }, { U8_MAX, sizeof(struct sovia_clan_setup) },
+		{ SOVIA_CLAN_DATA, 0 },
+		{ SOVIA_CLAN_DATA, 16385 },
+		{ SOVIA_CLAN_DATA, SOVIA_CLAN_PAGES * SOVIA_CLAN_PAGE + 1 },
+		{ SOVIA_CLAN_DATA, U32_MAX },
+		{ SOVIA_CLAN_DATA, 4096, VI_TEST_POOL },
+		{ SOVIA_CLAN_DATA, 4096, U32_MAX },
+		{ SOVIA_CLAN_REQ, 0 }, { SOVIA_CLAN_REQ, 112 },
+		{ SOVIA_CLAN_REP, 1 }, { SOVIA_CLAN_REJ, 0 },
+		{ SOVIA_CLAN_RTU, 1 }, { SOVIA_CLAN_BYE, 4 },
+		/* a second answer, and one that is not for this end */
+		{ SOVIA_CLAN_REP, sizeof(struct sovia_clan_setup) }, { SOVIA_CLAN_RTU, 0 },
+	};
+	struct sovia_clan_entry entry;
+	struct sovia_vi *vi;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		vi_test.opened = 0;
+		vi_test.closed = 0;
+		vi = vi_test_up(test);
+		entry = vi_test_entry(vi, table[i].kind, 0);
+		entry.len = cpu_to_le32(table[i].len);
+		entry.cookie[0] = cpu_to_le32(table[i].cookie);
+		vi_test_write(&entry);
+		KUNIT_EXPECT_EQ_MSG(test, vi_test.closed, 1, "entry %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, vi_test.err, -EPROTO, "entry %u", i);
+		KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+		KUNIT_EXPECT_EQ(test, vi_test_post(test, vi, 1, true), -ENOTCONN);
+		KUNIT_EXPECT_EQ(test, vi_test.received, 0);
+		vi_test_end(vi);
+		/* Longer each time, whatever it does. */
+		KUNIT_EXPECT_EQ(test, vi_test.node->strikes, i + 1);
+		KUNIT_EXPECT_TRUE(test, time_after(vi_test.node->quiet,
+						   jiffies + (HZ / 2 << min(i, 8u))));
+		KUNIT_EXPECT_TRUE(test, time_before(vi_test.node->quiet,
+						    jiffies + CLAN_TEST_QUIET_MAX));
+		vi_test_begin(VI_TEST_GENERATION + i + 1);
+		KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+		vi_test_open(VI_TEST_GENERATION + i + 1);
+		KUNIT_ASSERT_TRUE(test, vi_test.node->open);
+	}
+}
+
+/* Indices that make no sense, and pages that were not lent. */
+static void vi_wild_words(struct kunit *test)
+{
+	struct sovia_clan_words *words = vi_test.out.own.words;
+	__le32 *table[] = { &words->write, &words->read, &words->returned };
+	struct sovia_vi *vi;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		vi_test.opened = 0;
+		vi_test.closed = 0;
+		vi = vi_test_up(test);
+		*table[i] = cpu_to_le32(le32_to_cpu(*table[i]) + 100000);
+		vi_test_settle();
+		KUNIT_EXPECT_EQ_MSG(test, vi_test.closed, 1, "word %u", i);
+		KUNIT_EXPECT_EQ(test, vi_test.err, -EPROTO);
+		vi_test_end(vi);
+		vi_test_open(VI_TEST_GENERATION + i + 1);
+		KUNIT_ASSERT_TRUE(test, vi_test.node->open);
+	}
+	vi_test.closed = 0;
+	vi_test.opened = 0;
+	vi = vi_test_up(test);
+	/* It was lent no page. */
+	sovia_clan_in_return(&vi_test.in, 3);
+	sovia_clan_in_publish(&vi_test.in);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -EPROTO);
+	vi_test_end(vi);
+}
+
+/* A node that boots, and one that leaves, take their VIs with them. */
+static void vi_node_comes_and_goes(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_up(test);
+
+	vi_test_open(VI_TEST_GENERATION + 1);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ECONNRESET);
+	vi_test_end(vi);
+	/* It is told of a VI that it does not know. */
+	vi_test_take(test, SOVIA_CLAN_BYE);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+
+	vi_test.opened = 0;
+	vi_test.closed = 0;
+	vi = vi_test_up(test);
+	*vi_test_generation(1) = 0;
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+	vi_test_end(vi);
+	/* It begins anew with us alone. */
+	vi_test_open(VI_TEST_GENERATION + 2);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+	vi_test.out.own.words->peer = 0;
+	vi_test_settle();
+	KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+	KUNIT_EXPECT_EQ(test, vi_test.node->strikes, 0);
+	/* Indices of the new epoch are no violation. */
+	vi_test_open(VI_TEST_GENERATION + 2);
+	vi_test.opened = 0;
+	vi_test.closed = 0;
+	vi = vi_test_up(test);
+	vi_test.out.own.words->epoch = cpu_to_le32(12345);
+	vi_test.out.own.words->write = cpu_to_le32(1 << 20);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, vi_test.node->strikes, 0);
+	vi_test_end(vi);
+}
+
+/* A node may not fill our memory with requests. */
+static void vi_requests_bounded(struct kunit *test)
+{
+	struct sovia_vi_request *request[CLAN_REQUESTS_MAX] = {};
+	struct sovia_clan_entry entry;
+	struct sovia_clan_setup setup;
+	u32 i;
+
+	for (i = 0; i < CLAN_REQUESTS_MAX; i++) {
+		vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+		request[i] = vi_test.request;
+	}
+	vi_test_nothing(test);
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	entry = vi_test_take(test, SOVIA_CLAN_REJ);
+	memcpy(&setup, entry.data, sizeof(setup));
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(setup.err), EBUSY);
+	KUNIT_EXPECT_PTR_EQ(test, vi_test.request, request[i - 1]);
+	for (i = 0; i < CLAN_REQUESTS_MAX; i++) {
+		sovia_clan_provider.reject(request[i], -ECONNREFUSED);
+		entry = vi_test_take(test, SOVIA_CLAN_REJ);
+		memcpy(&setup, entry.data, sizeof(setup));
+		KUNIT_EXPECT_EQ(test, le16_to_cpu(setup.err), ECONNREFUSED);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&vi_test.node->requests), 0);
+}
+
+/* A reader that takes nothing stops its sender, which learns when it goes on. */
+static void vi_full(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_entry entry;
+	int posted = 0, signaled = 0, ret;
+
+	while ((ret = vi_test_post(test, vi, 100, true)) >= 0) {
+		posted++;
+		signaled += ret == SOVIA_POSTED;
+	}
+	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+	/* No more need a completion than the VI is deep. */
+	KUNIT_EXPECT_EQ(test, signaled, vi_test_attr.send_depth);
+	KUNIT_EXPECT_LE(test, posted, VI_TEST_RING);
+	KUNIT_EXPECT_EQ(test, vi_test.done, 0);
+	while (posted--) {
+		entry = vi_test_take(test, SOVIA_CLAN_DATA);
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(entry.len), 100);
+	}
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.done, signaled);
+	KUNIT_EXPECT_EQ(test, vi_test.lost, 0);
+	KUNIT_EXPECT_EQ(test, vi_test_post(test, vi, 100, true), SOVIA_POSTED_UNSIGNALED);
+	KUNIT_EXPECT_EQ(test, vi_test_post(test, vi, 100, false), SOVIA_POSTED);
+	/* What has no completion when the VI ends gets one. */
+	vi_test_end(vi);
+	KUNIT_EXPECT_EQ(test, vi_test.done, signaled + 1);
+	KUNIT_EXPECT_EQ(test, vi_test.lost, 1);
+}
+
+/* Pages that a reader keeps are missed by itself alone, and come back when it goes. */
+static void vi_pages(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_entry entry;
+	u32 cap = vi_test.port->pool.cap, i;
+
+	while (vi_test_post(test, vi, 8192, true) >= 0)
+		;
+	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - cap);
+	entry = vi_test_take(test, SOVIA_CLAN_DATA);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_LT(test, le32_to_cpu(entry.cookie[i]), VI_TEST_POOL);
+		sovia_clan_in_return(&vi_test.in, le32_to_cpu(entry.cookie[i]));
+	}
+	sovia_clan_in_publish(&vi_test.in);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - cap + 2);
+	vi_test_open(VI_TEST_GENERATION + 1);
+	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL);
+	vi_test_end(vi);
+}
+
+static struct kunit_case vi_cases[] = {
+	KUNIT_CASE(vi_connects),
+	KUNIT_CASE(vi_accepts),
+	KUNIT_CASE(vi_unsealed),
+	KUNIT_CASE(vi_port_goes),
+	KUNIT_CASE(vi_rejected),
+	KUNIT_CASE(vi_strangers),
+	KUNIT_CASE(vi_violations),
+	KUNIT_CASE(vi_wild_words),
+	KUNIT_CASE(vi_node_comes_and_goes),
+	KUNIT_CASE(vi_requests_bounded),
+	KUNIT_CASE(vi_full),
+	KUNIT_CASE(vi_pages),
+	{}
+};
+
+struct kunit_suite sovia_clan_vi_suite = {
+	.name = "sovia-clan_vi",
+	.init = vi_test_init,
+	.exit = vi_test_exit,
+	.test_cases = vi_cases,
+};
