@@ -106,6 +106,8 @@ class Guest:
             argv += ["-netdev", f"socket,id=wire,fd={wire.fileno()}",
                      "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:77:00:{number:02x}"]
             passed.append(wire.fileno())
+        if config.clan:
+            argv += ["-chardev", f"socket,id=clan,path={config.clan}", "-device", "ivshmem-doorbell,chardev=clan,vectors=1"]
         argv += shlex.split(config.qemu)
         with open(os.path.join(self.folder, "qemu"), "w") as log:
             log.write(shlex.join(argv) + "\n")
@@ -126,6 +128,10 @@ class Guest:
     def plug(self, state):
         """Plugs ("on") or unplugs ("off") the wire; unplugged, it has no carrier."""
         self.monitor.sendall(f"set_link wire {state}\n".encode())
+
+    def freeze(self, frozen):
+        """Stops the guest's processors, or lets them go on."""
+        self.monitor.sendall(b"stop\n" if frozen else b"cont\n")
 
     def said(self, data):
         """Complete lines of the control port."""

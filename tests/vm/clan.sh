@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck disable=SC2016 # much of this is for the shell of the other node
+#
+# Links in memory that two virtual machines share: they are found, survive what lanes survive, go on over verbs
+# without it, and a node that scribbles over it harms nothing else.
+#
+# vm: --pair --clan --timeout 600 --append kunit.enable=0
+# lab: virtual machines share memory on one host only
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+driver() { echo /sys/bus/pci/drivers/sovia-clan; }
+# QEMU's ivshmem
+device() { basename "$(dirname "$(grep -l 0x1110 /sys/bus/pci/devices/*/device)")"; }
+has_memory() { dmesg | grep -q "sovia-clan $(device): node [0-9] of 4 in memory" && [ -e "$(driver)/$(device)" ]; }
+unbind() { device >"$(driver)/unbind"; }
+bind() { device >"$(driver)/bind"; }
+links_are() { # PROVIDER: all that are up
+	local found
+	found=$(awk '$1 == "UP" { print $4 }' /proc/net/sovia/link | sort -u)
+	equal "$found" "$1" || { cat /proc/net/sovia/link; return 1; }
+}
+break_lane() { echo all >/sys/kernel/debug/sovia/break; }
+break_lanes() { socktool break 20; }
+
+this_node_asks() { socktool -4 ask "$SOVIA_PEER" 5004 100000 && socktool -6 ask "$SOVIA_PEER" 5006 100000; }
+peer_asks() {
+	local status
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo" && there socktool ask "$SOVIA_NODE" 5014 100000
+	status=$?
+	rm -f "$WORK/echo"
+	return $status
+}
+asks_over() { this_node_asks && links_are "$1"; }
+short_ones() {
+	local i
+	for i in {1..50}; do
+		socktool ask "$SOVIA_PEER" 5004 3000 || { echo "connection $i"; return 1; }
+	done
+}
+
+# Longer than an interrupt may be late, and than probes wait.
+pause() { echo pause >/run/host; sleep "$1"; echo resume >/run/host; }
+
+goes_on_over_verbs() { transferring unbind && eventually links_are verbs; }
+comes_back() { bind && recovers; }
+peer_goes_on() { transferring there unbind && eventually links_are verbs; }
+peer_comes_back() { there bind && recovers; }
+
+unload() { modprobe -r sovia && modprobe sovia; }
+peer_reloads() { stop_server && there unload && start_server && eventually asks_over clan; }
+reloads() { unload && eventually asks_over clan; }
+
+# By another one that has the memory.  Connections in it may end, or bring nonsense.
+scribbled() { # SECONDS [flood]
+	local asked=0 failed=0 end=$((SECONDS + $1))
+	echo "scribble $*" >/run/host
+	while [ $SECONDS -lt $end ]; do
+		if timeout 20 socktool ask "$SOVIA_PEER" 5004 100000; then
+			asked=$((asked + 1))
+		else
+			failed=$((failed + 1))
+		fi
+	done
+	echo "$asked connections, $failed ended"
+	ping -c 1 -W 5 "$SOVIA_PEER" >/dev/null
+}
+# Links that are up over verbs stay there.
+one_more_try() { break_lane; sleep 1; asks_over clan; }
+recovers() { eventually one_more_try; }
+# It is left alone for longer each time.
+recovers_later() { recovers || recovers; }
+
+no_devices() { delete_device && there delete_device; }
+tcp_after_that() { # one connection of before ends
+	watched ETIMEDOUT unbind -- 0.5 TCP_NODELAY=1 && eventually kind_is 6
+}
+again() { bind && recovers; }
+parameter() { echo "$2" >/sys/module/sovia/parameters/"$1"; }
+
+limit 120
+check 'both have the memory'				has_memory
+check '... the peer, too'				there has_memory
+check 'a server there'					start_server
+check 'connections find it'				this_node_asks
+check '... and are in it'				links_are clan
+check 'the peer asks'					peer_asks
+check '... in the same link'				links_are clan
+check 'short connections'				short_ones
+check 'a transfer'					transferring sleep 3
+check 'lanes are replaced'				transferring break_lanes
+check '... in the memory'				links_are clan
+check 'a peer that is paused for 2 s'			transferring pause 2
+check '... for 15 s'					transferring pause 15
+check '... the link is in the memory again'		recovers
+check 'without the device it goes on over verbs'	goes_on_over_verbs
+check '... and comes back'				comes_back
+check 'without that of the peer, too'			peer_goes_on
+check '... and comes back'				peer_comes_back
+check 'the module is loaded anew'			reloads
+check 'that of the peer is'				peer_reloads
+check 'nonsense is written into all of it'		scribbled 5
+check '... without a pause'				scribbled 5 flood
+check 'links come back into it'				recovers_later
+check '... whoever asks'				peer_asks
+check 'no other devices'				no_devices
+check 'a short recovery'				parameter recovery_timeout 2
+check 'without the memory: TCP'				tcp_after_that
+check 'with it again'					again
+check '... both ways'					peer_asks
+finish
