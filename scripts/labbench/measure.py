@@ -135,10 +135,18 @@ def parameters():
     return {name: read(f"{folder}/{name}") for name in names}
 
 
+def link_providers():
+    """What AF_SOVIA's links are made of."""
+    try:
+        return sorted({line.split()[3] for line in read("/proc/net/sovia/link").splitlines()} - {"loop"})
+    except OSError:
+        return []
+
+
 def circumstances(bench):
     about = {"mode": bench.mode, "kernel": platform.release(), "cpus": os.cpu_count(),
              "mtu": int(read(f"/sys/class/net/{netdev(bench.here.address)}/mtu")), "rdma_mtu": None,
-             "parameters": parameters()}
+             "parameters": parameters(), "links": link_providers()}
     device = bench.here.rdma_device()
     if device:
         about["rdma_mtu"] = int(re.search(r"active_mtu:\s*(\d+)", bench.here.run(["ibv_devinfo", "-d", device[0]]))[1])

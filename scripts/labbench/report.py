@@ -125,7 +125,7 @@ def explain(about):
     where = "Machines" if about["mode"] == "hosts" else "Guests"
     emulated = f", {about['accelerator']}" if "accelerator" in about else ""
     yield (f"{where}: {about['mode']}, {about['kernel']}{emulated}, {about['cpus']} processor(s) each, MTU {about['mtu']}, "
-           f"RDMA path MTU {about['rdma_mtu'] or '-'};")
+           f"RDMA path MTU {about['rdma_mtu'] or '-'}, links over {' and '.join(about.get('links') or '-')};")
     yield f"sovia: {' '.join(f'{name}={value}' for name, value in about['parameters'].items())}."
     if about["mode"] == "hosts":
         yield f"Host: {about['host']}; {about['seconds']} s."
