@@ -30,12 +30,16 @@ struct sovia_clan_port;
  * struct sovia_clan_node - another node, and what goes to and from it
  * @port: ours
  * @number: its own
+ * @slot: what it says of itself
+ * @pages: its pool
  * @generation: its generation, or 0; written by the bottom half
  * @epoch: of our area
  * @seen: epoch of its area that ours names, or 0; bottom half
  * @opened: when the node was opened, jiffies; bottom half
  * @quiet: before that it is not looked at, jiffies; bottom half
  * @strikes: how often it has violated the protocol of late; bottom half
+ * @waits: there was a message when the timer looked
+ * @waits_for: and its index
  * @lock: protects what follows; inside lane locks, bottom halves off
  * @open: each end has seen the other's epoch
  * @out: to it
@@ -47,12 +51,16 @@ struct sovia_clan_port;
 struct sovia_clan_node {
 	struct sovia_clan_port	*port;
 	u32			number;
+	struct sovia_clan_slot	*slot;
+	void			*pages;
 	u32			generation;
 	u32			epoch;
 	u32			seen;
 	unsigned long		opened;
 	unsigned long		quiet;
 	unsigned int		strikes;
+	bool			waits;
+	u32			waits_for;
 	spinlock_t		lock;	/* see above */
 	bool			open;
 	struct sovia_clan_out	out;
@@ -86,7 +94,7 @@ struct sovia_clan_node {
  * @pool: pages of its messages
  * @vis: struct sovia_clan_vi by number; changed by the connection thread, read under RCU
  * @next: where the search for a free number begins
- * @node: by number; its own is unused
+ * @node: by number; of its own only @slot and @pages are used
  */
 struct sovia_clan_port {
 	struct list_head		list;

@@ -85,22 +85,27 @@ static void pool_free(struct sovia_clan_pool *pool, u32 cookie)
 }
 
 /**
- * sovia_clan_pool_return() - a node gives a page back
+ * sovia_clan_pool_return() - a node gives pages back
  * @pool: the pool
  * @node: the node
- * @cookie: what it says the page is
+ * @cookies: what it says the pages are
+ * @count: how many
  *
  * Context: process or softirq.
- * Return: 0, or -EPROTO if that is not lent to it.
+ * Return: 0, or -EPROTO if one of them is not lent to it.
  */
-int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, u32 cookie)
+int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, const u32 *cookies,
+			   u32 count)
 {
-	int err = -EPROTO;
+	int err = 0;
+	u32 i;
 
 	spin_lock_bh(&pool->lock);
-	if (cookie < pool->pages && pool->reader[cookie] == node + 1) {
-		pool_free(pool, cookie);
-		err = 0;
+	for (i = 0; i < count && !err; i++) {
+		if (cookies[i] < pool->pages && pool->reader[cookies[i]] == node + 1)
+			pool_free(pool, cookies[i]);
+		else
+			err = -EPROTO;
 	}
 	spin_unlock_bh(&pool->lock);
 	return err;

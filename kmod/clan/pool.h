@@ -30,7 +30,8 @@ struct sovia_clan_pool {
 int sovia_clan_pool_init(struct sovia_clan_pool *pool, u32 pages);
 void sovia_clan_pool_exit(struct sovia_clan_pool *pool);
 int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 *cookies);
-int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, u32 cookie);
+int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, const u32 *cookies,
+			   u32 count);
 void sovia_clan_pool_reclaim(struct sovia_clan_pool *pool, u32 node);
 
 #endif /* _SOVIA_CLAN_POOL_H */

@@ -14,7 +14,7 @@
 #include "compat/timer.h"
 #include "net.h"
 
-/* Entries that are taken before their writer learns of it. */
+/* Entries that are taken before their writer learns of it; pages that are taken back at once. */
 #define CLAN_BATCH		16
 /* A node that begins anew is looked at so much later, so that none can keep us at it. */
 #define CLAN_QUIET		(HZ / 10)
@@ -22,15 +22,10 @@
 #define CLAN_QUIET_STRIKE	HZ
 #define CLAN_QUIET_MAX		(300 * HZ)
 
-static struct sovia_clan_slot *slot_of(const struct sovia_clan_port *port, u32 number)
-{
-	return port->base + sovia_clan_slot_at(&port->geometry, number);
-}
-
 static u32 generation_of(const struct sovia_clan_node *node)
 {
 	/* Pairs with sovia_clan_port_begin(): its areas have been reset. */
-	return le32_to_cpu(virt_load_acquire(&slot_of(node->port, node->number)->generation));
+	return le32_to_cpu(virt_load_acquire(&node->slot->generation));
 }
 
 static u32 epoch_of(const struct sovia_clan_node *node)
@@ -121,7 +116,7 @@ static void node_reset(struct sovia_clan_node *node)
 static void say_generation(const struct sovia_clan_port *port)
 {
 	/* Pairs with generation_of(): our areas have been reset. */
-	virt_store_release(&slot_of(port, port->number)->generation,
+	virt_store_release(&port->node[port->number].slot->generation,
 			   cpu_to_le32(port->generation));
 }
 
@@ -290,15 +285,19 @@ int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 /* Take back what the other node has returned.  Returns 0 or -EPROTO. */
 static int take_back(struct sovia_clan_node *node)
 {
+	u32 cookies[CLAN_BATCH], count;
 	int got, err;
-	u32 cookie;
 
-	while ((got = sovia_clan_out_cookie(&node->out, &cookie)) > 0) {
-		err = sovia_clan_pool_return(&node->port->pool, node->number, cookie);
-		if (err)
-			return err;
-	}
-	return got;
+	do {
+		for (count = 0; count < CLAN_BATCH; count++) {
+			got = sovia_clan_out_cookie(&node->out, &cookies[count]);
+			if (got <= 0)
+				break;
+		}
+		err = count ? sovia_clan_pool_return(&node->port->pool, node->number, cookies,
+						     count) : 0;
+	} while (!err && got > 0);
+	return err ?: got;
 }
 
 /**
@@ -573,19 +572,31 @@ static bool node_has_messages(const struct sovia_clan_node *node)
 	return le32_to_cpu(READ_ONCE(node->in.theirs.words->write)) != READ_ONCE(node->in.read);
 }
 
+/* Has the next message been there for a jiffy, and no doorbell been heard? */
+static bool node_is_late(struct sovia_clan_node *node, unsigned long *next)
+{
+	const struct sovia_clan_port *port = node->port;
+	u32 read = READ_ONCE(node->in.read);
+	bool late = node->waits && node->waits_for == read;
+
+	node->waits = true;
+	node->waits_for = read;
+	*next = jiffies + 1;
+	if (late && !READ_ONCE(port->starved) && !test_bit(NAPI_STATE_SCHED, &port->napi.state))
+		sovia_stat_inc(sovia_net(port->net), clan_late);
+	return late;
+}
+
 /* Returns true if the bottom half is to run.  @next: when to look again, if that is earlier. */
 static bool node_look_later(struct sovia_clan_node *node, unsigned long *next)
 {
-	const struct sovia_clan_port *port = node->port;
 	unsigned long quiet = READ_ONCE(node->quiet);
 
-	if (READ_ONCE(node->open)) {
-		if (!node_has_messages(node))
-			return !is_same(node);
-		if (!READ_ONCE(port->starved) && !test_bit(NAPI_STATE_SCHED, &port->napi.state))
-			sovia_stat_inc(sovia_net(port->net), clan_late);
-		return true;
-	}
+	if (READ_ONCE(node->open) && node_has_messages(node))
+		return node_is_late(node, next);
+	node->waits = false;
+	if (READ_ONCE(node->open))
+		return !is_same(node);
 	if (!node_is_new(node))
 		return false;
 	if (time_before(jiffies, quiet) && time_before(quiet, *next))
@@ -594,7 +605,7 @@ static bool node_look_later(struct sovia_clan_node *node, unsigned long *next)
 }
 
 /*
- * Look again a jiffy after the bottom half has gone to sleep: if an emulator leaves out a barrier,
+ * Look again soon after the bottom half has gone to sleep: if an emulator leaves out a barrier,
  * or an interrupt is lost, a message is late, and the connection does not hang.  And when a node
  * has been left alone for long enough; and each second.
  */
@@ -625,6 +636,8 @@ static void node_init(struct sovia_clan_port *port, u32 number)
 
 	node->port = port;
 	node->number = number;
+	node->slot = port->base + sovia_clan_slot_at(geometry, number);
+	node->pages = port->base + sovia_clan_pool_at(geometry, number);
 	spin_lock_init(&node->lock);
 	INIT_LIST_HEAD(&node->control);
 	INIT_LIST_HEAD(&node->senders);
@@ -758,7 +771,7 @@ void sovia_clan_port_stop(struct sovia_clan_port *port)
 
 	napi_disable(&port->napi);
 	timer_delete_sync(&port->look);
-	WRITE_ONCE(slot_of(port, port->number)->generation, 0);
+	WRITE_ONCE(port->node[port->number].slot->generation, 0);
 	ring_all(port);
 	for (i = 0; i < port->geometry.nodes; i++)
 		node_close(&port->node[i], -ENODEV);

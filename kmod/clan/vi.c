@@ -20,10 +20,10 @@
 #include "debug/objcount.h"
 #include "work.h"
 
-/* An interrupt costs some ten microseconds: what most replies take. */
-static ushort clan_poll = 50;
+/* Two wake-ups, of either end, where these are slow. */
+static ushort clan_poll = 500;
 module_param(clan_poll, ushort, 0644);
-MODULE_PARM_DESC(clan_poll, "how long receivers of connections in shared memory look for data before they sleep, us (50)");
+MODULE_PARM_DESC(clan_poll, "how long receivers of connections in shared memory look for data before they sleep, us (500)");
 
 /* Requests that a node may have open; the rest is refused. */
 #define CLAN_REQUESTS_MAX	64

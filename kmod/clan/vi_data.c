@@ -10,6 +10,8 @@
 
 /* Linear part of a message with pages: what the layers above parse. */
 #define CLAN_LINEAR	128
+/* Pages of its rest, if there are such: fewer fragments are faster. */
+#define CLAN_ORDER	PAGE_ALLOC_COSTLY_ORDER
 
 /* ---- sending ------------------------------------------------------------------ */
 
@@ -18,9 +20,9 @@ static u32 pages_of(u32 len)
 	return len > SOVIA_CLAN_INLINE ? DIV_ROUND_UP(len, SOVIA_CLAN_PAGE) : 0;
 }
 
-static void *page_at(const struct sovia_clan_port *port, u32 node, u32 cookie)
+static void *page_at(const struct sovia_clan_node *owner, u32 cookie)
 {
-	return port->base + sovia_clan_pool_at(&port->geometry, node) + cookie * SOVIA_CLAN_PAGE;
+	return owner->pages + cookie * SOVIA_CLAN_PAGE;
 }
 
 /* Returns 0 with @count pages, -EAGAIN, or -EPROTO. */
@@ -51,7 +53,7 @@ static bool has_plenty(const struct sovia_clan_node *node)
 static void write_message(struct sovia_clan_vi *cv, struct sk_buff *skb,
 			  const struct sovia_post *how, const u32 *cookies)
 {
-	struct sovia_clan_port *port = cv->port;
+	const struct sovia_clan_node *own = &cv->port->node[cv->port->number];
 	u32 len = skb->len, count = pages_of(len), i, bytes = count * sizeof(__le32);
 	struct sovia_clan_entry entry = {
 		.vi = cpu_to_le16(cv->their_number), .kind = SOVIA_CLAN_DATA,
@@ -67,7 +69,7 @@ static void write_message(struct sovia_clan_vi *cv, struct sk_buff *skb,
 		u32 at = i * SOVIA_CLAN_PAGE;
 
 		entry.cookie[i] = cpu_to_le32(cookies[i]);
-		skb_copy_bits(skb, at, page_at(port, port->number, cookies[i]),
+		skb_copy_bits(skb, at, page_at(own, cookies[i]),
 			      min(len - at, SOVIA_CLAN_PAGE));
 	}
 	sovia_clan_out_put(&cv->node->out, &entry,
@@ -175,7 +177,8 @@ static struct sk_buff *make_skb(u32 len)
 	struct sk_buff *skb;
 	int err;
 
-	skb = alloc_skb_with_frags(linear, len - linear, 0, &err, GFP_ATOMIC | __GFP_NOWARN);
+	skb = alloc_skb_with_frags(linear, len - linear, CLAN_ORDER, &err,
+				   GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		return NULL;
 	skb_put(skb, linear);
@@ -197,7 +200,7 @@ static int read_message(struct sovia_clan_node *node, struct sk_buff *skb,
 
 		if (cookie >= node->port->geometry.pool)
 			return -EPROTO;
-		skb_store_bits(skb, at, page_at(node->port, node->number, cookie),
+		skb_store_bits(skb, at, page_at(node, cookie),
 			       min(skb->len - at, SOVIA_CLAN_PAGE));
 	}
 	return 0;

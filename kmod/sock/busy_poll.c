@@ -9,15 +9,13 @@
  *
  * - Spinning stops when another task needs the CPU; on a busy machine it would
  *   only delay the task that sends the reply.
- * - After an unsuccessful spin the next 1, then 3, 7, up to 63 waits do not spin; a
- *   success resets this.  So sockets with long waits seldom spin, and sockets whose
- *   waits become short again start to spin.
+ * - A wait spins if the last one was over, asleep or not, before it would have stopped
+ *   spinning.  So sockets with long waits do not spin, and sockets whose waits become short
+ *   again do; and two ends that wait for each other's wake-ups come to spin both.
  */
 #include <linux/sched/stat.h>
 #include <net/busy_poll.h>
 #include "busy_poll.h"
-
-#define SOVIA_BUSY_GAP_MAX	63
 
 #ifdef CONFIG_NET_RX_BUSY_POLL
 
@@ -28,11 +26,14 @@ static bool busy_arrived(const struct sock *sk)
 	       READ_ONCE(sk->sk_state) == TCP_CLOSE;
 }
 
+static unsigned int busy_usec(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_ll_usec) ?: READ_ONCE(sovia_sk(sk)->busy.usec);
+}
+
 static bool busy_late(const struct sock *sk, unsigned long start)
 {
-	unsigned int usec = READ_ONCE(sk->sk_ll_usec) ?: READ_ONCE(sovia_sk(sk)->busy.usec);
-
-	return time_after(busy_loop_current_time(), start + usec);
+	return time_after(busy_loop_current_time(), start + busy_usec(sk));
 }
 
 /* Callback of napi_busy_loop(): stop spinning? */
@@ -53,7 +54,7 @@ static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long st
 }
 
 /**
- * sovia_busy_wait() - spin for data, unless recent spins were unsuccessful
+ * sovia_busy_wait() - spin for data, unless the last wait was too long for that
  * @sk: the socket; sovia_busy_may()
  * @nonblock: poll once, and with SO_BUSY_POLL only
  *
@@ -62,8 +63,7 @@ static void busy_look(struct sock *sk, bool (*until)(void *arg, unsigned long st
 void sovia_busy_wait(struct sock *sk, bool nonblock)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u8 skip = READ_ONCE(ss->busy.skip);
-	bool hit;
+	u32 since = busy_loop_current_time() ?: 1;
 
 	/* The loop provider has no NAPI instance to poll. */
 	if (READ_ONCE(sk->sk_napi_id) < MIN_NAPI_ID || busy_arrived(sk))
@@ -73,24 +73,38 @@ void sovia_busy_wait(struct sock *sk, bool nonblock)
 			busy_look(sk, NULL);
 		return;
 	}
-	if (skip) {
-		WRITE_ONCE(ss->busy.skip, skip - 1);
+	WRITE_ONCE(ss->busy.since, since);
+	if (READ_ONCE(ss->busy.sleep))
 		return;
-	}
 	busy_look(sk, busy_enough);
-	hit = busy_arrived(sk);
-	if (hit)
+	if (busy_arrived(sk))
 		sovia_stat_inc(sovia_net(sock_net(sk)), busy_hit);
 	else
 		sovia_stat_inc(sovia_net(sock_net(sk)), busy_miss);
-	skip = hit ? 0 : min(READ_ONCE(ss->busy.gap) * 2 + 1, SOVIA_BUSY_GAP_MAX);
-	WRITE_ONCE(ss->busy.gap, skip);
-	WRITE_ONCE(ss->busy.skip, skip);
+}
+
+/**
+ * sovia_busy_waited() - data has come: was that soon enough to spin for
+ * @sk: the socket, after sovia_busy_wait()
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_busy_waited(struct sock *sk)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 waited = (u32)busy_loop_current_time() - READ_ONCE(ss->busy.since);
+
+	WRITE_ONCE(ss->busy.sleep, waited > busy_usec(sk));
+	WRITE_ONCE(ss->busy.since, 0);
 }
 
 #else /* CONFIG_NET_RX_BUSY_POLL */
 
 void sovia_busy_wait(struct sock *sk, bool nonblock)
+{
+}
+
+void sovia_busy_waited(struct sock *sk)
 {
 }
 

@@ -20,5 +20,6 @@ static inline bool sovia_busy_may(const struct sock *sk)
 }
 
 void sovia_busy_wait(struct sock *sk, bool nonblock);
+void sovia_busy_waited(struct sock *sk);
 
 #endif /* _SOVIA_BUSY_POLL_H */

@@ -252,6 +252,8 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 	lock_sock(sk);
 	if (sk->sk_state != TCP_LISTEN)
 		ret = recv_locked(sk, sink, len, flags, target);
+	if (ret > 0 && READ_ONCE(sovia_sk(sk)->busy.since))
+		sovia_busy_waited(sk);
 	if (ret > 0 && !(flags & MSG_PEEK))
 		tell_window(sk);
 	release_sock(sk);

@@ -272,16 +272,16 @@ struct sovia_end {
 
 /**
  * struct sovia_busy - adaptive busy polling: busy_poll.c
- * @gap: number of waits without spinning after an unsuccessful spin
- * @skip: how many of them are left
  * @usec: how long to spin without SO_BUSY_POLL
+ * @sleep: the last wait was longer than that
+ * @since: when the current one began, as busy_loop_current_time(), or 0
  *
  * Hints, without a lock.
  */
 struct sovia_busy {
-	u8			gap;
-	u8			skip;
 	u16			usec;
+	bool			sleep;
+	u32			since;
 };
 
 /**
