@@ -87,7 +87,8 @@ class Guest:
         append = KERNEL_OPTIONS + [f"guest.root={config.root}", f"guest.run={self.folder}",
                                    *leaks, *clock(config.icount), config.append]
         argv = ["qemu-system-x86_64", "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off", *accelerator(config.icount),
-                "-smp", str(config.smp), "-m", str(config.mem),
+                # an emulator of one processor leaves out fences, which others see
+                "-smp", f"{config.smp},maxcpus={max(2, config.smp)}" if config.clan else str(config.smp), "-m", str(config.mem),
                 "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-kernel", config.kernel, "-initrd", config.initramfs, "-append", " ".join(append),
                 "-serial", f"file:{self.console}", "-device", "virtio-serial-pci"]
