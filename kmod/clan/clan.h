@@ -236,6 +236,7 @@ bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 gene
 int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 		       const struct sovia_clan_setup *setup);
 void sovia_clan_node_wait(struct sovia_clan_node *node);
+bool sovia_clan_node_same(const struct sovia_clan_node *node);
 int sovia_clan_node_observe(struct sovia_clan_node *node);
 
 /* vi.c */

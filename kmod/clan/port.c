@@ -58,9 +58,11 @@ static void close_vis(struct sovia_clan_node *node, int err)
 	struct sovia_clan_vi *cv;
 	unsigned long number;
 
+	rcu_read_lock();
 	xa_for_each(&node->port->vis, number, cv)
 		if (cv->node == node)
 			sovia_clan_vi_closed(cv, err);
+	rcu_read_unlock();
 }
 
 static void purge_control(struct list_head *controls)
@@ -86,7 +88,6 @@ static void node_close(struct sovia_clan_node *node, int err)
 	spin_unlock_bh(&node->lock);
 	purge_control(&controls);
 	close_vis(node, err);
-	sovia_clan_pool_reclaim(&node->port->pool, node->number);
 }
 
 static void reset_indices(struct sovia_clan_node *node)
@@ -108,7 +109,7 @@ static void node_reset(struct sovia_clan_node *node)
 	WRITE_ONCE(words->peer, 0);
 	/* Who greets it does not find that the one before was greeted: epoch_of(). */
 	virt_store_release(&words->epoch, cpu_to_le32(node->epoch));
-	/* Pairs with observe_word() and is_same(). */
+	/* Pairs with observe_word() and sovia_clan_node_same(). */
 	virt_wmb();
 	reset_indices(node);
 }
@@ -124,6 +125,8 @@ static void node_part(struct sovia_clan_node *node, int err, unsigned long quiet
 {
 	node_close(node, err);
 	node_reset(node);
+	/* It may be reading them, and finds another epoch then: sovia_clan_vi_receive(). */
+	sovia_clan_pool_reclaim(&node->port->pool, node->number);
 	node->quiet = jiffies + quiet;
 	ring(node);
 }
@@ -141,9 +144,16 @@ static void node_fail(struct sovia_clan_node *node)
 				       CLAN_QUIET_MAX));
 }
 
-/* Have both ends seen each other's epoch?  In this order: it saw ours in the one that it has. */
-static bool is_same(const struct sovia_clan_node *node)
+/**
+ * sovia_clan_node_same() - have both ends seen each other's epoch
+ * @node: the other one
+ *
+ * Context: bottom half; elsewhere a hint.
+ * Return: true if so.
+ */
+bool sovia_clan_node_same(const struct sovia_clan_node *node)
 {
+	/* In this order: it saw ours in the one that it has. */
 	return node->seen && peer_of(node) == node->epoch && epoch_of(node) == node->seen &&
 	       generation_of(node) == node->generation;
 }
@@ -175,7 +185,7 @@ static void node_greet(struct sovia_clan_node *node)
 /* Returns true if entries may be taken. */
 static bool node_look(struct sovia_clan_node *node)
 {
-	if (node->open && !is_same(node))
+	if (node->open && !sovia_clan_node_same(node))
 		node_part(node, -ECONNRESET, CLAN_QUIET);
 	if (node->open)
 		return true;
@@ -184,7 +194,7 @@ static bool node_look(struct sovia_clan_node *node)
 			return false;
 		node_greet(node);
 	}
-	if (!is_same(node))
+	if (!sovia_clan_node_same(node))
 		return false;
 	node->opened = jiffies;
 	spin_lock_bh(&node->lock);
@@ -478,7 +488,7 @@ static int node_poll(struct sovia_clan_node *node, int budget)
 	if (done >= 0)
 		return done;
 	/* Nonsense to us is what it writes once it has begun anew. */
-	if (is_same(node))
+	if (sovia_clan_node_same(node))
 		node_fail(node);
 	else
 		node_part(node, -ECONNRESET, CLAN_QUIET);
@@ -491,7 +501,8 @@ static bool node_sleep(struct sovia_clan_node *node)
 	bool news = false;
 
 	if (node->open)
-		news = (sovia_clan_in_sleep(&node->in) && !node->port->starved) || !is_same(node);
+		news = (sovia_clan_in_sleep(&node->in) && !node->port->starved) ||
+		       !sovia_clan_node_same(node);
 	else if (time_after_eq(jiffies, node->quiet))
 		news = node_is_new(node);
 	return news;
@@ -596,7 +607,7 @@ static bool node_look_later(struct sovia_clan_node *node, unsigned long *next)
 		return node_is_late(node, next);
 	node->waits = false;
 	if (READ_ONCE(node->open))
-		return !is_same(node);
+		return !sovia_clan_node_same(node);
 	if (!node_is_new(node))
 		return false;
 	if (time_before(jiffies, quiet) && time_before(quiet, *next))

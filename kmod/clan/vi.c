@@ -14,8 +14,10 @@
  */
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/rwsem.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include <net/net_namespace.h>
 #include "clan/clan.h"
 #include "debug/objcount.h"
 #include "work.h"
@@ -44,7 +46,9 @@ struct clan_request {
 	struct work_struct	work;
 };
 
+/* Of the initial namespace, or NULL.  Changed under the semaphore, held by who calls it. */
 static void (*clan_request_upcall)(struct sovia_vi_request *req);
+static DECLARE_RWSEM(clan_listen_sem);
 
 static struct sovia_clan_vi *to_clan(struct sovia_vi *vi)
 {
@@ -164,19 +168,26 @@ static void request_free(struct clan_request *cr)
 	sovia_object_dec(requests);
 }
 
-static void request_work(struct work_struct *work)
-{
-	struct clan_request *cr = container_of(work, struct clan_request, work);
-
-	clan_request_upcall(&cr->req);
-}
-
 /* If there is no memory for this either, the peer will ask again. */
 static void refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
 {
 	const struct sovia_clan_setup setup = { .err = cpu_to_le16(-err) };
 
 	sovia_clan_control(node, SOVIA_CLAN_REJ, vi, epoch, &setup);
+}
+
+static void request_work(struct work_struct *work)
+{
+	struct clan_request *cr = container_of(work, struct clan_request, work);
+
+	down_read(&clan_listen_sem);
+	if (clan_request_upcall) {
+		clan_request_upcall(&cr->req);
+	} else {
+		refuse(cr->node, cr->vi, cr->epoch, -ECONNREFUSED);
+		request_free(cr);
+	}
+	up_read(&clan_listen_sem);
 }
 
 /* An end of a way, as MACs have it: memory, node, and its generation. */
@@ -211,7 +222,7 @@ void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_
 
 	if (atomic_inc_return(&node->requests) <= CLAN_REQUESTS_MAX)
 		cr = kzalloc(sizeof(*cr), GFP_ATOMIC | __GFP_NOWARN);
-	if (!cr || !clan_request_upcall) {
+	if (!cr || !READ_ONCE(clan_request_upcall)) {
 		atomic_dec(&node->requests);
 		kfree(cr);
 		refuse(node, vi, epoch, cr ? -ECONNREFUSED : -EBUSY);
@@ -458,14 +469,24 @@ static void clan_end(struct sovia_vi *vi)
 	queue_work(sovia_end_wq, &cv->end_work);
 }
 
+static void set_upcall(void (*request)(struct sovia_vi_request *req))
+{
+	down_write(&clan_listen_sem);
+	WRITE_ONCE(clan_request_upcall, request);
+	up_write(&clan_listen_sem);
+}
+
 static int clan_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
 {
-	clan_request_upcall = request;
+	if (net_eq(net, &init_net))
+		set_upcall(request);
 	return 0;
 }
 
 static void clan_unlisten(struct net *net)
 {
+	if (net_eq(net, &init_net))
+		set_upcall(NULL);
 }
 
 const struct sovia_provider sovia_clan_provider = {

@@ -203,7 +203,9 @@ static int read_message(struct sovia_clan_node *node, struct sk_buff *skb,
 		skb_store_bits(skb, at, page_at(node, cookie),
 			       min(skb->len - at, SOVIA_CLAN_PAGE));
 	}
-	return 0;
+	/* Before it uses pages for others the sender begins anew: node_part(). */
+	virt_rmb();
+	return !count || sovia_clan_node_same(node) ? 0 : -EPROTO;
 }
 
 /**

@@ -106,6 +106,44 @@ struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pa
 	return NULL;
 }
 
+static bool peer_has_sealed(struct sovia_peer *peer, const struct sovia_vi_request *req)
+{
+	bool sealed;
+
+	spin_lock(&peer->lock);
+	sealed = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REQ, &req->hello, &req->path);
+	spin_unlock(&peer->lock);
+	return sealed;
+}
+
+/**
+ * sovia_peer_find_sealed() - find the peer of a request that came by no interface
+ * @snet: namespace
+ * @req: the request, with a whole hello; its scope and L3 domain are set
+ *
+ * Several peers may have the addresses, on different interfaces or in different L3 domains: the
+ * MAC tells.
+ *
+ * Context: connection thread.
+ * Return: the peer, without a reference, or NULL.
+ */
+struct sovia_peer *sovia_peer_find_sealed(struct sovia_net *snet, struct sovia_vi_request *req)
+{
+	struct sovia_pair *pair = &req->pair;
+	struct sovia_peer *peer;
+
+	hash_for_each_possible(snet->rdv.peers, peer, net_node, peer_hash(pair))
+		if (peer->state != SOVIA_PEER_NONE && peer->pair.passive == pair->passive &&
+		    ipv6_addr_equal(&peer->pair.local, &pair->local) &&
+		    ipv6_addr_equal(&peer->pair.remote, &pair->remote) &&
+		    peer_has_sealed(peer, req)) {
+			pair->scope = peer->pair.scope;
+			pair->l3 = peer->pair.l3;
+			return peer;
+		}
+	return NULL;
+}
+
 /* Forget a peer without links.  The caller may use it no more. */
 static void peer_remove(struct sovia_peer *peer)
 {

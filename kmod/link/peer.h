@@ -81,6 +81,7 @@ struct sovia_peer {
 };
 
 struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pair *pair);
+struct sovia_peer *sovia_peer_find_sealed(struct sovia_net *snet, struct sovia_vi_request *req);
 struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pair *pair);
 void sovia_peer_set_timer(struct sovia_peer *peer, unsigned long delay);
 void sovia_peer_drop_anchor(struct sovia_anchor **anchor);

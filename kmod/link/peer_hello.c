@@ -45,7 +45,10 @@ int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *re
 	*peer = NULL;
 	if (!req->prov->introduced)
 		return 0;
-	*peer = sovia_peer_find(snet, &req->pair);
+	if (!req->checked && req->prov == &sovia_clan_provider)
+		*peer = sovia_peer_find_sealed(snet, req);
+	if (!*peer)
+		*peer = sovia_peer_find(snet, &req->pair);
 	if (!*peer || (*peer)->state == SOVIA_PEER_NONE)
 		return -ESTALE;
 	/* It will end soon. */

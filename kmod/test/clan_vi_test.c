@@ -257,7 +257,7 @@ static int vi_test_init(struct kunit *test)
 	header->pool = cpu_to_le32(VI_TEST_POOL);
 	header->uuid[0] = 7;
 	vi_test = (struct vi_test){ .memory = header, .upcall = clan_request_upcall };
-	clan_request_upcall = vi_test_requested;
+	set_upcall(vi_test_requested);
 	init_completion(&vi_test.ended);
 	vi_test.port = sovia_clan_port_alloc(header, size, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi_test.port);
@@ -281,7 +281,7 @@ static int vi_test_init(struct kunit *test)
 
 static void vi_test_exit(struct kunit *test)
 {
-	clan_request_upcall = vi_test.upcall;
+	set_upcall(vi_test.upcall);
 	if (IS_ERR_OR_NULL(vi_test.port))
 		return;
 	if (vi_test.listed)
@@ -647,6 +647,33 @@ static void vi_requests_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&vi_test.node->requests), 0);
 }
 
+/* Where no one listens requests are refused, at once or when their turn comes. */
+static void vi_no_listener(struct kunit *test)
+{
+	struct sovia_clan_entry entry;
+	struct sovia_clan_setup setup;
+
+	clan_unlisten(&init_net);
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	entry = vi_test_take(test, SOVIA_CLAN_REJ);
+	memcpy(&setup, entry.data, sizeof(setup));
+	KUNIT_EXPECT_EQ(test, le16_to_cpu(setup.err), ECONNREFUSED);
+	clan_listen(&init_net, vi_test_requested);
+	down_write(&clan_listen_sem);
+	entry = vi_test_entry(NULL, SOVIA_CLAN_REQ, 0);
+	vi_test_put(&entry);
+	sovia_clan_out_publish(&vi_test.out);
+	sovia_clan_port_rung(vi_test.port);
+	msleep(50);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vi_test.node->requests), 1);
+	clan_request_upcall = NULL;
+	up_write(&clan_listen_sem);
+	vi_test_settle();
+	vi_test_take(test, SOVIA_CLAN_REJ);
+	KUNIT_EXPECT_EQ(test, atomic_read(&vi_test.node->requests), 0);
+	KUNIT_EXPECT_NULL(test, vi_test.request);
+}
+
 /* A reader that takes nothing stops its sender, which learns when it goes on. */
 static void vi_full(struct kunit *test)
 {
@@ -712,6 +739,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_wild_words),
 	KUNIT_CASE(vi_node_comes_and_goes),
 	KUNIT_CASE(vi_requests_bounded),
+	KUNIT_CASE(vi_no_listener),
 	KUNIT_CASE(vi_full),
 	KUNIT_CASE(vi_pages),
 	{}

@@ -38,6 +38,12 @@ peer_asks() {
 	return $status
 }
 asks_over() { this_node_asks && links_are "$1"; }
+# Of an interface, which a message in the memory does not come by.
+link_local() {
+	local peer
+	peer=$(there 'ip -6 -o addr show dev "$SOVIA_NETDEV" scope link' | awk '{ sub("/.*", "", $4); print $4; exit }')
+	socktool -6 ask "$peer%$SOVIA_NETDEV" 5006 100000 && grep -q "^UP fe80::.* $peer clan" /proc/net/sovia/link
+}
 short_ones() {
 	local i
 	for i in {1..50}; do
@@ -92,6 +98,7 @@ check 'connections find it'				this_node_asks
 check '... and are in it'				links_are clan
 check 'the peer asks'					peer_asks
 check '... in the same link'				links_are clan
+check 'a link-local address'				link_local
 check 'short connections'				short_ones
 check 'a transfer'					transferring sleep 3
 check 'lanes are replaced'				transferring break_lanes
