@@ -4,7 +4,7 @@
 # The kernel's own tests of ports and listeners (tools/testing/selftests/net), which run
 # as they are, under the shim.
 #
-# vm: --timeout 500 --mem 1024
+# vm: --timeout 700 --mem 1024
 # shellcheck disable=SC2016 # much of this is for an inner shell
 set -u
 cd "$(dirname "$0")" || exit 1
@@ -51,8 +51,9 @@ bhash() {
 		exec sovia-run $0/bind_bhash 443 $1 $2' "$TESTS" "$family" "$address" "$device"
 }
 
-limit 100
+limit 300
 check "they build" build
+limit 100
 check "bind_bhash, IPv4" bhash ipv4 10.8.8.8 lo
 check "bind_bhash, IPv6" bhash ipv6 2001:0db8:0:f101::1 veth0
 for test in bind_wildcard reuseaddr_conflict reuseport_addr_any reuseport_dualstack sk_bind_sendto_listen \
