@@ -73,7 +73,7 @@ struct sovia_clan_node {
 /**
  * struct sovia_clan_port - a node of ours in a memory
  * @list: in the list of way.c
- * @refs: VIs, requests, and whoever has begun it
+ * @refs: VIs, requests, and the owner, until it stops it
  * @unused: there are no more of them
  * @net: the namespace that it serves
  * @prov: the provider of its VIs

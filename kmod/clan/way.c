@@ -123,8 +123,6 @@ bool sovia_clan_way_meets(const struct net *net, const struct sovia_clan_way *th
 {
 	const struct sovia_clan_port *port;
 
-	if (!theirs->generation)
-		return false;
 	spin_lock(&ways_lock);
 	port = find(net, theirs);
 	if (port && ours)
@@ -146,8 +144,6 @@ bool sovia_clan_way_open(const struct net *net, const struct sovia_clan_way *the
 	const struct sovia_clan_port *port;
 	bool open;
 
-	if (!theirs->generation)
-		return false;
 	spin_lock(&ways_lock);
 	port = find(net, theirs);
 	open = port && READ_ONCE(port->node[theirs->number].open);
