@@ -28,7 +28,14 @@ links_are() { # PROVIDER: all that are up
 break_lane() { echo all >/sys/kernel/debug/sovia/break; }
 break_lanes() { socktool break 20; }
 
-this_node_asks() { socktool -4 ask "$SOVIA_PEER" 5004 100000 && socktool -6 ask "$SOVIA_PEER" 5006 100000; }
+# Of an interface, which a message in the memory does not come by.
+LINK_LOCAL=$(there 'ip -6 -o addr show dev "$SOVIA_NETDEV" scope link' | awk '{ sub("/.*", "", $4); print $4; exit }')
+
+# By every link: one that nobody asks for stays over verbs.
+this_node_asks() {
+	socktool -4 ask "$SOVIA_PEER" 5004 100000 && socktool -6 ask "$SOVIA_PEER" 5006 100000 &&
+		socktool -6 ask "$LINK_LOCAL%$SOVIA_NETDEV" 5006 100000
+}
 peer_asks() {
 	local status
 	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
@@ -38,12 +45,7 @@ peer_asks() {
 	return $status
 }
 asks_over() { this_node_asks && links_are "$1"; }
-# Of an interface, which a message in the memory does not come by.
-link_local() {
-	local peer
-	peer=$(there 'ip -6 -o addr show dev "$SOVIA_NETDEV" scope link' | awk '{ sub("/.*", "", $4); print $4; exit }')
-	socktool -6 ask "$peer%$SOVIA_NETDEV" 5006 100000 && grep -q "^UP fe80::.* $peer clan" /proc/net/sovia/link
-}
+link_local() { grep -q "^UP fe80::.* $LINK_LOCAL clan" /proc/net/sovia/link; }
 short_ones() {
 	local i
 	for i in {1..50}; do
@@ -96,9 +98,9 @@ check '... the peer, too'				there has_memory
 check 'a server there'					start_server
 check 'connections find it'				this_node_asks
 check '... and are in it'				links_are clan
+check '... and that of a link-local address'		link_local
 check 'the peer asks'					peer_asks
 check '... in the same link'				links_are clan
-check 'a link-local address'				link_local
 check 'short connections'				short_ones
 check 'a transfer'					transferring sleep 3
 check 'lanes are replaced'				transferring break_lanes
