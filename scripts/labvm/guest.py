@@ -107,8 +107,8 @@ class Guest:
             argv += ["-netdev", f"socket,id=wire,fd={wire.fileno()}",
                      "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:77:00:{number:02x}"]
             passed.append(wire.fileno())
-        if config.clan:
-            argv += ["-chardev", f"socket,id=clan,path={config.clan}", "-device", "ivshmem-doorbell,chardev=clan,vectors=1"]
+        for i, path in enumerate(config.clan):
+            argv += ["-chardev", f"socket,id=clan{i},path={path}", "-device", f"ivshmem-doorbell,chardev=clan{i},vectors=1"]
         argv += shlex.split(config.qemu)
         with open(os.path.join(self.folder, "qemu"), "w") as log:
             log.write(shlex.join(argv) + "\n")

@@ -71,15 +71,15 @@ replica_has() { [ "$(sovia-run redis-cli -p 7101 DBSIZE)" = "$1" ]; }
 
 redis() {
 	check 'redis-server listens'			there start_redis
-	check 'redis-benchmark'				over_verbs 100000 100000 benchmark -t ping,set,get,lpush,lrange_100 -n 3000 -c 20
-	check 'redis-benchmark with pipelines'		over_verbs 1000000 100000 benchmark -t set,get -n 20000 -c 10 -P 16 -d 100
-	check 'redis-benchmark, large values'		over_verbs 6000000 6000000 benchmark -t set,get -n 100 -c 5 -d 65536
-	check 'redis-benchmark, a connection each'	over_verbs 1000 1000 benchmark -t ping_mbulk -n 300 -c 10 -k 0
+	check 'redis-benchmark'				over_link 100000 100000 benchmark -t ping,set,get,lpush,lrange_100 -n 3000 -c 20
+	check 'redis-benchmark with pipelines'		over_link 1000000 100000 benchmark -t set,get -n 20000 -c 10 -P 16 -d 100
+	check 'redis-benchmark, large values'		over_link 6000000 6000000 benchmark -t set,get -n 100 -c 5 -d 65536
+	check 'redis-benchmark, a connection each'	over_link 1000 1000 benchmark -t ping_mbulk -n 300 -c 10 -k 0
 	check 'the database is emptied'			cli FLUSHALL
-	check 'redis is filled'				over_verbs 5000000 0 fill
-	check 'redis returns what was stored'		over_verbs 0 5000000 holds
+	check 'redis is filled'				over_link 5000000 0 fill
+	check 'redis returns what was stored'		over_link 0 5000000 holds
 	check 'redis saves and restarts'		restarted
-	check 'redis returns what it saved'		over_verbs 0 5000000 holds
+	check 'redis returns what it saved'		over_link 0 5000000 holds
 	check 'redis publishes'				publish
 	check 'a replica starts'			replica
 	check 'the replica follows'			replicated
@@ -162,16 +162,16 @@ nginx_() {
 	local port way=('sendfile, keepalive' 'sendfile, a connection each' 'read, keepalive' 'read, a connection each')
 	check 'nginx listens'				start_nginx_there
 	for port in 7110 7111 7112 7113; do
-		check "files, ${way[port - 7110]}"	over_verbs 0 1000000 fetched $port 0 1 1000 16384 65537 1000000
-		check "wrk, ${way[port - 7110]}"	over_verbs 10000 100000 wrk_ $port 1000
+		check "files, ${way[port - 7110]}"	over_link 0 1000000 fetched $port 0 1 1000 16384 65537 1000000
+		check "wrk, ${way[port - 7110]}"	over_link 10000 100000 wrk_ $port 1000
 	done
 	check 'curl keeps its connection'		connects 7110 '1 0'
 	check '... or does not'				connects 7111 '1 1'
-	check '100 MB with sendfile'			over_verbs 0 100000000 fetched 7110 100000000
-	check 'from nginx through nginx'		over_verbs 0 1000000 fetched 7114 1 1000000
-	check 'wrk of nothing'				over_verbs 10000 1000 wrk_ 7110 0
-	check 'wrk of 64 kB'				over_verbs 1000 1000000 wrk_ 7110 65537
-	check 'a part of a file'			over_verbs 0 456790 resumed
+	check '100 MB with sendfile'			over_link 0 100000000 fetched 7110 100000000
+	check 'from nginx through nginx'		over_link 0 1000000 fetched 7114 1 1000000
+	check 'wrk of nothing'				over_link 10000 1000 wrk_ 7110 0
+	check 'wrk of 64 kB'				over_link 1000 1000000 wrk_ 7110 65537
+	check 'a part of a file'			over_link 0 456790 resumed
 }
 
 limit 120

@@ -196,23 +196,23 @@ stress_ng() {
 
 check 'a web server listens'			web_there
 check 'memcached listens'			there start_memcached
-check 'memcached and twenty clients'		over_verbs 4000000 4000000 cache
+check 'memcached and twenty clients'		over_link 4000000 4000000 cache
 check 'haproxy listens'				start_haproxy
-check 'haproxy splices'				over_verbs 0 $SIZE fetched http://127.0.0.1:7310/data
-check 'haproxy parses'				over_verbs 0 $SIZE fetched http://127.0.0.1:7311/data
+check 'haproxy splices'				over_link 0 $SIZE fetched http://127.0.0.1:7310/data
+check 'haproxy parses'				over_link 0 $SIZE fetched http://127.0.0.1:7311/data
 check 'stunnel listens'				there start_stunnel no 7320 127.0.0.1:7301
 check 'the client of stunnel listens'		start_stunnel yes 127.0.0.1:7321 "$SOVIA_PEER":7320
-check 'curl with TLS'				over_verbs 0 $SIZE fetched -k https://"$SOVIA_PEER":7320/data
-check 'curl through two stunnels'		over_verbs 0 $SIZE fetched http://127.0.0.1:7321/data
+check 'curl with TLS'				over_link 0 $SIZE fetched -k https://"$SOVIA_PEER":7320/data
+check 'curl through two stunnels'		over_link 0 $SIZE fetched http://127.0.0.1:7321/data
 check 'mosquitto listens'			there start_mosquitto
-check 'a message through mosquitto'		over_verbs $SIZE $SIZE message
+check 'a message through mosquitto'		over_link $SIZE $SIZE message
 check 'git daemon listens'			there start_git
-check 'git clone'				over_verbs 0 $SIZE clone
-check 'git push'				over_verbs 100 100 push
+check 'git clone'				over_link 0 $SIZE clone
+check 'git push'				over_link 100 100 push
 check 'lighttpd listens'			there start_lighttpd
-check 'ab'					over_verbs 10000 500000 ab_ 7350
-check 'ab keeps its connections'		over_verbs 10000 500000 ab_ 7350 -k
-check 'ab, accepted with data'			over_verbs 10000 500000 ab_ 7351
-check 'lftp mirrors'				over_verbs 0 $SIZE mirror
+check 'ab'					over_link 10000 500000 ab_ 7350
+check 'ab keeps its connections'		over_link 10000 500000 ab_ 7350 -k
+check 'ab, accepted with data'			over_link 10000 500000 ab_ 7351
+check 'lftp mirrors'				over_link 0 $SIZE mirror
 stress_ng
 finish

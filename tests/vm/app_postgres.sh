@@ -99,16 +99,16 @@ dumps() {
 
 limit 120
 check 'PostgreSQL listens'			there start_first
-check 'pgbench makes its tables'		over_verbs 1000000 1000 bench -i -q
-check 'pgbench, four clients'			over_verbs 10000 10000 bench -n -c 4 -j 2 -t 50
-check 'pgbench, reconnecting, prepared'		over_verbs 10000 10000 bench -n -c 4 -j 2 -t 10 -C -M prepared
+check 'pgbench makes its tables'		over_link 1000000 1000 bench -i -q
+check 'pgbench, four clients'			over_link 10000 10000 bench -n -c 4 -j 2 -t 50
+check 'pgbench, reconnecting, prepared'		over_link 10000 10000 bench -n -c 4 -j 2 -t 10 -C -M prepared
 check 'no transaction is lost'			books 240
-check 'rows there and back'			over_verbs 2000000 2000000 copies
+check 'rows there and back'			over_link 2000000 2000000 copies
 check 'a query is cancelled'			cancels
 check 'a dead client is detected'		notices
-check 'a standby copies the primary'		over_verbs 0 20000000 start_second
+check 'a standby copies the primary'		over_link 0 20000000 start_second
 check 'and follows it'				follows
-check 'both have the same data'			over_verbs 0 2000000 dumps
+check 'both have the same data'			over_link 0 2000000 dumps
 sed -i '/^keeper:/d' /etc/passwd
 there sed -i '/^keeper:/d' /etc/passwd
 finish

@@ -52,14 +52,14 @@ established() { grep -q "^ESTABLISHED [^ ]*:$1 " /proc/net/sovia/sock; }
 netcats() {
 	there start ncat bash -c "ncat -l 7010 --recv-only >$WORK/ncat; touch $WORK/ncat.done"
 	check 'ncat -l listens'			there listening 7010 ncat
-	check 'ncat sends'			over_verbs $SIZE 0 ncat_out
+	check 'ncat sends'			over_link $SIZE 0 ncat_out
 	there start ncat-in bash -c "exec ncat -l 7011 --send-only <$WORK/in"
 	check 'ncat -l with input listens'	there listening 7011 ncat-in
-	check 'ncat receives'			over_verbs 0 $SIZE ncat_in
+	check 'ncat receives'			over_link 0 $SIZE ncat_in
 	there start ncat-exec ncat -lk 7012 --sh-exec "cat $WORK/in"
 	check 'ncat --sh-exec listens'		there listening 7012 ncat-exec
-	check 'a program behind ncat'		over_verbs 0 $SIZE ncat_program
-	check 'a program behind ncat, again'	over_verbs 0 $SIZE ncat_program
+	check 'a program behind ncat'		over_link 0 $SIZE ncat_program
+	check 'a program behind ncat, again'	over_link 0 $SIZE ncat_program
 	there start broker ncat -l 7013 --broker
 	check 'ncat --broker listens'		there listening 7013 broker
 	check 'a broker between two'		ncat_broker
@@ -79,9 +79,9 @@ socats() {
 	check 'socat listens'			there listening 7020 socat
 	check 'socat with a program listens'	there listening 7021 socat-exec
 	check 'socat relays'			listening 7022 socat-relay
-	check 'socat sends'			over_verbs $SIZE 0 socat_out
-	check 'socat, IPv6'			over_verbs $SIZE 0 socat_v6
-	check 'socat through a relay'		over_verbs $SIZE 0 socat_relay
+	check 'socat sends'			over_link $SIZE 0 socat_out
+	check 'socat, IPv6'			over_link $SIZE 0 socat_v6
+	check 'socat through a relay'		over_link $SIZE 0 socat_relay
 }
 
 # --- HTTP ---
@@ -97,9 +97,9 @@ http() {
 	there start http11 python3 -m http.server -d $WORK -p HTTP/1.1 7031
 	check 'an HTTP server listens'		there listening 7030 http
 	check 'and another'			there listening 7031 http11
-	check 'curl'				over_verbs 0 $SIZE http_get "$SOVIA_PEER"
-	check 'curl, IPv6'			over_verbs 0 $SIZE http_get "[$(address 6 "$SOVIA_PEER")]"
-	check 'curl keeps its connection'	over_verbs 0 $((2 * SIZE)) http_reuse
+	check 'curl'				over_link 0 $SIZE http_get "$SOVIA_PEER"
+	check 'curl, IPv6'			over_link 0 $SIZE http_get "[$(address 6 "$SOVIA_PEER")]"
+	check 'curl keeps its connection'	over_link 0 $((2 * SIZE)) http_reuse
 }
 
 # --- rsync ---
@@ -132,9 +132,9 @@ rsync_pull() {
 rsyncs() {
 	check 'rsync --daemon listens'		there make_rsync
 	check 'a tree of files'			tree
-	check 'rsync to the daemon'		over_verbs $SIZE 0 rsync_push
-	check 'rsync of a change'		over_verbs 10000 10000 rsync_change
-	check 'rsync from the daemon'		over_verbs 0 $SIZE rsync_pull
+	check 'rsync to the daemon'		over_link $SIZE 0 rsync_push
+	check 'rsync of a change'		over_link 10000 10000 rsync_change
+	check 'rsync from the daemon'		over_link 0 $SIZE rsync_pull
 }
 
 # --- OpenSSH ---
@@ -201,22 +201,22 @@ secure_shell() {
 	start here python3 -m http.server -d $WORK 7033
 	check 'sshd listens'			there make_sshd "$(cat $WORK/key.pub)"
 	check 'an HTTP server here'		listening 7033 here
-	check 'ssh logs in'			over_verbs 1000 1000 ssh_login
-	check 'ssh with a terminal'		over_verbs 1000 1000 ssh_terminal
-	check 'ssh as a pipe'			over_verbs $SSH_SIZE 0 ssh_pipe
+	check 'ssh logs in'			over_link 1000 1000 ssh_login
+	check 'ssh with a terminal'		over_link 1000 1000 ssh_terminal
+	check 'ssh as a pipe'			over_link $SSH_SIZE 0 ssh_pipe
 	limit 300
-	check 'scp of 100 MB there'		over_verbs $SCP_SIZE 0 scp_out
-	check 'scp of 100 MB back'		over_verbs 0 $SCP_SIZE scp_in
+	check 'scp of 100 MB there'		over_link $SCP_SIZE 0 scp_out
+	check 'scp of 100 MB back'		over_link 0 $SCP_SIZE scp_in
 	limit 60
-	check 'ssh -L'				over_verbs 0 $SSH_SIZE forwarded -L 7051:127.0.0.1:7030 use_local
-	check 'ssh -R'				over_verbs $SSH_SIZE 0 forwarded -R 7052:127.0.0.1:7033 use_remote
-	check 'ssh -D'				over_verbs 0 $SSH_SIZE forwarded -D 7053 use_socks
+	check 'ssh -L'				over_link 0 $SSH_SIZE forwarded -L 7051:127.0.0.1:7030 use_local
+	check 'ssh -R'				over_link $SSH_SIZE 0 forwarded -R 7052:127.0.0.1:7033 use_remote
+	check 'ssh -D'				over_link 0 $SSH_SIZE forwarded -D 7053 use_socks
 	check 'sshd ends'			there end_sshd
 }
 
 # Most messages of a bulk transfer are sent without a header.
 compact() {
-	awk '$1 == "compact_tx" { compact = $2 } $1 == "verbs_tx_msgs" { all = $2 }
+	awk -v link="${SOVIA_LINK:-verbs}" '$1 == "compact_tx" { compact = $2 } $1 == link "_tx_msgs" { all = $2 }
 		END { print compact, "of", all; exit !(compact > all / 4) }' /proc/net/sovia/stat
 }
 

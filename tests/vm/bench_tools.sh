@@ -44,18 +44,18 @@ congestion() { # NAME
 iperf3s() {
 	there start iperf3 iperf3 -s -p 7200
 	check 'iperf3 -s listens'		there listening 7200 iperf3
-	check 'iperf3'				over_verbs 1 1 iperf -n $SIZE
-	check 'iperf3 -R'			over_verbs 1 1 iperf -n $SIZE -R
-	check 'iperf3 -P 8'			over_verbs 1 1 iperf -n $SIZE -P 8
-	check 'iperf3 -P 8 -R'			over_verbs 1 1 iperf -n $SIZE -P 8 -R
-	check 'iperf3 --bidir'			over_verbs 1 1 iperf -t 3 --bidir
-	check 'iperf3 --bidir -P 4'		over_verbs 1 1 iperf -t 3 --bidir -P 4
-	check 'iperf3 in small pieces'		over_verbs 1 1 iperf -n 1000000 -l 100 -N
-	check 'iperf3 with a rate'		over_verbs 1 1 iperf -t 2 -b 2M
-	check 'iperf3 with sendfile'		over_verbs 1 1 iperf -n $SIZE -Z
-	check 'iperf3 -6'			over_verbs 1 1 iperf -n $SIZE -6
-	check 'iperf3 -C cubic'			over_verbs 1 1 congestion cubic
-	check 'iperf3 -C reno'			over_verbs 1 1 congestion reno
+	check 'iperf3'				over_link 1 1 iperf -n $SIZE
+	check 'iperf3 -R'			over_link 1 1 iperf -n $SIZE -R
+	check 'iperf3 -P 8'			over_link 1 1 iperf -n $SIZE -P 8
+	check 'iperf3 -P 8 -R'			over_link 1 1 iperf -n $SIZE -P 8 -R
+	check 'iperf3 --bidir'			over_link 1 1 iperf -t 3 --bidir
+	check 'iperf3 --bidir -P 4'		over_link 1 1 iperf -t 3 --bidir -P 4
+	check 'iperf3 in small pieces'		over_link 1 1 iperf -n 1000000 -l 100 -N
+	check 'iperf3 with a rate'		over_link 1 1 iperf -t 2 -b 2M
+	check 'iperf3 with sendfile'		over_link 1 1 iperf -n $SIZE -Z
+	check 'iperf3 -6'			over_link 1 1 iperf -n $SIZE -6
+	check 'iperf3 -C cubic'			over_link 1 1 congestion cubic
+	check 'iperf3 -C reno'			over_link 1 1 congestion reno
 }
 
 # --- sockperf ---
@@ -80,10 +80,10 @@ sockperf_() { # MODE SIZE ARGUMENT...
 sockperfs() {
 	there start sockperf sockperf server --tcp -i 0.0.0.0 -p 7210
 	check 'sockperf server listens'		there listening 7210 sockperf
-	check 'sockperf ping-pong'		over_verbs 1 1 sockperf_ ping-pong 14
-	check 'sockperf ping-pong, 8 kB'	over_verbs 1 1 sockperf_ ping-pong 8000
-	check 'sockperf under-load'		over_verbs 1 1 sockperf_ under-load 14 --mps 100 --reply-every 1
-	check 'sockperf throughput'		over_verbs 1 1 sockperf_ throughput 1400
+	check 'sockperf ping-pong'		over_link 1 1 sockperf_ ping-pong 14
+	check 'sockperf ping-pong, 8 kB'	over_link 1 1 sockperf_ ping-pong 8000
+	check 'sockperf under-load'		over_link 1 1 sockperf_ under-load 14 --mps 100 --reply-every 1
+	check 'sockperf throughput'		over_link 1 1 sockperf_ throughput 1400
 }
 
 # --- qperf ---
@@ -104,9 +104,9 @@ qperf_() { # SIZE TEST
 qperfs() {
 	there start qperf qperf -lp 7220
 	check 'qperf listens'			there listening 7220 qperf
-	check 'qperf tcp_bw'			over_verbs 1 1 qperf_ 65536 tcp_bw
-	check 'qperf tcp_bw, small messages'	over_verbs 1 1 qperf_ 64 tcp_bw
-	check 'qperf tcp_lat'			over_verbs 1 1 qperf_ 1 tcp_lat
+	check 'qperf tcp_bw'			over_link 1 1 qperf_ 65536 tcp_bw
+	check 'qperf tcp_bw, small messages'	over_link 1 1 qperf_ 64 tcp_bw
+	check 'qperf tcp_lat'			over_link 1 1 qperf_ 1 tcp_lat
 }
 
 limit 90

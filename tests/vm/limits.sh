@@ -107,13 +107,13 @@ lose_links() {
 	local status
 	echo 0 >$PARAMETERS/recovery_timeout
 	echo all >/sys/kernel/debug/sovia/break
-	eventually no_verbs_links
+	eventually no_links
 	status=$?
 	echo 60 >$PARAMETERS/recovery_timeout
 	return $status
 }
 
-no_verbs_links() { ! grep -w verbs /proc/net/sovia/link; }
+no_links() { ! grep -w "$SOVIA_LINK" /proc/net/sovia/link; }
 
 recover_links() {
 	local before

@@ -9,11 +9,13 @@
 #     SOVIA_NODE, SOVIA_PEER    names of this node and the other one, with IPv4 and IPv6 addresses
 #     SOVIA_NETDEV              the network interface under test
 #     SOVIA_RDMA, SOVIA_DEVICE  its RDMA device, and of which kind that is: rxe, siw, or hw
+#     SOVIA_LINK                what links go over: verbs, or clan, memory that both share
 #     SOVIA_CUT                 "yes", or why the network cannot be cut
 #
 # TARGET, if set, is another address of that node for watched() and kind_is().
 
 HERE=$PWD
+: "${SOVIA_LINK:=verbs}"
 PATH=$HERE/lib:$PATH
 WORK=$(mktemp -d)
 FLOW=(socktool flow "$SOVIA_PEER" 5004)
@@ -30,8 +32,17 @@ there() {
 
 address() { getent "ahostsv$1" "$2" | awk 'NR == 1 { print $1 }'; } # FAMILY NAME
 
-delete_device() { rdma link del "$SOVIA_RDMA"; }
-add_device() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev "$SOVIA_NETDEV"; }
+delete_rdma() { rdma link del "$SOVIA_RDMA"; }
+add_rdma() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev "$SOVIA_NETDEV"; }
+
+# QEMU's device of shared memory
+memory_device() { basename "$(dirname "$(grep -l 0x1110 /sys/bus/pci/devices/*/device)")"; }
+memory_driver() { echo /sys/bus/pci/drivers/sovia-clan; }
+unbind() { memory_device >"$(memory_driver)/unbind"; }
+bind() { memory_device >"$(memory_driver)/bind"; }
+
+delete_device() { if [ "$SOVIA_LINK" = clan ]; then unbind; else delete_rdma; fi; }
+add_device() { if [ "$SOVIA_LINK" = clan ]; then bind; else add_rdma; fi; }
 
 # Checks that recreate the device, or cut the network.
 check_device() { if [ "$SOVIA_DEVICE" = hw ]; then skip "$1" 'the device is hardware'; else check "$@"; fi; }
@@ -66,6 +77,8 @@ no_echo() { ! pgrep -f '^[^ ]*python3 .*socktool .*echo' >/dev/null; }
 # switches is cut.
 CUT='tc qdisc add dev "$SOVIA_NETDEV" clsact && tc filter add dev "$SOVIA_NETDEV" ingress matchall action drop'
 MEND='tc qdisc del dev "$SOVIA_NETDEV" clsact'
+# Shared memory has no cable, and is taken away instead.
+[ "$SOVIA_LINK" = verbs ] || CUT=delete_device MEND=add_device
 wire_cut() { # SECONDS
 	there "{ sleep 0.2; $CUT; sleep $1; $MEND; } >/dev/null 2>&1 &" || return
 	sleep 0.2

@@ -7,7 +7,7 @@
 #     start NAME COMMAND...     in the background, under sovia-run; output in $WORK/NAME.log
 #     stop NAME                 and wait for its end
 #     listening PORT [NAME]     wait until AF_SOVIA listens there, or show NAME's output
-#     over_verbs OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
+#     over_link OUT IN COMMAND...    COMMAND succeeds, and the modules of both nodes
 #                               count at least as many bytes from here to there and
 #                               back, and no TCP connection is made (except siw's)
 #     moved OUT IN              in COMMAND: it has determined the byte counts itself
@@ -45,10 +45,10 @@ listening() {
 
 tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 } END { print opens }' /proc/net/snmp; }
 
-# Bytes sent and received over verbs, TCP connections but for introductions of the kernels; in one process, since each
+# Bytes sent and received over links to the other node, TCP connections but for introductions of the kernels; in one process, since each
 # is slow in a guest.
 counts() {
-	awk '$1 == "verbs_tx_bytes" { tx = $2 } $1 == "verbs_rx_bytes" { rx = $2 } $1 == "peer_up" || $1 == "peer_join" { met += $2 }
+	awk -v link="${SOVIA_LINK:-verbs}" '$1 == link "_tx_bytes" { tx = $2 } $1 == link "_rx_bytes" { rx = $2 } $1 == "peer_up" || $1 == "peer_join" { met += $2 }
 		$1 == "Tcp:" { tcp = $6 + $7 } END { print tx, rx, tcp - met }' /proc/net/sovia/stat /proc/net/snmp
 }
 
@@ -63,7 +63,7 @@ reached() {
 	done
 }
 
-over_verbs() {
+over_link() {
 	local before=() after=() least status
 	moved "$1" "$2"
 	shift 2
