@@ -44,6 +44,7 @@
 #include "listen.h"
 #include "listener.h"
 #include "mem.h"
+#include "page.h"
 #include "poll.h"
 #include "port.h"
 #include "recv.h"
@@ -366,9 +367,12 @@ static int __init sovia_init(void)
 	err = sovia_mem_init();
 	if (err)
 		goto undo_sock_list;
+	err = sovia_pages_init();
+	if (err)
+		goto undo_pages;
 	err = sovia_conn_init();
 	if (err)
-		goto undo_mem;
+		goto undo_pages;
 	err = sovia_work_init();
 	if (err)
 		goto undo_conn;
@@ -435,7 +439,8 @@ undo_work:
 	sovia_connd_stop();
 undo_conn:
 	sovia_conn_exit();
-undo_mem:
+undo_pages:
+	sovia_pages_exit();
 	sovia_mem_exit();
 undo_sock_list:
 	sovia_sock_list_exit();
@@ -473,6 +478,7 @@ static void __exit sovia_exit(void)
 	rcu_barrier();
 	sovia_fallback_exit();
 	sovia_conn_exit();
+	sovia_pages_exit();
 	sovia_mem_exit();
 	sovia_sock_list_exit();
 	sovia_listeners_exit();

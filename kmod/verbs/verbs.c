@@ -504,13 +504,7 @@ const struct sovia_provider sovia_verbs_provider = {
  */
 int sovia_verbs_init(void)
 {
-	int err = verbs_pages_init();
-
-	if (!err)
-		err = verbs_dev_init();
-	if (err)
-		verbs_pages_exit();
-	return err;
+	return verbs_dev_init();
 }
 
 /**
@@ -524,7 +518,6 @@ int sovia_verbs_init(void)
 void sovia_verbs_exit(void)
 {
 	verbs_dev_exit();
-	verbs_pages_exit();
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

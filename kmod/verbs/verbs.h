@@ -9,7 +9,6 @@
  *	verbs_dev.c	devices: one PD and a few completion queues each
  *	verbs_tx.c	send descriptors
  *	verbs_rx.c	receive descriptors and their memory
- *	verbs_pages.c	their pages
  *
  * Lock order
  *	rdma_cm's handler mutex of an id (rdma_lock_handler)
@@ -380,12 +379,6 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
 int verbs_tx_alloc(struct verbs_vi *v);
 void verbs_tx_free(struct verbs_vi *v);
 int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how);
-
-/* verbs_pages.c */
-int verbs_pages_init(void);
-void verbs_pages_exit(void);
-struct page *verbs_page_alloc(unsigned int order, gfp_t gfp);
-void verbs_page_free(struct page *page, unsigned int order);
 
 /* verbs_rx.c */
 int verbs_rx_alloc(struct verbs_vi *v);

@@ -25,6 +25,7 @@
 #include <net/busy_poll.h>
 
 #include "debug/objcount.h"
+#include "page.h"
 #include "verbs.h"
 #include "work.h"
 
@@ -44,12 +45,12 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	struct page *page;
 	u64 addr;
 
-	page = verbs_page_alloc(v->rx_order, gfp);
+	page = sovia_page_alloc(v->rx_order, gfp);
 	if (!page)
 		return -ENOMEM;
 	addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
 	if (ib_dma_mapping_error(verbs_ibdev(v), addr)) {
-		verbs_page_free(page, v->rx_order);
+		sovia_page_free(page, v->rx_order);
 		return -ENOMEM;
 	}
 	sovia_object_inc(mappings);
@@ -129,7 +130,7 @@ static void verbs_rx_release(struct verbs_rx *rx)
 		return;
 	for (i = 0; i < rx->v->rx_num_pages; i++)
 		if (rx->pages[i])
-			verbs_page_free(verbs_rx_take_page(rx, i), rx->v->rx_order);
+			sovia_page_free(verbs_rx_take_page(rx, i), rx->v->rx_order);
 	ib_dma_unmap_single(verbs_ibdev(rx->v), rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
 	sovia_object_dec(mappings);
 	sovia_object_dec(receives);
