@@ -63,6 +63,8 @@
  * @SOVIA_STAT_peer_join: directions opened since, by a JOIN
  * @SOVIA_STAT_peer_refused: those that were refused
  * @SOVIA_STAT_clan_late: messages in shared memory whose doorbell has not been heard
+ * @SOVIA_STAT_clan_rings: doorbells of other virtual machines rung
+ * @SOVIA_STAT_clan_mutes: how often those of this one, ringing for nothing, were muted
  * @SOVIA_STAT_COUNT: number of counters
  */
 enum sovia_stat {
@@ -119,6 +121,8 @@ enum sovia_stat {
 	SOVIA_STAT_peer_join,
 	SOVIA_STAT_peer_refused,
 	SOVIA_STAT_clan_late,
+	SOVIA_STAT_clan_rings,
+	SOVIA_STAT_clan_mutes,
 	SOVIA_STAT_COUNT
 };
 

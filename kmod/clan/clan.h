@@ -38,6 +38,7 @@ struct sovia_clan_port;
  * @opened: when the node was opened, jiffies; bottom half
  * @quiet: before that it is not looked at, jiffies; bottom half
  * @strikes: how often it has violated the protocol of late; bottom half
+ * @taken: sovia_clan_out::read when the bottom half last looked
  * @waits: there was a message when the timer looked
  * @waits_for: and its index
  * @lock: protects what follows; inside lane locks, bottom halves off
@@ -59,6 +60,7 @@ struct sovia_clan_node {
 	unsigned long		opened;
 	unsigned long		quiet;
 	unsigned int		strikes;
+	u32			taken;
 	bool			waits;
 	u32			waits_for;
 	spinlock_t		lock;	/* see above */
@@ -82,13 +84,22 @@ struct sovia_clan_node {
  * @number: the node's own
  * @generation: what it says in its slot
  * @doorbell: rings another node; process or softirq
- * @device: of @doorbell
+ * @mute: has interrupts not come, or come again; softirq; or NULL
+ * @device: of @doorbell and @mute
  * @napi_dev: a dummy network device, required by NAPI
  * @napi: the bottom half, in softirq or for busy polling
  * @first: node that the next poll begins with
  * @starved: the bottom half lacked memory
+ * @linger: how long it waits before it looks again, if messages come fast, ns; or 0
+ * @lingering: has it run then
+ * @lingers: how often it does so before it goes to sleep
+ * @asleep: it is asleep since @slept
+ * @slept: ns
  * @look: has the bottom half run once more
  * @say_at: when the bottom half repeats what it has said of itself, jiffies
+ * @muted: interrupts do not come
+ * @rung: how many have come since @say_at was set; written by their handler
+ * @moved: entries taken since then, at either end
  * @sleeps: how often the bottom half has gone to sleep
  * @looked: @sleeps when @look ran
  * @pool: pages of its messages
@@ -107,13 +118,22 @@ struct sovia_clan_port {
 	u32				number;
 	u32				generation;
 	void				(*doorbell)(struct sovia_clan_port *port, u32 node);
+	void				(*mute)(struct sovia_clan_port *port, bool mute);
 	void				*device;
 	struct net_device		*napi_dev;
 	struct napi_struct		napi;
 	u32				first;
 	bool				starved;
+	u32				linger;
+	struct hrtimer			lingering;
+	u8				lingers;
+	bool				asleep;
+	u64				slept;
 	struct timer_list		look;
 	unsigned long			say_at;
+	bool				muted;
+	u32				rung;
+	u32				moved;
 	u32				sleeps;
 	u32				looked;
 	struct sovia_clan_pool		pool;
@@ -231,10 +251,12 @@ void sovia_clan_port_begin(struct sovia_clan_port *port);
 void sovia_clan_port_stop(struct sovia_clan_port *port);
 void sovia_clan_port_free(struct sovia_clan_port *port);
 void sovia_clan_port_rung(struct sovia_clan_port *port);
+void sovia_clan_port_interrupt(struct sovia_clan_port *port);
 void sovia_clan_port_put(struct sovia_clan_port *port);
 bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 generation);
 int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 		       const struct sovia_clan_setup *setup);
+void sovia_clan_node_ring(struct sovia_clan_node *node);
 void sovia_clan_node_wait(struct sovia_clan_node *node);
 bool sovia_clan_node_same(const struct sovia_clan_node *node);
 int sovia_clan_node_observe(struct sovia_clan_node *node);

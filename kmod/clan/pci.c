@@ -24,11 +24,13 @@
  * @port: our node in its memory
  * @regs: its registers
  * @memory: its memory
+ * @irq: its interrupt
  */
 struct clan_pci {
 	struct sovia_clan_port	*port;
 	void __iomem		*regs;
 	void			*memory;
+	int			irq;
 };
 
 static void pci_doorbell(struct sovia_clan_port *port, u32 node)
@@ -39,11 +41,19 @@ static void pci_doorbell(struct sovia_clan_port *port, u32 node)
 	writel(node << 16, cp->regs + IVSHMEM_DOORBELL);
 }
 
-static irqreturn_t pci_rung(int irq, void *data)
+static void pci_mute(struct sovia_clan_port *port, bool mute)
 {
-	struct sovia_clan_port *port = data;
+	const struct clan_pci *cp = port->device;
 
-	napi_schedule(&port->napi);
+	if (mute)
+		disable_irq_nosync(cp->irq);
+	else
+		enable_irq(cp->irq);
+}
+
+static irqreturn_t pci_rung(int irq, void *port)
+{
+	sovia_clan_port_interrupt(port);
 	return IRQ_HANDLED;
 }
 
@@ -76,6 +86,9 @@ static int port_make(struct clan_pci *cp, struct pci_dev *pdev)
 	cp->port->net = &init_net;
 	cp->port->prov = &sovia_clan_provider;
 	cp->port->doorbell = pci_doorbell;
+	cp->port->mute = pci_mute;
+	/* Less than a doorbell and the interrupt take. */
+	cp->port->linger = 30 * NSEC_PER_USEC;
 	cp->port->device = cp;
 	return 0;
 }
@@ -87,7 +100,8 @@ static int interrupt_make(struct clan_pci *cp, struct pci_dev *pdev)
 	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
 	if (err < 0)
 		return err;
-	err = request_irq(pci_irq_vector(pdev, 0), pci_rung, 0, KBUILD_MODNAME, cp->port);
+	cp->irq = pci_irq_vector(pdev, 0);
+	err = request_irq(cp->irq, pci_rung, 0, KBUILD_MODNAME, cp->port);
 	if (err)
 		pci_free_irq_vectors(pdev);
 	return err;
@@ -167,7 +181,7 @@ static void clan_remove(struct pci_dev *pdev)
 
 	sovia_clan_way_remove(cp->port);
 	sovia_clan_port_stop(cp->port);
-	free_irq(pci_irq_vector(pdev, 0), cp->port);
+	free_irq(cp->irq, cp->port);
 	pci_free_irq_vectors(pdev);
 	pci_clear_master(pdev);
 	sovia_clan_port_free(cp->port);

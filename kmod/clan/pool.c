@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pages of a node's own messages.  A reader that keeps its cookies is lent no more than a
- * quarter of the pool, so that it starves itself alone.
+ * The pages of a node's own messages.  Those that came back last are used last: the reader's
+ * processor may still have them in its cache.  A reader that keeps its cookies is lent no more
+ * than a quarter of the pool, so that it starves itself alone.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -26,6 +27,7 @@ int sovia_clan_pool_init(struct sovia_clan_pool *pool, u32 pages)
 	pool->pages = pages;
 	pool->cap = min(pages / 4, SOVIA_CLAN_COOKIES);
 	pool->count = pages;
+	pool->first = 0;
 	pool->free = kvmalloc_array(pages, sizeof(*pool->free), GFP_KERNEL);
 	pool->reader = kvzalloc(pages, GFP_KERNEL);
 	if (!pool->free || !pool->reader) {
@@ -33,7 +35,7 @@ int sovia_clan_pool_init(struct sovia_clan_pool *pool, u32 pages)
 		return -ENOMEM;
 	}
 	for (i = 0; i < pages; i++)
-		pool->free[i] = pages - 1 - i;
+		pool->free[i] = i;
 	return 0;
 }
 
@@ -67,9 +69,10 @@ int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 
 	spin_lock_bh(&pool->lock);
 	if (count <= pool->count && pool->lent[node] + count <= pool->cap) {
 		for (i = 0; i < count; i++) {
-			cookies[i] = pool->free[--pool->count];
+			cookies[i] = pool->free[pool->first++ % pool->pages];
 			pool->reader[cookies[i]] = node + 1;
 		}
+		pool->count -= count;
 		pool->lent[node] += count;
 		err = 0;
 	}
@@ -81,7 +84,7 @@ static void pool_free(struct sovia_clan_pool *pool, u32 cookie)
 {
 	pool->lent[pool->reader[cookie] - 1]--;
 	pool->reader[cookie] = 0;
-	pool->free[pool->count++] = cookie;
+	pool->free[(pool->first + pool->count++) % pool->pages] = cookie;
 }
 
 /**

@@ -12,8 +12,9 @@
  * @lock: protects what follows; innermost, bottom halves off
  * @pages: how many there are
  * @cap: how many one node is lent at most
- * @count: length of @free
- * @free: stack of those that are lent to no node
+ * @count: pages in @free
+ * @first: index of the first one in @free
+ * @free: ring of those that are lent to no node, the one that is free for the longest time first
  * @reader: by page: to which node it is lent, plus 1; or 0
  * @lent: by node: how many
  */
@@ -22,6 +23,7 @@ struct sovia_clan_pool {
 	u32		pages;
 	u32		cap;
 	u32		count;
+	u32		first;
 	u32		*free;
 	u8		*reader;
 	u32		lent[SOVIA_CLAN_NODES_MAX];

@@ -10,6 +10,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include "clan/clan.h"
+#include "compat/hrtimer.h"
 #include "compat/netdevice.h"
 #include "compat/timer.h"
 #include "net.h"
@@ -21,6 +22,10 @@
 /* One that violates the protocol: doubled each time, forgotten after a while. */
 #define CLAN_QUIET_STRIKE	HZ
 #define CLAN_QUIET_MAX		(300 * HZ)
+/* Interrupts a second for which no entry has been taken.  Beyond that the timer looks instead. */
+#define CLAN_RUNG_MAX		1000
+/* How often it waits for messages that come fast. */
+#define CLAN_LINGERS		3
 
 static u32 generation_of(const struct sovia_clan_node *node)
 {
@@ -46,8 +51,15 @@ static u32 random_number(void)
 	return get_random_u32() ?: 1;
 }
 
-static void ring(struct sovia_clan_node *node)
+/**
+ * sovia_clan_node_ring() - ring a node's doorbell
+ * @node: the other one
+ *
+ * Context: process or softirq.
+ */
+void sovia_clan_node_ring(struct sovia_clan_node *node)
 {
+	sovia_stat_inc(sovia_net(node->port->net), clan_rings);
 	node->port->doorbell(node->port, node->number);
 }
 
@@ -93,6 +105,7 @@ static void node_close(struct sovia_clan_node *node, int err)
 static void reset_indices(struct sovia_clan_node *node)
 {
 	sovia_clan_out_reset(&node->out);
+	node->taken = 0;
 	sovia_clan_in_reset(&node->in);
 }
 
@@ -128,7 +141,7 @@ static void node_part(struct sovia_clan_node *node, int err, unsigned long quiet
 	/* It may be reading them, and finds another epoch then: sovia_clan_vi_receive(). */
 	sovia_clan_pool_reclaim(&node->port->pool, node->number);
 	node->quiet = jiffies + quiet;
-	ring(node);
+	sovia_clan_node_ring(node);
 }
 
 /* The other node writes nonsense. */
@@ -179,7 +192,7 @@ static void node_greet(struct sovia_clan_node *node)
 	/* Pairs with peer_of() there: our area has been reset. */
 	virt_store_release(&node->out.own.words->peer, cpu_to_le32(epoch));
 	if (epoch)
-		ring(node);
+		sovia_clan_node_ring(node);
 }
 
 /* Returns true if entries may be taken. */
@@ -288,7 +301,7 @@ int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 	rings = sovia_clan_out_publish(&node->out);
 	spin_unlock_bh(&node->lock);
 	if (rings)
-		ring(node);
+		sovia_clan_node_ring(node);
 	return 0;
 }
 
@@ -338,14 +351,25 @@ static struct sovia_clan_vi *next_completed(struct sovia_clan_node *node)
 	return NULL;
 }
 
+/* Does nothing wait for the other node?  Who begins to wait has this looked at again. */
+static bool node_is_idle(const struct sovia_clan_node *node)
+{
+	return list_empty_careful(&node->senders) && list_empty_careful(&node->control) &&
+	       !sovia_clan_out_news(&node->out);
+}
+
 static int node_send(struct sovia_clan_node *node)
 {
 	struct sovia_clan_vi *cv;
 	bool rings;
 	int err;
 
+	if (node_is_idle(node))
+		return 0;
 	spin_lock_bh(&node->lock);
 	err = sovia_clan_node_observe(node);
+	node->port->moved += node->out.read - node->taken;
+	node->taken = node->out.read;
 	while (!err && (cv = next_completed(node)))
 		sovia_clan_vi_complete(cv, true);
 	if (!err && (!list_empty(&node->senders) || !list_empty(&node->control)))
@@ -353,7 +377,7 @@ static int node_send(struct sovia_clan_node *node)
 	rings = !err && sovia_clan_out_publish(&node->out);
 	spin_unlock_bh(&node->lock);
 	if (rings)
-		ring(node);
+		sovia_clan_node_ring(node);
 	return err;
 }
 
@@ -445,7 +469,7 @@ static int take_entry(struct sovia_clan_node *node, const struct sovia_clan_entr
 static void node_publish(struct sovia_clan_node *node)
 {
 	if (node->in.read != node->in.told && sovia_clan_in_publish(&node->in))
-		ring(node);
+		sovia_clan_node_ring(node);
 }
 
 /* Returns how many entries were taken, or a negative errno. */
@@ -473,6 +497,7 @@ static int node_receive(struct sovia_clan_node *node, int budget)
 			node_publish(node);
 	}
 	node_publish(node);
+	node->port->moved += done;
 	return done;
 }
 
@@ -520,6 +545,32 @@ static void say_again(struct sovia_clan_port *port)
 	}
 }
 
+static void set_mute(struct sovia_clan_port *port, bool mute)
+{
+	WRITE_ONCE(port->muted, mute);
+	port->mute(port, mute);
+}
+
+static void each_second(struct sovia_clan_port *port)
+{
+	say_again(port);
+	port->say_at = jiffies + HZ;
+	port->moved = 0;
+	WRITE_ONCE(port->rung, 0);
+	if (port->muted)
+		set_mute(port, false);
+}
+
+/* Any that has the memory may ring without a message. */
+static void bound_interrupts(struct sovia_clan_port *port)
+{
+	if (!port->mute || port->muted || READ_ONCE(port->rung) <= CLAN_RUNG_MAX + port->moved)
+		return;
+	pr_notice_ratelimited("doorbells ring for nothing, and are not heard for a second\n");
+	sovia_stat_inc(sovia_net(port->net), clan_mutes);
+	set_mute(port, true);
+}
+
 /* Each poll begins with another node, so that none can keep the others waiting. */
 static int poll_nodes(struct sovia_clan_port *port, int budget)
 {
@@ -535,31 +586,71 @@ static int poll_nodes(struct sovia_clan_port *port, int budget)
 	return done;
 }
 
-static int port_poll(struct napi_struct *napi, int budget)
+/* Have messages come soon after it has gone to sleep?  Then a doorbell for each costs more. */
+static void note_wake(struct sovia_clan_port *port)
 {
-	struct sovia_clan_port *port = container_of(napi, struct sovia_clan_port, napi);
+	if (!port->asleep || !port->linger)
+		return;
+	port->asleep = false;
+	if (ktime_get_ns() - port->slept < 2 * port->linger)
+		port->lingers = CLAN_LINGERS;
+}
+
+/* Returns true if the bottom half will run again without a doorbell. */
+static bool port_linger(struct sovia_clan_port *port, int done)
+{
+	if (!port->lingers)
+		return false;
+	port->lingers = done ? CLAN_LINGERS : port->lingers - 1;
+	hrtimer_start(&port->lingering, ns_to_ktime(port->linger), HRTIMER_MODE_REL_PINNED_SOFT);
+	return true;
+}
+
+static enum hrtimer_restart port_lingered(struct hrtimer *timer)
+{
+	struct sovia_clan_port *port = container_of(timer, struct sovia_clan_port, lingering);
+
+	napi_schedule(&port->napi);
+	return HRTIMER_NORESTART;
+}
+
+/* Returns true if the bottom half is to run again at once. */
+static bool port_sleep(struct sovia_clan_port *port)
+{
 	bool again = false;
-	int done;
 	u32 i;
 
-	port->starved = false;
-	if (time_after_eq(jiffies, port->say_at)) {
-		say_again(port);
-		port->say_at = jiffies + HZ;
-	}
-	rcu_read_lock();
-	done = poll_nodes(port, budget);
-	rcu_read_unlock();
-	/* Who is polled needs no doorbell. */
-	if (done >= budget || !napi_complete_done(napi, done))
-		return done;
 	for (i = 0; i < port->geometry.nodes; i++)
 		if (i != port->number && node_sleep(&port->node[i]))
 			again = true;
+	if (port->linger) {
+		port->asleep = true;
+		port->slept = ktime_get_ns();
+	}
 	WRITE_ONCE(port->sleeps, port->sleeps + 1);
 	if (time_after(READ_ONCE(port->look.expires), jiffies + 1))
 		mod_timer(&port->look, jiffies + 1);
-	if (again)
+	return again;
+}
+
+static int port_poll(struct napi_struct *napi, int budget)
+{
+	struct sovia_clan_port *port = container_of(napi, struct sovia_clan_port, napi);
+	int done;
+
+	port->starved = false;
+	if (time_after_eq(jiffies, port->say_at))
+		each_second(port);
+	rcu_read_lock();
+	done = poll_nodes(port, budget);
+	rcu_read_unlock();
+	bound_interrupts(port);
+	if (done)
+		note_wake(port);
+	/* Who is polled needs no doorbell. */
+	if (done >= budget || !napi_complete_done(napi, done) || port_linger(port, done))
+		return done;
+	if (port_sleep(port))
 		napi_schedule(napi);
 	return done;
 }
@@ -576,6 +667,18 @@ void sovia_clan_port_rung(struct sovia_clan_port *port)
 	local_bh_disable();
 	napi_schedule(&port->napi);
 	local_bh_enable();
+}
+
+/**
+ * sovia_clan_port_interrupt() - one has come
+ * @port: the port
+ *
+ * Context: hardirq, one at a time.
+ */
+void sovia_clan_port_interrupt(struct sovia_clan_port *port)
+{
+	WRITE_ONCE(port->rung, port->rung + 1);
+	napi_schedule(&port->napi);
 }
 
 static bool node_has_messages(const struct sovia_clan_node *node)
@@ -625,7 +728,7 @@ static void port_look(struct timer_list *timer)
 	struct sovia_clan_port *port = timer_container_of(port, timer, look);
 	unsigned long next = round_jiffies(jiffies + HZ);
 	u32 sleeps = READ_ONCE(port->sleeps), i;
-	bool news = time_after_eq(jiffies, READ_ONCE(port->say_at));
+	bool news = READ_ONCE(port->muted) || time_after_eq(jiffies, READ_ONCE(port->say_at));
 
 	for (i = 0; i < port->geometry.nodes; i++)
 		if (i != port->number)
@@ -704,6 +807,8 @@ struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number)
 	netif_napi_add(port->napi_dev, &port->napi, port_poll);
 	napi_enable(&port->napi);
 	timer_setup(&port->look, port_look, 0);
+	hrtimer_setup(&port->lingering, port_lingered, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_SOFT);
 	for (i = 0; i < geometry.nodes; i++)
 		node_init(port, i);
 	return port;
@@ -742,7 +847,7 @@ static void ring_all(struct sovia_clan_port *port)
 
 	for (i = 0; i < port->geometry.nodes; i++)
 		if (i != port->number)
-			ring(&port->node[i]);
+			sovia_clan_node_ring(&port->node[i]);
 }
 
 /**
@@ -782,6 +887,7 @@ void sovia_clan_port_stop(struct sovia_clan_port *port)
 
 	napi_disable(&port->napi);
 	timer_delete_sync(&port->look);
+	hrtimer_cancel(&port->lingering);
 	WRITE_ONCE(port->node[port->number].slot->generation, 0);
 	ring_all(port);
 	for (i = 0; i < port->geometry.nodes; i++)

@@ -208,6 +208,35 @@ int sovia_clan_out_room(struct sovia_clan_out *out)
 }
 
 /**
+ * sovia_clan_out_news() - is there something that the writer should not leave for later
+ * @out: the writer
+ *
+ * Room is for it to look for when it needs some.
+ *
+ * Context: any; a hint, if the owner's other calls are not excluded.
+ * Return: true if the reader has returned cookies, or may write nonsense.
+ */
+bool sovia_clan_out_news(const struct sovia_clan_out *out)
+{
+	u32 known = READ_ONCE(out->read);
+
+	return get_word(&out->theirs.words->returned) != READ_ONCE(out->returned) ||
+	       get_word(&out->theirs.words->read) - known > READ_ONCE(out->write) - known;
+}
+
+/**
+ * sovia_clan_out_next() - the next entry, for the writer to fill in; the reader learns of it later
+ * @out: the writer; there is room
+ *
+ * Context: any.
+ * Return: the entry, in the memory: not to be read.
+ */
+struct sovia_clan_entry *sovia_clan_out_next(struct sovia_clan_out *out)
+{
+	return &out->own.ring[out->write++ & (out->size - 1)];
+}
+
+/**
  * sovia_clan_out_put() - write an entry; the reader learns of it later
  * @out: the writer; there is room
  * @entry: what
@@ -218,8 +247,7 @@ int sovia_clan_out_room(struct sovia_clan_out *out)
 void sovia_clan_out_put(struct sovia_clan_out *out, const struct sovia_clan_entry *entry,
 			u32 bytes)
 {
-	memcpy(&out->own.ring[out->write & (out->size - 1)], entry, bytes);
-	out->write++;
+	memcpy(sovia_clan_out_next(out), entry, bytes);
 }
 
 /**
@@ -233,6 +261,8 @@ bool sovia_clan_out_publish(struct sovia_clan_out *out)
 {
 	u32 old = out->told;
 
+	if (out->write == old)
+		return false;
 	publish_word(&out->own.words->write, out->write);
 	out->told = out->write;
 	/* Pairs with sovia_clan_in_sleep(). */
@@ -241,7 +271,7 @@ bool sovia_clan_out_publish(struct sovia_clan_out *out)
 }
 
 /**
- * sovia_clan_out_wait() - have the doorbell rung when the reader has taken something
+ * sovia_clan_out_wait() - have the doorbell rung when the reader has taken half of what it has
  * @out: the writer
  *
  * Context: any.
@@ -249,16 +279,16 @@ bool sovia_clan_out_publish(struct sovia_clan_out *out)
  */
 int sovia_clan_out_wait(struct sovia_clan_out *out)
 {
-	u32 read = out->read;
+	u32 read = out->read, half = (out->write - read) / 2;
 	int err;
 
-	set_word(&out->own.words->space, read);
+	set_word(&out->own.words->space, read + half);
 	/* Pairs with sovia_clan_in_publish(). */
 	virt_mb();
 	err = sovia_clan_out_look(out);
 	if (err)
 		return err;
-	return out->read != read;
+	return out->read - read > half;
 }
 
 /**

@@ -89,6 +89,8 @@ void sovia_clan_area_set(struct sovia_clan_area *area, void *at);
 void sovia_clan_out_reset(struct sovia_clan_out *out);
 int sovia_clan_out_look(struct sovia_clan_out *out);
 int sovia_clan_out_room(struct sovia_clan_out *out);
+bool sovia_clan_out_news(const struct sovia_clan_out *out);
+struct sovia_clan_entry *sovia_clan_out_next(struct sovia_clan_out *out);
 void sovia_clan_out_put(struct sovia_clan_out *out, const struct sovia_clan_entry *entry,
 			u32 bytes);
 bool sovia_clan_out_publish(struct sovia_clan_out *out);

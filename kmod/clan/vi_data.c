@@ -7,11 +7,10 @@
 #include <linux/skbuff.h>
 #include <net/busy_poll.h>
 #include "clan/clan.h"
+#include "page.h"
 
 /* Linear part of a message with pages: what the layers above parse. */
 #define CLAN_LINEAR	128
-/* Pages of its rest, if there are such: fewer fragments are faster. */
-#define CLAN_ORDER	PAGE_ALLOC_COSTLY_ORDER
 
 /* ---- sending ------------------------------------------------------------------ */
 
@@ -54,26 +53,24 @@ static void write_message(struct sovia_clan_vi *cv, struct sk_buff *skb,
 			  const struct sovia_post *how, const u32 *cookies)
 {
 	const struct sovia_clan_node *own = &cv->port->node[cv->port->number];
-	u32 len = skb->len, count = pages_of(len), i, bytes = count * sizeof(__le32);
-	struct sovia_clan_entry entry = {
-		.vi = cpu_to_le16(cv->their_number), .kind = SOVIA_CLAN_DATA,
-		.flags = how->has_imm ? SOVIA_CLAN_F_IMM : 0, .imm = cpu_to_le32(how->imm),
-		.epoch = cpu_to_le32(cv->their_epoch), .len = cpu_to_le32(len),
-	};
+	struct sovia_clan_entry *entry = sovia_clan_out_next(&cv->node->out);
+	u32 len = skb->len, count = pages_of(len), i;
 
-	if (!count) {
-		skb_copy_bits(skb, 0, entry.data, len);
-		bytes = len;
-	}
+	entry->vi = cpu_to_le16(cv->their_number);
+	entry->kind = SOVIA_CLAN_DATA;
+	entry->flags = how->has_imm ? SOVIA_CLAN_F_IMM : 0;
+	entry->epoch = cpu_to_le32(cv->their_epoch);
+	entry->len = cpu_to_le32(len);
+	entry->imm = cpu_to_le32(how->imm);
+	if (!count)
+		skb_copy_bits(skb, 0, entry->data, len);
 	for (i = 0; i < count; i++) {
 		u32 at = i * SOVIA_CLAN_PAGE;
 
-		entry.cookie[i] = cpu_to_le32(cookies[i]);
+		entry->cookie[i] = cpu_to_le32(cookies[i]);
 		skb_copy_bits(skb, at, page_at(own, cookies[i]),
 			      min(len - at, SOVIA_CLAN_PAGE));
 	}
-	sovia_clan_out_put(&cv->node->out, &entry,
-			   offsetof(struct sovia_clan_entry, data) + bytes);
 }
 
 static void note_sent(struct sovia_clan_vi *cv, struct sk_buff *skb)
@@ -83,17 +80,25 @@ static void note_sent(struct sovia_clan_vi *cv, struct sk_buff *skb)
 	};
 	if (list_empty(&cv->sender))
 		list_add_tail(&cv->sender, &cv->node->senders);
+	/* What it has taken so far need not be told. */
+	sovia_clan_out_look(&cv->node->out);
 	sovia_clan_node_wait(cv->node);
 }
 
 static int post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovia_post *how)
 {
-	bool unsignaled = how->unsignaled && has_plenty(cv->node);
 	u32 cookies[SOVIA_CLAN_PAGES];
+	bool unsignaled = false;
 	int err = -EAGAIN;
 
 	if (!cv->node->open || READ_ONCE(cv->state) == SOVIA_CLAN_DEAD)
 		return -ENOTCONN;
+	if (how->unsignaled) {
+		unsignaled = has_plenty(cv->node);
+		/* The bottom half leaves it to us.  A violation is found by it as well. */
+		if (!unsignaled && !sovia_clan_node_observe(cv->node))
+			unsignaled = has_plenty(cv->node);
+	}
 	/* Those that wait are first. */
 	if (list_empty(&cv->node->control) &&
 	    (unsignaled || cv->head - cv->tail < cv->vi.attr.send_depth))
@@ -136,7 +141,7 @@ int sovia_clan_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct 
 		rings = sovia_clan_out_publish(&node->out);
 	spin_unlock(&node->lock);
 	if (rings)
-		node->port->doorbell(node->port, node->number);
+		sovia_clan_node_ring(node);
 	return ret;
 }
 
@@ -171,19 +176,35 @@ static void set_imm(struct sk_buff *skb, const struct sovia_clan_entry *entry)
 	skb->mark = le32_to_cpu(entry->imm);
 }
 
-static struct sk_buff *make_skb(u32 len)
+/* Add a page for as much as it holds of @rest bytes.  Returns how many, or 0 without memory. */
+static u32 add_page(struct sk_buff *skb, u32 rest)
 {
-	u32 linear = len <= SOVIA_COPYBREAK ? len : CLAN_LINEAR;
-	struct sk_buff *skb;
-	int err;
+	unsigned int order = rest > SOVIA_PAGE_BYTES / 2 ? SOVIA_PAGE_ORDER : 0;
+	struct page *page = sovia_page_alloc(order, GFP_ATOMIC | __GFP_NOWARN);
+	u32 size = PAGE_SIZE << order, len = min(rest, size);
 
-	skb = alloc_skb_with_frags(linear, len - linear, CLAN_ORDER, &err,
-				   GFP_ATOMIC | __GFP_NOWARN);
+	if (!page)
+		return 0;
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, len, size);
+	return len;
+}
+
+static struct sk_buff *make_skb(struct sovia_clan_port *port, u32 len)
+{
+	u32 linear = len <= SOVIA_COPYBREAK ? len : CLAN_LINEAR, rest, done;
+	struct sk_buff *skb = napi_alloc_skb(&port->napi, linear);
+
 	if (!skb)
 		return NULL;
 	skb_put(skb, linear);
-	skb->data_len = len - linear;
-	skb->len = len;
+	skb_mark_for_recycle(skb);
+	for (rest = len - linear; rest; rest -= done) {
+		done = add_page(skb, rest);
+		if (!done) {
+			kfree_skb(skb);
+			return NULL;
+		}
+	}
 	return skb;
 }
 
@@ -194,7 +215,7 @@ static int read_message(struct sovia_clan_node *node, struct sk_buff *skb,
 	u32 count = pages_of(skb->len), i;
 
 	if (!count)
-		skb_store_bits(skb, 0, entry->data, skb->len);
+		memcpy(skb->data, entry->data, skb->len);
 	for (i = 0; i < count; i++) {
 		u32 cookie = le32_to_cpu(entry->cookie[i]), at = i * SOVIA_CLAN_PAGE;
 
@@ -254,7 +275,7 @@ int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entr
 	if (!len || len > cv->vi.attr.msg_size || state == SOVIA_CLAN_ASKED ||
 	    skb_queue_len_lockless(&cv->early) > cv->vi.attr.recv_depth)
 		return -EPROTO;
-	skb = make_skb(len);
+	skb = make_skb(cv->port, len);
 	if (!skb)
 		return -ENOMEM;
 	err = read_message(cv->node, skb, entry);

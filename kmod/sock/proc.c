@@ -64,6 +64,8 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("peer_join", SOVIA_STAT_peer_join),
 	SNMP_MIB_ITEM("peer_refused", SOVIA_STAT_peer_refused),
 	SNMP_MIB_ITEM("clan_late", SOVIA_STAT_clan_late),
+	SNMP_MIB_ITEM("clan_rings", SOVIA_STAT_clan_rings),
+	SNMP_MIB_ITEM("clan_mutes", SOVIA_STAT_clan_mutes),
 };
 
 /* snmp_fold_field() is not exported. */

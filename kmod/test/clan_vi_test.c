@@ -36,6 +36,8 @@
  * @lost: those that were not ok
  * @ended: the ended upcall
  * @listed: the port is a way
+ * @mutes: calls of the port's mute
+ * @muted: of the last one
  */
 struct vi_test {
 	void			*memory;
@@ -57,6 +59,8 @@ struct vi_test {
 	int			lost;
 	struct completion	ended;
 	bool			listed;
+	int			mutes;
+	bool			muted;
 };
 
 static struct vi_test vi_test;
@@ -127,6 +131,12 @@ static void vi_test_requested(struct sovia_vi_request *req)
 
 static void vi_test_doorbell(struct sovia_clan_port *port, u32 node)
 {
+}
+
+static void vi_test_mute(struct sovia_clan_port *port, bool mute)
+{
+	vi_test.mutes++;
+	vi_test.muted = mute;
 }
 
 /* Let the bottom half and the works that it has queued do what there is to do. */
@@ -674,6 +684,32 @@ static void vi_no_listener(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, vi_test.request);
 }
 
+/* Doorbells without messages are not heard beyond some, until the next second. */
+static void vi_storm(struct kunit *test)
+{
+	int i;
+
+	vi_test.port->mute = vi_test_mute;
+	local_bh_disable();
+	/* So that the second does not end here. */
+	WRITE_ONCE(vi_test.port->say_at, jiffies + HZ);
+	for (i = 0; i < 1000; i++)
+		sovia_clan_port_interrupt(vi_test.port);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, vi_test.mutes, 0);
+	local_bh_disable();
+	WRITE_ONCE(vi_test.port->say_at, jiffies + HZ);
+	for (i = 0; i < 2000; i++)
+		sovia_clan_port_interrupt(vi_test.port);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, vi_test.mutes, 1);
+	KUNIT_EXPECT_TRUE(test, vi_test.muted);
+	WRITE_ONCE(vi_test.port->say_at, jiffies);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.mutes, 2);
+	KUNIT_EXPECT_FALSE(test, vi_test.muted);
+}
+
 /* A reader that takes nothing stops its sender, which learns when it goes on. */
 static void vi_full(struct kunit *test)
 {
@@ -740,6 +776,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_node_comes_and_goes),
 	KUNIT_CASE(vi_requests_bounded),
 	KUNIT_CASE(vi_no_listener),
+	KUNIT_CASE(vi_storm),
 	KUNIT_CASE(vi_full),
 	KUNIT_CASE(vi_pages),
 	{}

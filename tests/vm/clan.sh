@@ -14,12 +14,7 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
 
-driver() { echo /sys/bus/pci/drivers/sovia-clan; }
-# QEMU's ivshmem
-device() { basename "$(dirname "$(grep -l 0x1110 /sys/bus/pci/devices/*/device)")"; }
-has_memory() { dmesg | grep -q "sovia-clan $(device): node [0-9] of 4 in memory" && [ -e "$(driver)/$(device)" ]; }
-unbind() { device >"$(driver)/unbind"; }
-bind() { device >"$(driver)/bind"; }
+has_memory() { dmesg | grep -q "sovia-clan $(memory_device): node [0-9] of 4 in memory" && [ -e "$(memory_driver)/$(memory_device)" ]; }
 links_are() { # PROVIDER: all that are up
 	local found
 	found=$(awk '$1 == "UP" { print $4 }' /proc/net/sovia/link | sort -u)
@@ -79,13 +74,15 @@ scribbled() { # SECONDS [flood]
 	echo "$asked connections, $failed ended"
 	ping -c 1 -W 5 "$SOVIA_PEER" >/dev/null
 }
+# By another one, too.
+rung_for_nothing() { echo "storm $1" >/run/host; transferring sleep "$1"; } # SECONDS
 # Links that are up over verbs stay there.
 one_more_try() { break_lane; sleep 1; asks_over clan; }
 recovers() { eventually one_more_try; }
 # It is left alone for longer each time.
 recovers_later() { recovers || recovers; }
 
-no_devices() { delete_device && there delete_device; }
+no_devices() { delete_rdma && there delete_rdma; }
 tcp_after_that() { # one connection of before ends
 	watched ETIMEDOUT unbind -- 0.5 TCP_NODELAY=1 && eventually kind_is 6
 }
@@ -112,6 +109,8 @@ check 'without the device it goes on over verbs'	goes_on_over_verbs
 check '... and comes back'				comes_back
 check 'without that of the peer, too'			peer_goes_on
 check '... and comes back'				peer_comes_back
+check 'doorbells ring for nothing'			rung_for_nothing 5
+check '... links stay in it'				asks_over clan
 check 'the module is loaded anew'			reloads
 check 'that of the peer is'				peer_reloads
 check 'nonsense is written into all of it'		scribbled 5

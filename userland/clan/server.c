@@ -50,7 +50,7 @@ static const char usage[] =
 	"                 -device ivshmem-doorbell,chardev=clan,vectors=1\n"
 	"\n"
 	"  -n, --nodes N     virtual machines at most, 2 to 64 (8)\n"
-	"  -p, --pages N     4 KiB pages of each one's messages, a power of two (512)\n"
+	"  -p, --pages N     4 KiB pages of each one's messages, a power of two (1024)\n"
 	"  -r, --ring N      messages between two on their way, a power of two (256)\n"
 	"  -v, --vectors N   interrupt vectors of each, as for QEMU (1)\n"
 	"  -g, --group NAME  group that may connect, beside the owner\n"
@@ -80,7 +80,7 @@ static struct {
 	const char	*group;
 	bool		huge;
 	const char	*path;
-} option = { .nodes = 8, .pages = 512, .ring = 256, .vectors = 1 };
+} option = { .nodes = 8, .pages = 1024, .ring = 256, .vectors = 1 };
 
 static struct peer peers[SOVIA_CLAN_NODES_MAX];
 static int memory = -1;
