@@ -607,6 +607,9 @@ static void link_introduced(struct sovia_link *link)
 	int err = link->peer_err;
 
 	link->peer_err = 0;
+	/* A link that recovers is not refused: the peer has no way to it yet. */
+	if (link->state == SOVIA_LINK_RECOVERING && err == -ECONNREFUSED)
+		err = -EHOSTUNREACH;
 	if (link->wanted && err)
 		link_failed(link, err);
 	else if (link->wanted)

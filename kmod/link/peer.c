@@ -439,7 +439,8 @@ static bool peer_ready_failed(struct sovia_link *link, int err)
  * sovia_peer_ready() - may a link request a VI
  * @link: CONNECTING or RECOVERING, without a live VI
  *
- * Its first request needs an introduction of ours; after a loss the secret is enough.
+ * Its first request needs an introduction of ours; after a loss the secret is enough, unless a way
+ * has to be found.
  *
  * Context: connection thread; no link or lane lock.
  * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.
@@ -455,7 +456,8 @@ bool sovia_peer_ready(struct sovia_link *link)
 	if (!peer)
 		return peer_ready_failed(link, -ENOMEM);
 	sovia_peer_attach(link, peer);
-	if (peer->out || (peer->state != SOVIA_PEER_NONE && link->state == SOVIA_LINK_RECOVERING)) {
+	if (peer->out || (peer->state != SOVIA_PEER_NONE && link->state == SOVIA_LINK_RECOVERING &&
+			  !sovia_peer_lacks_way(peer))) {
 		/* Else connections may wait for the direction. */
 		if (peer->out) {
 			link->peer_waits = false;

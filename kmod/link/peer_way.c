@@ -56,7 +56,7 @@ void sovia_peer_offer_ways(const struct net *net, struct sovia_offer *offer)
 }
 
 /**
- * sovia_peer_choose_way() - choose one of the ways of HELLO
+ * sovia_peer_choose_way() - choose one of the ways of HELLO, the first that is open
  * @net: namespace
  * @offer: of HELLO
  * @ours: set to our end of it
@@ -68,20 +68,28 @@ void sovia_peer_offer_ways(const struct net *net, struct sovia_offer *offer)
 bool sovia_peer_choose_way(const struct net *net, const struct sovia_offer *offer,
 			   struct sovia_way *ours, struct sovia_clan_way *theirs)
 {
-	struct sovia_clan_way clan;
+	struct sovia_clan_way clan, way;
+	bool found = false;
 	unsigned int i;
 
+	memset(theirs, 0, sizeof(*theirs));
 	for (i = 0; i < offer->nways; i++) {
+		bool open;
+
 		if (offer->ways[i].type != SOVIA_RDV_WAY_CLAN)
 			continue;
-		way_read(&offer->ways[i], theirs);
-		if (sovia_clan_way_meets(net, theirs, &clan)) {
-			way_write(ours, &clan);
-			return true;
-		}
+		way_read(&offer->ways[i], &way);
+		/* One that is not open now may be left alone for some time. */
+		open = sovia_clan_way_open(net, &way);
+		if ((found && !open) || !sovia_clan_way_meets(net, &way, &clan))
+			continue;
+		way_write(ours, &clan);
+		*theirs = way;
+		found = true;
+		if (open)
+			break;
 	}
-	memset(theirs, 0, sizeof(*theirs));
-	return false;
+	return found;
 }
 
 /**
@@ -167,6 +175,22 @@ const struct sovia_provider *sovia_peer_provider(const struct sovia_peer *peer)
 	if (sovia_clan_way_open(peer->snet->net, &peer->way))
 		return &sovia_clan_provider;
 	return &sovia_verbs_provider;
+}
+
+/**
+ * sovia_peer_lacks_way() - is there nothing to go on with, but a memory that the peer may have
+ * @peer: the peer
+ *
+ * Context: connection thread.
+ * Return: true if so: an introduction finds out.
+ */
+bool sovia_peer_lacks_way(const struct sovia_peer *peer)
+{
+	struct net *net = peer->snet->net;
+	struct sovia_clan_way any;
+
+	return sovia_peer_provider(peer) == &sovia_verbs_provider &&
+	       !sovia_peer_has_device(net, &peer->pair) && sovia_clan_ways(net, &any, 1);
 }
 
 /* ---- memories come and go ---- */

@@ -27,6 +27,7 @@ void sovia_peer_take_way(const struct net *net, const struct sovia_offer *answer
 bool sovia_peer_has_device(struct net *net, const struct sovia_pair *pair);
 bool sovia_peer_may_reach(struct sovia_net *snet, const struct sovia_pair *pair);
 void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way);
+bool sovia_peer_lacks_way(const struct sovia_peer *peer);
 const struct sovia_provider *sovia_peer_provider(const struct sovia_peer *peer);
 
 #endif /* _SOVIA_PEER_WAY_H */
