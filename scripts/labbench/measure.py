@@ -160,7 +160,8 @@ def run(settings, here, there, their_tools=None):
         Node.patience = 1000
     bench = Bench(settings["mode"], here, there, settings["tools"], their_tools,
                   seconds=0.2 if quick else 1)
-    wanted = [system for system in systems.ALL if system.path in settings["paths"]]
+    wanted = [system for system in systems.ALL if system.path in settings["paths"] and
+              (settings.get("clan") or system not in systems.IN_MEMORY)]
     if settings["systems"]:
         wanted = [system for system in wanted if system.name in settings["systems"]]
     elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # polling would starve the device

@@ -9,7 +9,7 @@ from .figures import GROUPS
 OURS = {"wire": "AF_SOVIA", "host": "AF_SOVIA, loop"}
 EVENTS, POLLING = "verbs, events", "verbs, polling"
 OTHERS = {"wire": {"TCP": ["TCP"], "kernel": ["verbs, kernel"], "verbs": [EVENTS, POLLING], "rsockets": ["rsockets"],
-                   "SMC-R": ["SMC-R"], "RDS": ["RDS"]},
+                   "SMC-R": ["SMC-R"], "RDS": ["RDS"], "memory": ["memory, kernel"]},
           "host": {"TCP": ["TCP, loopback"], "AF_UNIX": ["AF_UNIX"]}}
 PATHS = {"wire": "over the wire", "host": "within one host"}
 MARGIN = 2      # percent: smaller changes of instructions are not marked

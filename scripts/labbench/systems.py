@@ -232,27 +232,38 @@ class Sovia(Sockets):
                        "[ $tries != 0 ] || exit 1; done 2>/dev/null; modprobe sovia")
 
 
-class SoviaPolling(System):
-    """Sockets that spin for longer than a reply takes."""
+class Tcp(Sockets):
+    name = "TCP"
 
-    name = "AF_SOVIA, polling"
+
+class Polling(System):
+    """Sockets whose receivers look for data themselves."""
+
+    sockets = Sockets
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.sockets = Sovia(bench)
-        self.sockets.options += ("--busy-poll", "10000")
+        self.polling = self.sockets(bench)
+        # longer than a reply takes
+        self.polling.options += ("--busy-poll", "10000")
 
     def latency(self, size):
-        return self.sockets.latency(size)
+        return self.polling.latency(size)
 
     def rest(self):
-        self.sockets.rest()
+        self.polling.rest()
 
     stop = rest
 
 
-class Tcp(Sockets):
-    name = "TCP"
+class SoviaPolling(Polling):
+    name = "AF_SOVIA, polling"
+    sockets = Sovia
+
+
+class TcpPolling(Polling):
+    name = "TCP, polling"
+    sockets = Tcp
 
 
 class Rsockets(Sockets):
@@ -469,6 +480,48 @@ class VerbsKernel(Counted):
             node.run(["rmmod", "kvipl"])
 
 
+class MemoryKernel(Counted):
+    """tests/bench/kclan with the last memory that the guests share; AF_SOVIA has the first."""
+
+    name = "memory, kernel"
+    copies = 2
+    POLL = 500                  # as AF_SOVIA does
+    RUN = "/sys/kernel/debug/kclan/run"
+    TAKE = """cd /sys/bus/pci/devices; device=$(grep -l 0x1110 */device | tail -n 1); device=${device%/device}
+        [ "$(grep -l 0x1110 */device | wc -l)" -gt 1 ] || { echo no memory of their own; exit 1; }
+        [ -d /sys/module/kclan ] || insmod "$0"/kclan/kclan.ko
+        [ ! -e $device/driver ] || echo $device >$device/driver/unbind
+        echo kclan >$device/driver_override; echo $device >/sys/bus/pci/drivers/kclan/bind"""
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        for node, tools in ((self.here, bench.tools), (self.there, bench.their_tools)):
+            node.run(["sh", "-ec", f"[ -e {self.RUN} ] || {{ {self.TAKE}; }}", tools])
+        self.peer = self.there.run(["cat", self.RUN]).split()[1]
+
+    def result(self, what, size, count):
+        try:
+            with open(self.RUN, "w") as file:
+                file.write(f"{self.peer} {what} {size} {count} {self.POLL} {self.copies}")
+            with open(self.RUN) as file:
+                return json.loads(file.readlines()[1])
+        except OSError as error:
+            raise Failed(f"kclan: {error.strerror}") from None
+
+    def latency(self, size):
+        found = self.result("latency", size, self.iterations("latency", size))
+        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
+
+    def per_s(self, what, size, count):
+        found = self.result(what, size, count)
+        return 5e8 / found["median_ns"] if what == "latency" else found["bytes"] * 1e9 / found["ns"] / size
+
+
+class MemoryKernelCopies(MemoryKernel):
+    name = "memory, kernel, 4 copies"
+    copies = 4
+
+
 class Rds(Counted):
     """tests/bench/rdspp: reliable datagrams."""
 
@@ -505,5 +558,7 @@ class Rds(Counted):
         stop(self.server)
 
 
-POLLING = (SoviaPolling, VerbsPolling)
-ALL = (Sovia, SoviaPolling, Tcp, VerbsKernel, VerbsEvents, VerbsPolling, Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
+POLLING = (SoviaPolling, TcpPolling, VerbsPolling)
+IN_MEMORY = (MemoryKernel, MemoryKernelCopies)
+ALL = (Sovia, SoviaPolling, Tcp, TcpPolling, MemoryKernel, MemoryKernelCopies, VerbsKernel, VerbsEvents, VerbsPolling,
+       Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
