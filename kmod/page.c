@@ -51,7 +51,7 @@ static long pool_out(struct page_pool *pool)
 	       READ_ONCE(pool->alloc.count) - pool_ring(pool);
 }
 
-/* Pages of the pools that are in use.  Exact only while nothing is sent or received. */
+/* Pages of the pools that are in use.  Exact only while nothing is received. */
 static long pages_out(void)
 {
 	long out = 0;

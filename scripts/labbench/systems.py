@@ -437,7 +437,21 @@ class VerbsPolling(Perftest):
     name = "verbs, polling"
 
 
-class VerbsKernel(Counted):
+class KernelThreads(Counted):
+    """A module that makes a run when it is asked to, in nanoseconds."""
+
+    def result(self, what, size, count): raise NotImplementedError
+
+    def latency(self, size):
+        found = self.result("latency", size, self.iterations("latency", size))
+        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
+
+    def per_s(self, what, size, count):
+        found = self.result(what, size, count)
+        return 5e8 / found["median_ns"] if what == "latency" else found["bytes"] * 1e9 / found["ns"] / size
+
+
+class VerbsKernel(KernelThreads):
     """tests/bench/kvipl, a module that is also the server."""
 
     name = "verbs, kernel"
@@ -460,14 +474,6 @@ class VerbsKernel(Counted):
         except OSError as error:
             raise Failed(f"kvipl: {error.strerror}") from None
 
-    def latency(self, size):
-        found = self.result("latency", size, self.iterations("latency", size))
-        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
-
-    def per_s(self, what, size, count):
-        found = self.result(what, size, count)
-        return 5e8 / found["median_ns"] if what == "latency" else found["bytes"] * 1e9 / found["ns"] / size
-
     def bandwidth(self, size):
         count = self.iterations("bandwidth", size)
         nodes = [self.here] if self.one_host() else [self.there, self.here]
@@ -480,7 +486,7 @@ class VerbsKernel(Counted):
             node.run(["rmmod", "kvipl"])
 
 
-class MemoryKernel(Counted):
+class MemoryKernel(KernelThreads):
     """tests/bench/kclan with the last memory that the guests share; AF_SOVIA has the first."""
 
     name = "memory, kernel"
@@ -507,14 +513,6 @@ class MemoryKernel(Counted):
                 return json.loads(file.readlines()[1])
         except OSError as error:
             raise Failed(f"kclan: {error.strerror}") from None
-
-    def latency(self, size):
-        found = self.result("latency", size, self.iterations("latency", size))
-        return {"value": found["median_ns"] / 1000, "min": found["min_ns"] / 1000, "p99": found["p99_ns"] / 1000}
-
-    def per_s(self, what, size, count):
-        found = self.result(what, size, count)
-        return 5e8 / found["median_ns"] if what == "latency" else found["bytes"] * 1e9 / found["ns"] / size
 
 
 class MemoryKernelCopies(MemoryKernel):
