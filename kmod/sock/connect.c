@@ -225,13 +225,14 @@ static int connect_from_port(struct sock *sk, void *context)
 	return err;
 }
 
-/* Until @when; if TCP is the alternative, only for @wait, to look what the link does. */
-static void set_connect_timer(struct sock *sk, unsigned long when, unsigned long wait)
+/* Until @when; if TCP is the alternative, look before what the link does. */
+static void set_connect_timer(struct sock *sk, unsigned long when)
 {
 	const struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+	unsigned long look = connect->silent ?: jiffies + SOVIA_LINK_CHECK;
 
-	if (sovia_fallback_armed(sk) && time_before(jiffies + wait, when))
-		when = jiffies + wait;
+	if (sovia_fallback_armed(sk) && time_before(look, when))
+		when = look;
 	if (time_after(when, connect->deadline))
 		when = connect->deadline;
 	sk_reset_timer(sk, &sk->sk_timer, when);
@@ -349,14 +350,16 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 	return !open || answer == SOVIA_MEMORY_RENEW;
 }
 
-/* How long the answer may take, in jiffies: at least as long as is waited where a link is UP. */
-static unsigned long first_wait(const struct sock *sk, const struct attempt *attempt)
+/* The answer may take as long as @attempt says, or longer where a link is UP. */
+static void be_patient(struct sock *sk, const struct attempt *attempt)
 {
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
 	unsigned long wait = msecs_to_jiffies(attempt->wait);
 
+	connect->patience = max_t(unsigned long, wait, SOVIA_LINK_CHECK);
 	if (link_is_open(sovia_conn_of(sk)->link))
-		wait = max_t(unsigned long, wait, SOVIA_LINK_CHECK);
-	return wait;
+		wait = connect->patience;
+	connect->silent = (jiffies + wait) | 1;
 }
 
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
@@ -380,9 +383,10 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		inet_sk(sk)->inet_dport = 0;
 		return err;
 	}
-	if (port)
-		set_connect_timer(sk, sovia_sk(sk)->connect.deadline,
-				  first_wait(sk, &attempt));
+	if (port) {
+		be_patient(sk, &attempt);
+		set_connect_timer(sk, sovia_sk(sk)->connect.deadline);
+	}
 	return 0;
 }
 
@@ -578,10 +582,11 @@ void sovia_refused(struct sock *sk, u32 code)
 		return;
 	}
 	ss->connect.busy = true;
+	ss->connect.silent = 0;
 	when = jiffies + ss->connect.retry_delay;
 	ss->connect.retry_delay = min_t(unsigned long, ss->connect.retry_delay * 2,
 					SOVIA_RETRY_MAX);
-	set_connect_timer(sk, when, SOVIA_LINK_CHECK);
+	set_connect_timer(sk, when);
 }
 
 /* Does the peer answer, as far as we know? */
@@ -590,6 +595,20 @@ static bool peer_answers(const struct sock *sk)
 	const struct sovia_conn *conn = sovia_conn_of(sk);
 
 	return link_is_up(conn->link) && sovia_conn_is_heard(conn);
+}
+
+/* Has it not answered for so long that it is TCP's turn?  While a lane is replaced, it does not. */
+static bool silent_too_long(struct sock *sk)
+{
+	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
+
+	if (peer_answers(sk)) {
+		connect->silent = 0;
+		return false;
+	}
+	if (!connect->silent)
+		connect->silent = (jiffies + connect->patience) | 1;
+	return time_after_eq(jiffies, connect->silent);
 }
 
 static void learn_silence(struct sovia_link *link)
@@ -633,14 +652,14 @@ void sovia_connect_timeout(struct sock *sk)
 		sovia_abort(sk, ETIMEDOUT, SOVIA_CODE_ABORT);
 		return;
 	}
-	if (!peer_answers(sk) && give_up_waiting(sk))
+	if (silent_too_long(sk) && give_up_waiting(sk))
 		return;
 	if (connect->busy) {
 		connect->busy = false;
 		sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 		send_conn(sk);
 	}
-	set_connect_timer(sk, connect->deadline, SOVIA_LINK_CHECK);
+	set_connect_timer(sk, connect->deadline);
 }
 
 /**

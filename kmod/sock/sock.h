@@ -228,6 +228,8 @@ struct sovia_destination;
  * @link_retries: how many more times a stale link may be replaced
  * @busy: the listener was busy, and CONN is to be retried
  * @asked: CONN has been handed to the lane
+ * @patience: how long a peer that has answered may be silent until it is TCP's turn, jiffies
+ * @silent: when it is, if the peer does not answer by then, jiffies; 0 while it answers
  * @fallback: enum sovia_fallback_state
  * @callers: how many wait in connect()
  * @cause: why @fallback is DUE, a positive errno
@@ -246,6 +248,8 @@ struct sovia_connecting {
 	bool			busy;
 	bool			asked;
 	u8			fallback;
+	unsigned int		patience;
+	unsigned long		silent;
 	unsigned int		callers;
 	int			cause;
 	int			no_links;

@@ -39,7 +39,40 @@ static void connect_keeps_bound(struct kunit *test)
 	sock_release(listener);
 }
 
+/* A link that has just begun to recover is waited for, also where TCP is the alternative. */
+static void connect_patience(struct kunit *test)
+{
+	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 0);
+	struct socket *first = test_socket(test), *second = test_socket(test);
+	struct sovia_connecting *connect = &sovia_sk(second->sk)->connect;
+	struct sovia_link *link;
+
+	KUNIT_ASSERT_EQ(test, test_connect(first, listener, 0), 0);
+	KUNIT_ASSERT_EQ(test, test_connect(second, listener, O_NONBLOCK), -EINPROGRESS);
+	lock_sock(second->sk);
+	/* The listener is busy, which is an answer. */
+	KUNIT_ASSERT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
+	KUNIT_EXPECT_FALSE(test, silent_too_long(second->sk));
+	KUNIT_EXPECT_EQ(test, connect->silent, 0);
+	link = sovia_conn_of(second->sk)->link;
+	spin_lock_bh(&link->lock);
+	link->state = SOVIA_LINK_RECOVERING;
+	KUNIT_EXPECT_FALSE(test, silent_too_long(second->sk));
+	KUNIT_EXPECT_TRUE(test, time_after(connect->silent, jiffies));
+	connect->silent = (jiffies - 1) | 1;
+	KUNIT_EXPECT_TRUE(test, silent_too_long(second->sk));
+	link->state = SOVIA_LINK_UP;
+	spin_unlock_bh(&link->lock);
+	KUNIT_EXPECT_FALSE(test, silent_too_long(second->sk));
+	KUNIT_EXPECT_EQ(test, connect->silent, 0);
+	release_sock(second->sk);
+	sock_release(second);
+	sock_release(first);
+	sock_release(listener);
+}
+
 static struct kunit_case connect_test_cases[] = {
+	KUNIT_CASE(connect_patience),
 	KUNIT_CASE(connect_no_room),
 	KUNIT_CASE(connect_keeps_bound),
 	{}
