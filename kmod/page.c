@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages of messages that are received, recycled.  What is sent is charged to the sender's control
- * group, which pages of a pool cannot be.
+ * Pages of messages that are received, recycled.  (What is sent is charged to the sender's control
+ * group, which pages of a pool cannot be: see sock/send_page.c.)
  *
  * Many kernels clear pages that are allocated, which costs as much as a copy.  Pages of large
  * messages stay with the sk_buff, and are recycled when it is freed: each CPU has a page_pool

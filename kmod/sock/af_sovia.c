@@ -49,6 +49,7 @@
 #include "port.h"
 #include "recv.h"
 #include "send.h"
+#include "send_page.h"
 #include "sock_list.h"
 #include "sockopt.h"
 #include "splice.h"
@@ -478,6 +479,7 @@ static void __exit sovia_exit(void)
 	rcu_barrier();
 	sovia_fallback_exit();
 	sovia_conn_exit();
+	sovia_send_pages_exit();
 	sovia_pages_exit();
 	sovia_mem_exit();
 	sovia_sock_list_exit();

@@ -18,6 +18,7 @@
 #include "link/lane_tx.h"
 #include "mem.h"
 #include "send.h"
+#include "send_page.h"
 #include "urgent.h"
 
 /* A payload that starts up to this size is stored behind the header. */
@@ -402,7 +403,7 @@ static int append_page(struct sock *sk, struct sk_buff *skb, struct iov_iter *fr
 	bool merge;
 
 	/* Not sk_page_frag_refill(), which would shrink the send buffer permanently. */
-	if (!skb_page_frag_refill(32, pfrag, sk->sk_allocation))
+	if (!sovia_send_page_refill(pfrag, sk->sk_allocation))
 		return -ENOBUFS;
 	merge = skb_can_coalesce(skb, i, pfrag->page, pfrag->offset);
 	if (!merge && i >= max_frags)

@@ -44,6 +44,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_limits_suite,
 	&sovia_close_suite,
 	&sovia_connect_suite,
+	&sovia_send_page_suite,
 	&sovia_verbs_suite,
 	&sovia_verbs_cm_suite,
 	&sovia_verbs_listen_suite,

@@ -41,6 +41,7 @@ extern struct kunit_suite sovia_recover_suite;
 extern struct kunit_suite sovia_limits_suite;
 extern struct kunit_suite sovia_close_suite;
 extern struct kunit_suite sovia_connect_suite;
+extern struct kunit_suite sovia_send_page_suite;
 extern struct kunit_suite sovia_verbs_suite;
 extern struct kunit_suite sovia_verbs_cm_suite;
 extern struct kunit_suite sovia_verbs_listen_suite;

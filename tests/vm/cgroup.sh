@@ -30,6 +30,13 @@ sender_pays() {
 	fill_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
 }
 
+# Pages that a sender used while it was in another group are charged to that.
+own_pages() {
+	filled=$(move_group $GROUP $((512 << 10)))
+	echo "$filled"
+	[ "$(value charged)" -ge "$(value sent)" ] && [ "$(value sent)" -gt $((256 << 10)) ]
+}
+
 event() { awk -v name="$1" '$1 == name { print $2 }' $GROUP/memory.events; }
 
 limited() {
@@ -48,6 +55,8 @@ nothing_charged() { [ "$(<$GROUP/memory.current)" -lt $((1 << 20)) ]; }
 limit 240
 check 'a control group' prepare
 check 'the sender of messages is charged' sender_pays
+check 'until they are read' eventually nothing_charged
+check 'pages that another group had are not used' own_pages
 check 'until they are read' eventually nothing_charged
 check 'a limit makes senders wait, all arrives, and the OOM killer does not run' limited
 check 'then nothing is charged' eventually nothing_charged
