@@ -11,18 +11,11 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/programs.sh source-path=SCRIPTDIR
 . lib/programs.sh
+# shellcheck source=lib/servers.sh source-path=SCRIPTDIR
+. lib/servers.sh
 
 # --- redis ---
 
-redis_conf() {
-	printf '%s\n' 'port 7100' 'protected-mode no' "dir $WORK" 'bind * -::*' 'save ""' 'io-threads 2' \
-		'io-threads-do-reads yes'
-}
-start_redis() {
-	redis_conf >$WORK/redis.conf
-	start redis redis-server $WORK/redis.conf
-	listening 7100 redis
-}
 cli() { sovia-run redis-cli -h "$SOVIA_PEER" -p 7100 "$@"; }
 
 # The figures of the benchmark are not checked: it must complete all requests.
@@ -87,42 +80,6 @@ redis() {
 
 # --- nginx ---
 
-# By port: sendfile and keepalive, each on and off.
-nginx_conf() {
-	cat <<-END
-	daemon off;
-	worker_processes 2;
-	pid $WORK/nginx.pids;
-	error_log $WORK/nginx.error;
-	events { worker_connections 512; }
-	http {
-		access_log off;
-		root $WORK/www;
-		client_max_body_size 50m;
-		client_body_temp_path $WORK/body;
-		proxy_temp_path $WORK/proxy;
-		fastcgi_temp_path $WORK/fastcgi;
-		scgi_temp_path $WORK/scgi;
-		uwsgi_temp_path $WORK/uwsgi;
-		server { listen 7110; listen [::]:7110; sendfile on; tcp_nopush on; keepalive_timeout 60; }
-		server { listen 7111; sendfile on; keepalive_timeout 0; }
-		server { listen 7112; sendfile off; keepalive_timeout 60; }
-		server { listen 7113; sendfile off; keepalive_timeout 0; }
-		server { listen 7114; location / { proxy_pass http://127.0.0.1:7110; } }
-	}
-	END
-}
-start_nginx() {
-	local size
-	mkdir -p $WORK/www
-	chmod 755 $WORK $WORK/www
-	for size in 0 1 1000 16384 65537 1000000 100000000; do
-		head -c "$size" /dev/urandom >"$WORK/www/$size"
-	done
-	nginx_conf >$WORK/nginx.conf
-	start nginx nginx -c $WORK/nginx.conf -e $WORK/nginx.error
-	listening 7110 nginx && listening 7114 nginx
-}
 start_nginx_there() {
 	there start_nginx || return
 	there web_sums >$WORK/sums

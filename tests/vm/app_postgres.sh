@@ -11,39 +11,12 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/programs.sh source-path=SCRIPTDIR
 . lib/programs.sh
-PATH=$(echo "$PROGRAMS"/usr/lib/postgresql/*/bin):$PATH
+# shellcheck source=lib/servers.sh source-path=SCRIPTDIR
+. lib/servers.sh
 
-# The server refuses to run as root.  Its libraries may be below a home directory that others
-# cannot enter; only the guest sees the changed permissions.
-as_keeper() {
-	local above
-	if ! grep -q ^keeper: /etc/passwd; then
-		echo "keeper:x:1997:65534::$WORK:/bin/bash" >>/etc/passwd
-		above=$(realpath "$HERE/../../..")
-		while chmod o+x "$above" && [ "$above" != / ]; do
-			above=$(dirname "$above")
-		done
-	fi
-	setpriv --reuid 1997 --regid 65534 --clear-groups "$@"
-}
-folder() {
-	mkdir -m 700 "$WORK/$1"
-	chown 1997 "$WORK/$1"
-}
-serve() { # NAME PORT
-	start "$1" setpriv --reuid 1997 --regid 65534 --clear-groups postgres -D "$WORK/$1" -p "$2" -c 'listen_addresses=*' \
-		-c unix_socket_directories= -c fsync=off -c jit=off -c shared_buffers=32MB -c client_connection_check_interval=500
-	listening "$2" "$1"
-}
-start_first() {
-	folder first
-	as_keeper initdb -D $WORK/first -N --no-locale -E UTF8 -A trust -U keeper || return
-	echo 'host all,replication all all trust' >>$WORK/first/pg_hba.conf
-	serve first 7400
-}
 start_second() {
 	folder second
-	as_keeper sovia-run pg_basebackup -h "$SOVIA_PEER" -p 7400 -U keeper -D $WORK/second -R -N -c fast -X stream && serve second 7401
+	as_keeper sovia-run pg_basebackup -h "$SOVIA_PEER" -p 7400 -U keeper -D $WORK/second -R -N -c fast -X stream && serve_postgres second 7401
 }
 
 FIRST=(-h "$SOVIA_PEER" -p 7400 -U keeper)
@@ -98,7 +71,7 @@ dumps() {
 }
 
 limit 120
-check 'PostgreSQL listens'			there start_first
+check 'PostgreSQL listens'			there start_postgres
 check 'pgbench makes its tables'		over_link 1000000 1000 bench -i -q
 check 'pgbench, four clients'			over_link 10000 10000 bench -n -c 4 -j 2 -t 50
 check 'pgbench, reconnecting, prepared'		over_link 10000 10000 bench -n -c 4 -j 2 -t 10 -C -M prepared
