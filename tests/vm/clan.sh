@@ -56,6 +56,14 @@ comes_back() { bind && recovers; }
 peer_goes_on() { transferring there unbind && eventually links_are verbs; }
 peer_comes_back() { there bind && recovers; }
 
+# The kernel's part of the monitor's device_del.  (QEMU 7.2 without KVM crashes when the other end rings then.)
+remove() { echo 1 >/sys/bus/pci/devices/"$(memory_device)"/remove; }
+rescan() { echo 1 >/sys/bus/pci/rescan; }
+removed() { transferring remove && eventually links_are verbs; }
+found_again() { rescan && recovers; }
+peer_removed() { transferring there remove && eventually links_are verbs; }
+peer_found_again() { there rescan && recovers; }
+
 unload() { modprobe -r sovia && modprobe sovia; }
 peer_reloads() { stop_server && there unload && start_server && eventually asks_over clan; }
 reloads() { unload && eventually asks_over clan; }
@@ -109,6 +117,10 @@ check 'without the device it goes on over verbs'	goes_on_over_verbs
 check '... and comes back'				comes_back
 check 'without that of the peer, too'			peer_goes_on
 check '... and comes back'				peer_comes_back
+check 'the device is removed'				removed
+check '... and found again'				found_again
+check 'that of the peer is'				peer_removed
+check '... and found again'				peer_found_again
 check 'doorbells ring for nothing'			rung_for_nothing 5
 check '... links stay in it'				asks_over clan
 check 'the module is loaded anew'			reloads
