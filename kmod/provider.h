@@ -205,6 +205,32 @@ struct sovia_post {
 };
 
 /**
+ * sovia_imm_attach() - let immediate data travel with a received message
+ * @skb: the message; two fields are used that have no other meaning here
+ * @has_imm: is there any
+ * @imm: 32 bits in host order
+ *
+ * Context: any.
+ */
+static inline void sovia_imm_attach(struct sk_buff *skb, bool has_imm, u32 imm)
+{
+	skb->queue_mapping = has_imm;
+	skb->mark = imm;
+}
+
+/**
+ * sovia_imm_of() - the immediate data of a received message
+ * @skb: sovia_imm_attach() has been called
+ *
+ * Context: any.
+ * Return: 32 bits in host order, or NULL.
+ */
+static inline const u32 *sovia_imm_of(const struct sk_buff *skb)
+{
+	return skb->queue_mapping ? &skb->mark : NULL;
+}
+
+/**
  * struct sovia_provider - the calls of a VI provider
  * @name: for logs and /proc
  * @local: both ends are on this host and connected in memory: links end with their

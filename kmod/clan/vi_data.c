@@ -169,13 +169,6 @@ void sovia_clan_vi_complete(struct sovia_clan_vi *cv, bool ok)
 
 /* ---- receiving ------------------------------------------------------------------ */
 
-/* Immediate data travels in two fields of the sk_buff that are unused here. */
-static void set_imm(struct sk_buff *skb, const struct sovia_clan_entry *entry)
-{
-	skb->queue_mapping = entry->flags & SOVIA_CLAN_F_IMM;
-	skb->mark = le32_to_cpu(entry->imm);
-}
-
 /* Add a page for as much as it holds of @rest bytes.  Returns how many, or 0 without memory. */
 static u32 add_page(struct sk_buff *skb, u32 rest)
 {
@@ -238,7 +231,7 @@ static int read_message(struct sovia_clan_node *node, struct sk_buff *skb,
  */
 void sovia_clan_vi_deliver(struct sovia_clan_vi *cv, struct sk_buff *skb)
 {
-	if (!cv->vi.client->receive(&cv->vi, skb, skb->queue_mapping ? &skb->mark : NULL))
+	if (!cv->vi.client->receive(&cv->vi, skb, sovia_imm_of(skb)))
 		kfree_skb(skb);
 }
 
@@ -283,7 +276,7 @@ int sovia_clan_vi_receive(struct sovia_clan_vi *cv, const struct sovia_clan_entr
 		kfree_skb(skb);
 		return err;
 	}
-	set_imm(skb, entry);
+	sovia_imm_attach(skb, entry->flags & SOVIA_CLAN_F_IMM, le32_to_cpu(entry->imm));
 	skb_mark_napi_id(skb, &cv->port->napi);
 	if (is_deliverable(cv, skb))
 		sovia_clan_vi_deliver(cv, skb);

@@ -97,18 +97,6 @@ static void wire_put(struct loop_wire *wire)
 	kref_put(&wire->kref, wire_free);
 }
 
-/* Immediate data travels in two fields of the sk_buff that are unused here. */
-static void set_imm(struct sk_buff *skb, const struct sovia_post *how)
-{
-	skb->queue_mapping = how->has_imm;
-	skb->mark = how->imm;
-}
-
-static const u32 *get_imm(const struct sk_buff *skb)
-{
-	return skb->queue_mapping ? &skb->mark : NULL;
-}
-
 /* The next completion, or NULL. */
 static struct sk_buff *next_sent(struct loop_vi *lv)
 {
@@ -135,7 +123,7 @@ static int loop_poll(struct irq_poll *poll, int budget)
 		done++;
 	}
 	while (done < budget && (skb = skb_dequeue(&lv->rxq))) {
-		if (!lv->vi.client->receive(&lv->vi, skb, get_imm(skb)))
+		if (!lv->vi.client->receive(&lv->vi, skb, sovia_imm_of(skb)))
 			kfree_skb(skb);
 		done++;
 	}
@@ -416,7 +404,7 @@ static int loop_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	struct sk_buff *clone;
 	int err;
 
-	set_imm(skb, how);
+	sovia_imm_attach(skb, how->has_imm, how->imm);
 	/* Certain to arrive, as nothing outlives the VI. */
 	if (how->unsignaled && vi->prov->local)
 		return loop_hand_over(lv, skb, NULL) ?: SOVIA_POSTED_TAKEN;
