@@ -6,8 +6,10 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": clan: " fmt
 
+#include <linux/cc_platform.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
+#include <linux/module.h>
 #include <linux/pci.h>
 #include <net/net_namespace.h>
 #include "clan/clan.h"
@@ -18,6 +20,10 @@
 #define IVSHMEM_MEMORY		2
 #define IVSHMEM_POSITION	0x08
 #define IVSHMEM_DOORBELL	0x0c
+
+static bool clan_insecure;
+module_param(clan_insecure, bool, 0444);
+MODULE_PARM_DESC(clan_insecure, "use memory of the host in a guest whose own memory is hidden from it (N)");
 
 /**
  * struct clan_pci - a device
@@ -77,12 +83,23 @@ static void unmap(struct clan_pci *cp)
 	iounmap(cp->regs);
 }
 
+/* What is sent could be read and changed by the host, from which this guest is protected. */
+static bool exposes(void)
+{
+	return cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT) && !clan_insecure;
+}
+
 static int port_make(struct clan_pci *cp, struct pci_dev *pdev)
 {
 	cp->port = sovia_clan_port_alloc(cp->memory, pci_resource_len(pdev, IVSHMEM_MEMORY),
 					 readl(cp->regs + IVSHMEM_POSITION));
 	if (IS_ERR(cp->port))
 		return PTR_ERR(cp->port);
+	if (exposes()) {
+		sovia_clan_port_stop(cp->port);
+		sovia_clan_port_free(cp->port);
+		return -EPERM;
+	}
 	cp->port->net = &init_net;
 	cp->port->prov = &sovia_clan_provider;
 	cp->port->doorbell = pci_doorbell;
