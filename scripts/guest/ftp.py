@@ -332,7 +332,7 @@ def demo():
 def test():
     files = prepare(SIZES[:1])
     for label, options in (("passive, IPv4: ", ("-4",)), ("passive, IPv6: ", ("-6",)), ("active, IPv4: ", ("-4", "-A"))):
-        session(tap.check, SOVIA, files, *options, label=label)
+        session(tap.check, CLAN if os.environ["SOVIA_LINK"] == "clan" else SOVIA, files, *options, label=label)
     return tap.finish()
 
 

@@ -43,13 +43,13 @@ listening() {
 	return 1
 }
 
-tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 } END { print opens }' /proc/net/snmp; }
+tcp_connections() { awk '$1 == "Tcp:" { opens = $6 + $7 - $8 } END { print opens }' /proc/net/snmp; }
 
 # Bytes sent and received over links to the other node, TCP connections but for introductions of the kernels; in one process, since each
 # is slow in a guest.
 counts() {
 	awk -v link="${SOVIA_LINK:-verbs}" '$1 == link "_tx_bytes" { tx = $2 } $1 == link "_rx_bytes" { rx = $2 } $1 == "peer_up" || $1 == "peer_join" { met += $2 }
-		$1 == "Tcp:" { tcp = $6 + $7 } END { print tx, rx, tcp - met }' /proc/net/sovia/stat /proc/net/snmp
+		$1 == "Tcp:" { tcp = $6 + $7 - $8 } END { print tx, rx, tcp - met }' /proc/net/sovia/stat /proc/net/snmp
 }
 
 moved() { least=("$1" "$2" 0 "$2" "$1"); }
