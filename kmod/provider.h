@@ -242,6 +242,7 @@ static inline const u32 *sovia_imm_of(const struct sk_buff *skb)
  * @rx_borrowed: sovia_vi_client::receive borrows buffers with payloads up to
  *	SOVIA_COPYBREAK: cheaper to copy than to take
  * @stats: the first of its four counters
+ * @by_lane: whether connections go by the lane though both their sockets are here; NULL: they do
  * @poll_usec: how long receivers spin before they sleep, in microseconds, unless SO_BUSY_POLL
  *	tells; NULL: not at all
  * @has_netdev: does an interface have a device of this provider.  Under RCU.
@@ -281,6 +282,7 @@ struct sovia_provider {
 	bool in_memory;
 	bool rx_borrowed;
 	enum sovia_stat stats;
+	const bool *by_lane;
 	const ushort *poll_usec;
 	bool (*has_netdev)(struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));

@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include "conn.h"
 #include "debug/objcount.h"
+#include "direct.h"
 #include "lane.h"
 #include "lane_tx.h"
 
@@ -89,13 +90,18 @@ void sovia_conn_free(struct sovia_conn *conn)
  * sovia_conn_put_later() - put the reference of a socket that is freed
  * @conn: the connection; no reader finds it since before the grace period that just ended
  *
- * Most connections end here: no grace period of their own.
+ * Most connections end here: no grace period of their own.  But a direct one may just have been
+ * found by its other end.
  *
  * Context: the callback of that grace period.
  */
 void sovia_conn_put_later(struct sovia_conn *conn)
 {
-	if (refcount_dec_and_test(&conn->refs))
+	if (!refcount_dec_and_test(&conn->refs))
+		return;
+	if (conn->direct)
+		sovia_conn_free(conn);
+	else
 		conn_free(conn);
 }
 
@@ -186,6 +192,10 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	struct sovia_lane *lane = conn_lane(conn);
 	bool room, over;
 
+	if (READ_ONCE(conn->direct)) {
+		sovia_direct_send(conn, skb);
+		return true;
+	}
 	spin_lock_bh(&lane->lock);
 	over = !lane->open;
 	room = over || conn_has_room(conn, small);
@@ -250,6 +260,10 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
 {
 	struct sovia_lane *lane = conn_lane(conn);
 
+	if (READ_ONCE(conn->direct) && type != SOVIA_CONN) {
+		sovia_direct_control(conn, type, code);
+		return;
+	}
 	spin_lock_bh(&lane->lock);
 	if (lane->open) {
 		if (type == SOVIA_RESET || type == SOVIA_REFUSE)
@@ -289,6 +303,11 @@ void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
 {
 	struct sovia_lane *lane = conn_lane(conn);
 
+	if (READ_ONCE(conn->direct)) {
+		conn->urgent = pos;
+		sovia_direct_control(conn, SOVIA_URGENT, 0);
+		return;
+	}
 	spin_lock_bh(&lane->lock);
 	if (lane->open) {
 		conn->urgent = pos;
@@ -362,4 +381,5 @@ void sovia_conn_leave(struct sovia_conn *conn)
 	spin_unlock(&lane->lock);
 	local_bh_enable();
 	sovia_tx_free(&msgs, false);
+	sovia_direct_part(conn);
 }

@@ -4,6 +4,7 @@
 #define _SOVIA_CONN_H
 
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable-types.h>
 #include <linux/skbuff.h>
@@ -13,6 +14,9 @@ struct sovia_link;
 
 /* Limit of conn->txq; further data stays in the socket. */
 #define SOVIA_TXQ_MAX		4
+
+/* Room for the socket layer's events, see sovia_conn::later. */
+#define SOVIA_CONN_EVENTS	10
 
 /* Pending control messages of a connection: bits of conn->ctl. */
 #define SOVIA_CTL(type)		BIT(type)
@@ -48,6 +52,11 @@ struct sovia_link;
  * @wnd_update_min: difference of the two that needs a header.  Locking as for @rcv_wnd_end.
  * @outq: payload bytes queued and not yet acknowledged
  * @acked: payload bytes acknowledged so far
+ * @mate: the other end, with a reference, if both are here (direct.c).  Written under @lock.
+ * @direct: @mate has been set.  It stays set when the socket has left.
+ * @later: the socket layer's events that wait for a softirq, for @direct ones
+ * @later_arg: their arguments
+ * @later_node: in the queue of such connections
  * @rcu: readers find it in the table, or by its socket
  *
  * From @txq to @inflight protected by lane->lock.
@@ -91,6 +100,11 @@ struct sovia_conn {
 	u32			wnd_update_min;
 	atomic_t		outq;
 	atomic64_t		acked;
+	struct sovia_conn __rcu	*mate;
+	bool			direct;
+	unsigned long		later;
+	u32			later_arg[SOVIA_CONN_EVENTS];
+	struct llist_node	later_node;
 	struct rcu_head		rcu;
 };
 

@@ -176,6 +176,28 @@ struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 r
 }
 
 /**
+ * sovia_conn_mirror() - find the other end of a connection within a namespace
+ * @conn: one end
+ *
+ * Context: any, under rcu_read_lock(), which keeps the connection.
+ * Return: the connection with addresses and ports exchanged, or NULL.
+ */
+struct sovia_conn *sovia_conn_mirror(const struct sovia_conn *conn)
+{
+	const struct sovia_pair *pair = &conn->link->pair;
+	const struct sovia_pair mirror = {
+		.local = pair->remote, .remote = pair->local,
+		.scope = pair->scope, .l3 = pair->l3,
+	};
+	const struct conn_key key = {
+		.pair = &mirror, .addr_hash = sovia_pair_addr_hash(&mirror),
+		.lport = conn->rport, .rport = conn->lport,
+	};
+
+	return rhashtable_lookup(&conn->link->snet->conns, &key, conn_params);
+}
+
+/**
  * sovia_conn_taken() - is there a connection with this four-tuple
  * @snet: namespace
  * @pair: the addresses

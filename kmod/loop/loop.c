@@ -12,6 +12,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/list.h>
+#include <linux/module.h>
 #include <linux/irq_poll.h>
 #include <linux/kref.h>
 #include <linux/slab.h>
@@ -22,6 +23,10 @@
 #include "work.h"
 
 #define LOOP_POLL_WEIGHT	64
+
+static bool loop_lane;
+module_param(loop_lane, bool, 0444);
+MODULE_PARM_DESC(loop_lane, "connections within a namespace use a lane, as others do, for tests (N)");
 
 struct loop_vi;
 
@@ -470,6 +475,7 @@ const struct sovia_provider sovia_loop_provider = {
 	.stats		= SOVIA_STAT_loop_tx_msgs,
 	.local		= true,
 	.in_memory	= true,
+	.by_lane	= &loop_lane,
 	.listen		= loop_listen,
 	.unlisten	= loop_unlisten,
 	.connect	= loop_connect,

@@ -33,6 +33,7 @@
 #include "fallback.h"
 #include "genl.h"
 #include "keepalive.h"
+#include "later.h"
 #include "link/connd.h"
 #include "link/key.h"
 #include "link/lane.h"
@@ -354,6 +355,7 @@ static int __init sovia_init(void)
 		return err;
 	sovia_debugfs_init();
 	sovia_objects_init();
+	sovia_later_init();
 	sovia_fault_init();
 	sovia_link_register_client(&sovia_sock_client);
 	err = sovia_ports_init();
@@ -475,7 +477,9 @@ static void __exit sovia_exit(void)
 	sovia_work_exit();
 	sovia_connd_stop();
 	sovia_debugfs_exit();
-	/* Sockets and connections are freed after a grace period. */
+	sovia_later_exit();
+	/* Sockets are freed after a grace period, and connections perhaps after another one. */
+	rcu_barrier();
 	rcu_barrier();
 	sovia_fallback_exit();
 	sovia_conn_exit();

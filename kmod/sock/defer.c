@@ -9,6 +9,7 @@
  */
 #include "defer.h"
 #include "fallback.h"
+#include "later.h"
 #include "listen.h"
 #include "upcall.h"
 
@@ -42,7 +43,7 @@ void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg)
 }
 
 /**
- * sovia_defer() - the same for the socket of a connection, if it has not left
+ * sovia_defer_now() - the same for the socket of a connection, if it has not left
  * @conn: the caller holds a reference, or is under RCU
  * @what: which handler
  * @arg: its argument
@@ -52,7 +53,7 @@ void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg)
  *
  * Context: process or softirq; no socket, connection, link or lane lock.
  */
-void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
+void sovia_defer_now(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 {
 	struct sock *sk;
 
@@ -66,6 +67,23 @@ void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 		bh_unlock_sock(sk);
 	}
 	rcu_read_unlock_bh();
+}
+
+/**
+ * sovia_defer() - the same, in a context that may not lock the socket if the other one is here
+ * @conn: the caller holds a reference, or is under RCU
+ * @what: which handler
+ * @arg: its argument
+ *
+ * Context: process or softirq; no connection, link or lane lock, and no socket lock but
+ * that of the other end, if both are here.
+ */
+void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
+{
+	if (READ_ONCE(conn->direct))
+		sovia_later(conn, what, arg);
+	else
+		sovia_defer_now(conn, what, arg);
 }
 
 /**

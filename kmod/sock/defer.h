@@ -7,6 +7,7 @@
 
 void sovia_release_cb(struct sock *sk);
 void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg);
+void sovia_defer_now(struct sovia_conn *conn, enum sovia_deferred what, u32 arg);
 void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg);
 
 #endif /* _SOVIA_DEFER_H */

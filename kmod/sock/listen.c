@@ -22,6 +22,7 @@
 #include "fallback.h"
 #include "keepalive.h"
 #include "link/conn_table.h"
+#include "link/direct.h"
 #include "link/lane_tx.h"
 #include "link/link_conns.h"
 #include "link/link_net.h"
@@ -119,9 +120,11 @@ static int child_start(struct sock *child, struct sovia_link *link,
 	err = sovia_link_attach(conn);
 	if (err >= 0)
 		err = sovia_conn_hash(conn);
-	if (!err)
-		sovia_state_event(child, SOVIA_EV_PASSIVE);
-	return err;
+	if (err)
+		return err;
+	sovia_state_event(child, SOVIA_EV_PASSIVE);
+	sovia_direct_pair(conn, msg->seq);
+	return 0;
 }
 
 /* A child whose connection is in the table, or an ERR_PTR(). */

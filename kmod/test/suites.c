@@ -16,6 +16,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_key_suite,
 	&sovia_near_suite,
 	&sovia_loop_suite,
+	&sovia_direct_suite,
 	&sovia_clan_pool_suite,
 	&sovia_clan_ring_suite,
 	&sovia_clan_vi_suite,

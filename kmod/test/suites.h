@@ -15,6 +15,7 @@ extern struct kunit_suite sovia_key_name_suite;
 extern struct kunit_suite sovia_key_suite;
 extern struct kunit_suite sovia_near_suite;
 extern struct kunit_suite sovia_loop_suite;
+extern struct kunit_suite sovia_direct_suite;
 extern struct kunit_suite sovia_clan_pool_suite;
 extern struct kunit_suite sovia_clan_ring_suite;
 extern struct kunit_suite sovia_clan_vi_suite;

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections within a namespace, from socket to socket.
+ *
+ * CONN goes by the lane of the link, as with any provider.  The child that answers is paired with
+ * the client's connection, and whatever either end sends from then on is given to the other one at
+ * once, in the sender's context: no credit, no acknowledgment, no second queue.
+ *
+ * Locks: the sender's socket lock, then the receiver's connection and receive queue, but never two
+ * socket locks.  What has to be done under the receiver's is done later (sock/later.c).
+ *
+ * References: each end has one to the other until its socket leaves.  An end that has left
+ * is in no table: what is sent to it is answered as by a lane.
+ */
+#include "conn_table.h"
+#include "direct.h"
+#include "lane.h"
+
+static bool may_pair(const struct sovia_link *link)
+{
+	const bool *by_lane = link->prov->by_lane;
+
+	return by_lane && !READ_ONCE(*by_lane);
+}
+
+/* Give the client's end its other one, unless its CONN has been forgotten. */
+static bool join(struct sovia_conn *client, struct sovia_conn *child, u32 seq)
+{
+	struct sovia_conn *old = NULL;
+	bool ours;
+
+	spin_lock_bh(&client->lock);
+	ours = client->sk && READ_ONCE(client->sk->sk_state) == TCP_SYN_SENT &&
+	       READ_ONCE(client->conn_seq) == seq;
+	if (ours) {
+		/* Of a child that was refused. */
+		old = rcu_dereference_protected(client->mate, lockdep_is_held(&client->lock));
+		sovia_conn_get(child);
+		rcu_assign_pointer(client->mate, child);
+		WRITE_ONCE(client->direct, true);
+	}
+	spin_unlock_bh(&client->lock);
+	if (old)
+		sovia_conn_put(old);
+	return ours;
+}
+
+/**
+ * sovia_direct_pair() - pair a child with the connection that asked for it
+ * @child: in the table; nothing has been sent on it
+ * @seq: sequence number of the CONN
+ *
+ * Where that is not possible the lane carries the connection.
+ *
+ * Context: softirq; the child's socket lock held.
+ */
+void sovia_direct_pair(struct sovia_conn *child, u32 seq)
+{
+	struct sovia_conn *client;
+
+	if (!may_pair(child->link))
+		return;
+	rcu_read_lock();
+	client = sovia_conn_mirror(child);
+	if (client && client != child && refcount_inc_not_zero(&client->refs)) {
+		if (join(client, child, seq)) {
+			rcu_assign_pointer(child->mate, client);
+			WRITE_ONCE(child->direct, true);
+		} else {
+			sovia_conn_put(client);
+		}
+	}
+	rcu_read_unlock();
+}
+
+/**
+ * sovia_direct_part() - forget the other end
+ * @conn: its socket has left
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_direct_part(struct sovia_conn *conn)
+{
+	struct sovia_conn *mate;
+
+	spin_lock_bh(&conn->lock);
+	mate = rcu_dereference_protected(conn->mate, lockdep_is_held(&conn->lock));
+	RCU_INIT_POINTER(conn->mate, NULL);
+	spin_unlock_bh(&conn->lock);
+	if (mate)
+		sovia_conn_put(mate);
+}
+
+/* The other end, if it still receives.  Under RCU. */
+static struct sovia_conn *receiver(const struct sovia_conn *conn)
+{
+	struct sovia_conn *mate = rcu_dereference_bh(conn->mate);
+
+	return mate && READ_ONCE(mate->hashed) ? mate : NULL;
+}
+
+static void count(const struct sovia_conn *conn, u32 len)
+{
+	enum sovia_stat stats = conn->link->prov->stats;
+	struct sovia_net *snet = conn->link->snet;
+
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_TX_MSGS, 1);
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_TX_BYTES, len);
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_MSGS, 1);
+	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_BYTES, len);
+}
+
+static struct sovia_msg make_msg(struct sovia_conn *conn, u8 type)
+{
+	struct sovia_msg msg = {
+		.type = type, .sport = conn->lport, .dport = conn->rport,
+		.window = READ_ONCE(conn->rcv_wnd_end),
+	};
+
+	WRITE_ONCE(conn->rcv_wnd_sent, msg.window);
+	return msg;
+}
+
+/* As a lane answers a message for a socket that does not exist. */
+static void no_socket(struct sovia_conn *conn, u8 type)
+{
+	const struct sovia_msg reset = { .type = SOVIA_RESET, .code = SOVIA_CODE_NO_SOCKET };
+
+	sovia_stat_inc(conn->link->snet, no_socket);
+	if (type != SOVIA_DATA && type != SOVIA_ACCEPT)
+		return;
+	sovia_stat_inc(conn->link->snet, reset_tx);
+	sovia_link_client->control(conn, &reset);
+}
+
+/**
+ * sovia_direct_send() - give a stream message to the other end
+ * @conn: paired
+ * @skb: as for sovia_conn_send(); consumed
+ *
+ * Context: socket lock held, process or softirq.
+ */
+void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
+{
+	const struct sovia_tx_cb *cb = SOVIA_TX_CB(skb);
+	struct sovia_msg msg = make_msg(conn, cb->type);
+	bool fin = sovia_tx_is_fin(skb);
+	struct sovia_conn *mate;
+
+	msg.flags = cb->flags;
+	msg.len = skb->len;
+	rcu_read_lock_bh();
+	sovia_conn_account(conn, msg.len, true);
+	count(conn, msg.len);
+	mate = receiver(conn);
+	if (!mate) {
+		kfree_skb(skb);
+		no_socket(conn, msg.type);
+	} else if (msg.type == SOVIA_DATA) {
+		if (!sovia_link_client->data(mate, skb, &msg))
+			kfree_skb(skb);
+	} else {
+		kfree_skb(skb);
+		sovia_link_client->control(mate, &msg);
+	}
+	if (fin)
+		sovia_link_client->delivered(conn);
+	rcu_read_unlock_bh();
+}
+
+/**
+ * sovia_direct_control() - give a control message to the other end
+ * @conn: paired
+ * @type: enum sovia_type, not CONN
+ * @code: for REFUSE and RESET
+ *
+ * Context: any with a reference; no connection lock.
+ */
+void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
+{
+	struct sovia_msg msg = make_msg(conn, type);
+	struct sovia_conn *mate;
+
+	switch (type) {
+	case SOVIA_URGENT:
+		msg.ref = conn->urgent;
+		break;
+	case SOVIA_REFUSE:
+		sovia_stat_inc(conn->link->snet, conn_refused);
+		fallthrough;
+	case SOVIA_ACCEPT:
+		msg.ref = conn->ref;
+		break;
+	case SOVIA_WAKEUP:
+		sovia_stat_inc(conn->link->snet, wakeup_tx);
+		break;
+	case SOVIA_RESET:
+		sovia_stat_inc(conn->link->snet, reset_tx);
+		break;
+	}
+	msg.code = code;
+	rcu_read_lock_bh();
+	count(conn, 0);
+	mate = receiver(conn);
+	if (mate)
+		sovia_link_client->control(mate, &msg);
+	else
+		no_socket(conn, type);
+	rcu_read_unlock_bh();
+}
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/direct_test.c"
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Connections within a namespace, from socket to socket. */
+#ifndef _SOVIA_DIRECT_H
+#define _SOVIA_DIRECT_H
+
+#include "conn.h"
+
+void sovia_direct_pair(struct sovia_conn *child, u32 seq);
+void sovia_direct_part(struct sovia_conn *conn);
+void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb);
+void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code);
+
+#endif /* _SOVIA_DIRECT_H */
