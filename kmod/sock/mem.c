@@ -121,32 +121,45 @@ static void rx_free(struct sk_buff *skb)
 	sock_rfree(skb);
 }
 
-/**
- * sovia_own_rx() - charge a received message to its socket
- * @skb: the message; its size must not change afterwards
- * @sk: the socket
- *
- * Context: any.
- */
-void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
-{
-	skb_set_owner_r(skb, sk);
-	skb->destructor = rx_free;
-	mem_add(skb->truesize);
-}
-
-static void tx_free(struct sk_buff *skb)
+/* The sender has no part in it any more. */
+static void tx_uncharge(struct sk_buff *skb)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sock *sk = skb->sk;
 
-	mem_add(-(s64)skb->truesize);
 	if (conn)
 		sovia_conn_put(conn);
 	/* One byte stays charged to pin the socket until its writer is woken. */
 	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
 	sovia_check_space(sk);
 	sk_free(sk);
+}
+
+static void tx_free(struct sk_buff *skb)
+{
+	mem_add(-(s64)skb->truesize);
+	tx_uncharge(skb);
+}
+
+/**
+ * sovia_own_rx() - charge a received message to its socket
+ * @skb: the message, which may still be the sender's; its size must not change afterwards
+ * @sk: the socket
+ *
+ * Context: any.
+ */
+void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
+{
+	if (skb->destructor == tx_free) {
+		/* The same memory stays in use. */
+		tx_uncharge(skb);
+		skb->destructor = NULL;
+		skb->sk = NULL;
+	} else {
+		mem_add(skb->truesize);
+	}
+	skb_set_owner_r(skb, sk);
+	skb->destructor = rx_free;
 }
 
 /**

@@ -97,21 +97,19 @@ bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
 }
 
 /**
- * sovia_filter_data() - does the socket's filter pass data
- * @sk: the socket
+ * sovia_filter_run() - does the socket's filter pass data
+ * @sk: the socket, with a filter
  * @msg: DATA
  * @payload: its payload; the caller keeps it
  *
  * Context: softirq; no locks.
  * Return: true if so.
  */
-bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload)
+bool sovia_filter_run(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload)
 {
 	const struct inet_sock *inet = inet_sk(sk);
 	struct sovia_pair pair = {};
 
-	if (likely(!rcu_access_pointer(sk->sk_filter)))
-		return true;
 	if (sk->sk_family == AF_INET6) {
 		pair.local = sk->sk_v6_rcv_saddr;
 		pair.remote = sk->sk_v6_daddr;

@@ -152,6 +152,32 @@ static int why_stop(struct sock *sk, int copied, long timeo)
 	return 0;
 }
 
+/* Is there a reason not to wait for the first data? */
+static bool worth_a_look(const struct sock *sk)
+{
+	const struct sovia_sock *ss = sovia_sk(sk);
+
+	return READ_ONCE(ss->rx.nxt) != READ_ONCE(ss->rx.copied) || READ_ONCE(sk->sk_err) ||
+	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ||
+	       READ_ONCE(sk->sk_state) != TCP_ESTABLISHED;
+}
+
+/*
+ * Wait before the socket is locked at all: most waits are for the first data, and then it is
+ * locked once.  Whatever has happened, the caller looks again with the lock.
+ */
+static void wait_unlocked(struct sock *sk)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+
+	add_wait_queue(sk_sleep(sk), &wait);
+	sk_set_bit(SOCKWQ_ASYNC_WAITDATA, sk);
+	if (!worth_a_look(sk))
+		wait_woken(&wait, TASK_INTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+	sk_clear_bit(SOCKWQ_ASYNC_WAITDATA, sk);
+	remove_wait_queue(sk_sleep(sk), &wait);
+}
+
 /* Negative if another task has disconnected the socket. */
 static int wait_for_data(struct sock *sk, long *timeo, u32 pos)
 {
@@ -191,7 +217,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 		/* A read ends at the urgent byte, so that SIOCATMARK tells of it. */
 		if (copied && sovia_at_mark(sk, pos))
 			break;
-		skb = find_data(sk, pos, &off, &avail, &skip);
+		skb = sovia_before(pos, READ_ONCE(ss->rx.nxt)) ?
+		      find_data(sk, pos, &off, &avail, &skip) : NULL;
 		if (skb && !len)
 			break;
 		if (skb && !stops_here(sink, sk, pos)) {
@@ -220,7 +247,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 			return copied ? copied : min(ret, 0);
 		if (skb)
 			break;
-		if (!(flags & MSG_PEEK))
+		/* What was read by earlier calls has been told. */
+		if (copied && !(flags & MSG_PEEK))
 			tell_window(sk);
 		ret = wait_for_data(sk, &timeo, pos);
 		if (ret < 0)
@@ -245,12 +273,22 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
  */
 int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, int target)
 {
+	const struct sovia_conn *conn;
 	int ret = -ENOTCONN;
+	bool waited;
 
 	if (sovia_busy_may(sk) && sk->sk_state == TCP_ESTABLISHED)
 		sovia_busy_wait(sk, flags & MSG_DONTWAIT);
+	conn = rcu_access_pointer(sovia_sk(sk)->conn);
+	waited = !(flags & MSG_DONTWAIT) && len && !worth_a_look(sk) &&
+		 READ_ONCE(sk->sk_rcvtimeo) == MAX_SCHEDULE_TIMEOUT;
+	if (waited)
+		wait_unlocked(sk);
 	lock_sock(sk);
-	if (sk->sk_state != TCP_LISTEN)
+	/* Another task has disconnected it, as in wait_for_data(). */
+	if (waited && rcu_access_pointer(sovia_sk(sk)->conn) != conn)
+		ret = -EPIPE;
+	else if (sk->sk_state != TCP_LISTEN)
 		ret = recv_locked(sk, sink, len, flags, target);
 	if (ret > 0 && READ_ONCE(sovia_sk(sk)->busy.since))
 		sovia_busy_waited(sk);
