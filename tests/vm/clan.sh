@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 #
-# Links in memory that two virtual machines share: they are found, survive what lanes survive, go on over verbs
+# clan.sh [SECONDS]: links in memory that two virtual machines share: they are found, survive what lanes survive, go on over verbs
 # without it, and a node that scribbles over it harms nothing else.
 #
 # vm: --pair --clan --timeout 600 --append kunit.enable=0
@@ -13,6 +13,8 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 # shellcheck source=lib/pair.sh source-path=SCRIPTDIR
 . lib/pair.sh
+
+NONSENSE=${1:-5}
 
 has_memory() { dmesg | grep -q "sovia-clan $(memory_device): node [0-9] of 4 in memory" && [ -e "$(memory_driver)/$(memory_device)" ]; }
 links_are() { # PROVIDER: all that are up
@@ -125,8 +127,10 @@ check 'doorbells ring for nothing'			rung_for_nothing 5
 check '... links stay in it'				asks_over clan
 check 'the module is loaded anew'			reloads
 check 'that of the peer is'				peer_reloads
-check 'nonsense is written into all of it'		scribbled 5
-check '... without a pause'				scribbled 5 flood
+limit $((120 + NONSENSE))
+check 'nonsense is written into all of it'		scribbled "$NONSENSE"
+check '... without a pause'				scribbled "$NONSENSE" flood
+limit 120
 check 'links come back into it'				recovers_later
 check '... whoever asks'				peer_asks
 check 'no other devices'				no_devices
