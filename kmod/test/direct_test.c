@@ -5,24 +5,15 @@
 #include "sock_helper.h"
 #include "suites.h"
 
-/* Set by the provider; tests of lanes want them in loop. */
-static bool direct_by_lane;
-
-static bool *direct_switch(void)
-{
-	return (bool *)sovia_loop_provider.by_lane;
-}
-
 static int direct_begin(struct kunit *test)
 {
-	direct_by_lane = *direct_switch();
-	*direct_switch() = false;
+	*test_loop_lane() = false;
 	return 0;
 }
 
 static void direct_end(struct kunit *test)
 {
-	*direct_switch() = direct_by_lane;
+	*test_loop_lane() = true;
 }
 
 static int direct_move(struct socket *from, struct socket *to, int len, int flags)

@@ -12,6 +12,12 @@
 
 int sovia_family_number(void);
 
+/* The parameter loop_lane, for tests: most of those with two sockets are of lanes. */
+static inline bool *test_loop_lane(void)
+{
+	return (bool *)sovia_loop_provider.by_lane;
+}
+
 /* For tests, which know that nothing changes it now. */
 static inline struct sovia_conn *test_conn(const struct socket *sock)
 {
