@@ -15,6 +15,7 @@
  */
 #include "input.h"
 #include "../../kmod/debug/objcount.h"
+#include "../../kmod/link/direct.h"
 #include "../../kmod/link/lane.h"
 #include "../../kmod/link/lane_rx.h"
 #include "../../kmod/link/lane_tx.h"
@@ -206,6 +207,21 @@ int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hel
 void sovia_link_event(struct sovia_link *link, unsigned int event)
 {
 	MUST(event == SOVIA_LINK_EV_UP || node_of_link(link)->failing);
+}
+
+/* There are no connections of this kind. */
+void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
+{
+	abort();
+}
+
+void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
+{
+	abort();
+}
+
+void sovia_direct_part(struct sovia_conn *conn)
+{
 }
 
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)

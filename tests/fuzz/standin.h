@@ -250,6 +250,7 @@ static inline void timer_delete_sync(struct timer_list *timer) { timer->pending 
 struct list_head { struct list_head *next, *prev; };
 struct hlist_node { struct hlist_node *next, **pprev; };
 struct hlist_head { struct hlist_node *first; };
+struct llist_node { struct llist_node *next; };
 struct rhash_head { char none; };
 struct rhashtable { char none; };
 typedef struct { u64 key[2]; } siphash_key_t;
@@ -387,6 +388,8 @@ struct sk_buff {
 	struct list_head	list;
 	int			users;
 	unsigned int		len;
+	u16			queue_mapping;
+	u32			mark;
 	u8			*head, *data, *end;
 	void			(*destructor)(struct sk_buff *skb);
 	char			cb[48] __attribute__((aligned(8)));
