@@ -313,7 +313,9 @@ struct sovia_link {
 /**
  * struct sovia_client - the socket layer, as upcalls
  *
- * @conn of an upcall is kept by RCU or a reference; its socket may have left.
+ * @conn of an upcall is kept by RCU or a reference; its socket may have left.  Where the other end
+ * is a socket of the same namespace (direct.c), softirq may also be the sender's process
+ * with bottom halves off, and the sender's socket lock may be held.
  *
  * @request: a CONN arrived.  Softirq.  @skb, its payload, is borrowed.
  * @data: a DATA message arrived for @conn.  Softirq, under RCU.

@@ -16,11 +16,13 @@
 
 /**
  * struct later_queue - connections with events, of a CPU
- * @conns: the connections, with a reference each
+ * @conns: the connections, with a reference each, newest first
+ * @first: those that are being handled, oldest first; @poll's alone
  * @poll: handles them
  */
 struct later_queue {
 	struct llist_head	conns;
+	struct llist_node	*first;
 	struct irq_poll		poll;
 };
 
@@ -50,9 +52,13 @@ static int later_poll(struct irq_poll *poll, int budget)
 	int done = 0;
 
 	while (done < budget) {
-		node = llist_del_first(&queue->conns);
+		if (!queue->first)
+			queue->first = llist_reverse_order(llist_del_all(&queue->conns));
+		node = queue->first;
 		if (!node)
 			break;
+		/* It may be queued again while it is handled. */
+		queue->first = node->next;
 		handle(llist_entry(node, struct sovia_conn, later_node));
 		done++;
 	}

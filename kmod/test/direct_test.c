@@ -63,7 +63,7 @@ static void direct_parts(struct kunit *test)
 	left = test_conn(b);
 	sovia_conn_get(left);
 	sock_release(b);
-	/* FIN comes first, and then the answer to what nobody reads. */
+	/* FIN comes first, and then the answer to data without a reader. */
 	for (tries = 0; tries < 100 && ret == 1; tries++) {
 		ret = kernel_sendmsg(a, &msg, &vec, 1, 1);
 		msleep(20);
