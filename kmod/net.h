@@ -123,8 +123,7 @@ struct sovia_memories {
  * @net: the namespace
  * @mib: counters
  * @conns: connections by link and ports; lookups under RCU take the reference
- * @link_lock: protects @links and @link_count; innermost but for the connection
- *	thread's queue, bottom halves off
+ * @link_lock: protects @links and @link_count; bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
  * @far_links: struct sovia_link::far_node of links to other nodes.  Protected by @link_lock.
  * @link_count: how many these are

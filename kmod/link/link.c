@@ -102,14 +102,15 @@ const char *sovia_link_state_name(enum sovia_link_state state)
 /*
  * Change the state if link_next[] allows it; returns true if so.  The attached connections
  * then move to @conns for notification (link_conns.c); later ones have seen the state.
+ * @unused: only if there are none.
  */
-static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
-		       struct list_head *conns)
+static bool link_change(struct sovia_link *link, enum sovia_link_state state,
+			struct list_head *conns, bool unused)
 {
 	bool ok;
 
 	spin_lock_bh(&link->lock);
-	ok = link_next[link->state] & BIT(state);
+	ok = link_next[link->state] & BIT(state) && !(unused && link->conn_count);
 	if (ok) {
 		/* Readers without the lock: link_table.c, debug/. */
 		WRITE_ONCE(link->state, state);
@@ -118,6 +119,24 @@ static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 	}
 	spin_unlock_bh(&link->lock);
 	return ok;
+}
+
+static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
+		       struct list_head *conns)
+{
+	return link_change(link, state, conns, false);
+}
+
+/**
+ * sovia_link_enter_unused() - enter DOWN unless there are connections
+ * @link: the link; its namespace's link_lock is held
+ *
+ * Context: connection thread.
+ * Return: true if it is DOWN now: none can join.
+ */
+bool sovia_link_enter_unused(struct sovia_link *link)
+{
+	return link_change(link, SOVIA_LINK_DOWN, NULL, true);
 }
 
 /**
@@ -270,6 +289,66 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 	return link;
 }
 
+/* The kernels know each other, but there is no way between them. */
+static bool link_has_no_way(const struct sovia_link *link, int err)
+{
+	return !link->prov->local && (err == -ETIMEDOUT || err == -EHOSTUNREACH ||
+				      err == -ENETUNREACH || err == -EPROTO);
+}
+
+/* A link has entered DOWN, from @was. */
+static void link_ended(struct sovia_link *link, enum sovia_link_state was, int err)
+{
+	if (was == SOVIA_LINK_RECOVERING) {
+		sovia_stat_inc(link->snet, link_recover_fail);
+		pr_notice_ratelimited("link to %pI6c: %pe, recovery failed\n", &link->pair.remote,
+				      ERR_PTR(err));
+	}
+	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
+		sovia_stat_inc(link->snet, link_down);
+	else
+		sovia_stat_inc(link->snet, link_fail);
+	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
+	if (link_has_no_way(link, err))
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
+	sovia_link_drop_vi(link);
+	sovia_peer_detach(link);
+	sovia_lane_reset(&link->lane);
+}
+
+/* The old link's timer and request: the table knows another one by now, or none. */
+static void link_forget(struct sovia_link *link)
+{
+	link_stop_timer(link);
+	sovia_link_unpark(link);
+}
+
+/* End a link that no connection uses, unless one joins it first. */
+static bool link_retire(struct sovia_link *link)
+{
+	enum sovia_link_state was = link->state;
+
+	if (!sovia_link_unlist_unused(link))
+		return false;
+	link_ended(link, was, -ECONNRESET);
+	link_forget(link);
+	return true;
+}
+
+/* A link has come up: if there are too many, one without connections goes. */
+static void link_make_room(struct sovia_link *link)
+{
+	struct sovia_link *other;
+
+	while ((other = sovia_link_excess(link))) {
+		bool done = link_retire(other);
+
+		sovia_link_put(other);
+		if (done)
+			break;
+	}
+}
+
 static void link_up(struct sovia_link *link)
 {
 	bool again = link->state == SOVIA_LINK_RECOVERING;
@@ -280,7 +359,7 @@ static void link_up(struct sovia_link *link)
 		return;
 	sovia_slot_put(link);
 	if (!again)
-		sovia_link_make_room(link);
+		link_make_room(link);
 	link->pause = 0;
 	link->stale = 0;
 	link->trial_wait = 0;
@@ -305,13 +384,6 @@ static void link_up(struct sovia_link *link)
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
-/* The kernels know each other, but there is no way between them. */
-static bool link_has_no_way(const struct sovia_link *link, int err)
-{
-	return !link->prov->local && (err == -ETIMEDOUT || err == -EHOSTUNREACH ||
-				      err == -ENETUNREACH || err == -EPROTO);
-}
-
 /**
  * sovia_link_down() - end a link and notify its connections
  * @link: in any state; the caller holds a reference
@@ -328,25 +400,9 @@ void sovia_link_down(struct sovia_link *link, int err)
 	sovia_link_unlist(link);
 	if (!link_enter(link, SOVIA_LINK_DOWN, &conns))
 		return;
-	if (was == SOVIA_LINK_RECOVERING) {
-		sovia_stat_inc(link->snet, link_recover_fail);
-		pr_notice_ratelimited("link to %pI6c: %pe, recovery failed\n", &link->pair.remote,
-				      ERR_PTR(err));
-	}
-	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
-		sovia_stat_inc(link->snet, link_down);
-	else
-		sovia_stat_inc(link->snet, link_fail);
-	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
-	if (link_has_no_way(link, err))
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
-	sovia_link_drop_vi(link);
-	sovia_peer_detach(link);
-	sovia_lane_reset(&link->lane);
+	link_ended(link, was, err);
 	sovia_link_notify_down(link, &conns, err);
-	link_stop_timer(link);
-	/* It is the old link's no more: the table knows another one, or none. */
-	sovia_link_unpark(link);
+	link_forget(link);
 }
 
 /**
@@ -525,9 +581,7 @@ static void link_idle(struct sovia_link *link)
 	if (!list_empty(&link->lane.ctl) || !skb_queue_empty(&link->lane.unacked))
 		idle = false;
 	spin_unlock_bh(&link->lane.lock);
-	if (idle)
-		sovia_link_down(link, -ECONNRESET);
-	else if (!link->conn_count)
+	if (!(idle && link_retire(link)) && !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 

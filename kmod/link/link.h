@@ -6,7 +6,7 @@
  *
  * Lock order, outermost first (Documentation/locking.rst):
  *	socket lock > conn->lock > sk_receive_queue.lock
- *	socket lock > link->lock > lane->lock
+ *	socket lock > link_lock > link->lock > lane->lock
  */
 #ifndef _SOVIA_LINK_H
 #define _SOVIA_LINK_H
@@ -346,7 +346,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_START	0	/* a connection needs it */
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
-#define SOVIA_LINK_EV_KILL	3	/* namespace exit, or evicted */
+#define SOVIA_LINK_EV_KILL	3	/* namespace exit */
 #define SOVIA_LINK_EV_TIMER	4	/* @timer fired */
 #define SOVIA_LINK_EV_BREAK	5	/* debugfs' file break: kill the lane */
 #define SOVIA_LINK_EV_ENDED	6	/* the VI is gone */

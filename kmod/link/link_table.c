@@ -8,6 +8,7 @@
 #include <linux/moduleparam.h>
 #include <net/ipv6.h>
 #include "conn_table.h"
+#include "link_state.h"
 #include "link_table.h"
 
 /* Memory of a link to another node with default parameters: its receives. */
@@ -131,7 +132,7 @@ static void link_count(struct sovia_net *snet, const struct sovia_link *fresh,
 
 /*
  * May another link be added?  It is not established yet, so it evicts nothing
- * (sovia_link_make_room()), and a flood of its kind must not take what others need: a user or
+ * (sovia_link_excess()), and a flood of its kind must not take what others need: a user or
  * a peer has a quarter of all, and while some are half open, the last quarter is for peers
  * that have a link already.  Beyond the maximum there is room for what will evict others, but
  * these may be in use by then: a quarter at most.
@@ -154,30 +155,30 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 }
 
 /**
- * sovia_link_make_room() - a link is established: evict an unused one if there are too many
+ * sovia_link_excess() - a link is established: which other one has to go for it
  * @fresh: UP
  *
- * The other one leaves the table at once, so that its peer's messages do not keep it.
- *
  * Context: connection thread.
+ * Return: one that no connection seems to use, with a reference for the caller, or NULL if there
+ * are not too many, or all are in use.
  */
-void sovia_link_make_room(struct sovia_link *fresh)
+struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 {
 	struct sovia_net *snet = fresh->snet;
-	struct sovia_link *link;
+	struct sovia_link *link, *found = NULL;
 
 	spin_lock_bh(&snet->link_lock);
 	if (snet->link_count <= links_most())
 		goto unlock;
 	list_for_each_entry(link, &snet->far_links, far_node)
 		if (link != fresh && link_unused(link)) {
-			link_unhash(link);
-			sovia_link_event(link, SOVIA_LINK_EV_KILL);
-			sovia_link_put(link);
+			kref_get(&link->kref);
+			found = link;
 			break;
 		}
 unlock:
 	spin_unlock_bh(&snet->link_lock);
+	return found;
 }
 
 static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
@@ -273,6 +274,32 @@ void sovia_link_unlist(struct sovia_link *link)
 	spin_unlock_bh(&link->snet->link_lock);
 	if (listed)
 		sovia_link_put(link);
+}
+
+/**
+ * sovia_link_unlist_unused() - end a link that no connection uses, and remove it from the table
+ * @link: in the table or not; the caller holds a reference
+ *
+ * At once: a connection that joins the link before keeps it, and one that finds it DOWN has to
+ * find another one by its next lookup.
+ *
+ * Context: connection thread.
+ * Return: true if it is DOWN now, false if it was, or if it has connections.
+ */
+bool sovia_link_unlist_unused(struct sovia_link *link)
+{
+	bool listed = false, ended;
+
+	spin_lock_bh(&link->snet->link_lock);
+	ended = sovia_link_enter_unused(link);
+	if (ended)
+		listed = !hlist_unhashed(&link->net_node);
+	if (listed)
+		link_unhash(link);
+	spin_unlock_bh(&link->snet->link_lock);
+	if (listed)
+		sovia_link_put(link);
+	return ended;
 }
 
 /**

@@ -11,7 +11,8 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
 struct sovia_link *sovia_link_first(struct sovia_net *snet);
 bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
-void sovia_link_make_room(struct sovia_link *fresh);
+struct sovia_link *sovia_link_excess(const struct sovia_link *fresh);
 void sovia_link_unlist(struct sovia_link *link);
+bool sovia_link_unlist_unused(struct sovia_link *link);
 
 #endif /* _SOVIA_LINK_TABLE_H */

@@ -315,6 +315,34 @@ static void link_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
+/* A connection that joins a link which is about to be evicted keeps it; a later one finds it DOWN. */
+static void link_room_joined(struct kunit *test)
+{
+	struct sovia_link *link = link_test_left(test, htonl(0x0a630002), STAGE_UP);
+	struct socket *first = test_socket(test), *late = test_socket(test);
+	int ret;
+
+	lock_sock(first->sk);
+	sovia_state_event(first->sk, SOVIA_EV_CONNECT);
+	ret = link_test_join(test, link, first->sk);
+	release_sock(first->sk);
+	KUNIT_EXPECT_EQ(test, ret, 1);
+	KUNIT_EXPECT_FALSE(test, sovia_link_unlist_unused(link));
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
+	sock_release(first);
+	KUNIT_EXPECT_TRUE(test, link_retire(link));
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	lock_sock(late->sk);
+	sovia_state_event(late->sk, SOVIA_EV_CONNECT);
+	KUNIT_EXPECT_EQ(test, link_test_join(test, link, late->sk), -ENOTCONN);
+	release_sock(late->sk);
+	sock_release(late);
+	sovia_connd_flush();
+	rcu_barrier();
+	sovia_link_put(link);
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+}
+
 /* A connection with a queued control message counts until it or the link ends. */
 static void link_ctl_count(struct kunit *test)
 {
@@ -368,6 +396,7 @@ static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_down_is_unlisted),
 	KUNIT_CASE(link_idle_listens),
 	KUNIT_CASE(link_room),
+	KUNIT_CASE(link_room_joined),
 	KUNIT_CASE(link_ctl_count),
 	{}
 };
