@@ -26,6 +26,8 @@
  * @SOVIA_STAT_ack_tx: explicit ACK messages sent
  * @SOVIA_STAT_ack_rx: explicit ACK messages received
  * @SOVIA_STAT_wakeup_tx: WAKEUP messages sent
+ * @SOVIA_STAT_pressure_tx: PRESSURE messages sent
+ * @SOVIA_STAT_return_tx: RETURN messages sent
  * @SOVIA_STAT_credit_stall: times a lane ran out of credits with work waiting
  * @SOVIA_STAT_window_stall: times a socket ran out of window
  * @SOVIA_STAT_combined: sends combined with queued ones
@@ -49,7 +51,7 @@
  * @SOVIA_STAT_reset_rx: RESET messages received
  * @SOVIA_STAT_no_socket: messages for ports without a connection
  * @SOVIA_STAT_nomem: allocations that failed and are retried
- * @SOVIA_STAT_no_room: connections reset at the limits mem and max_orphans
+ * @SOVIA_STAT_no_room: connections refused at the limit mem, orphans reset at max_orphans
  * @SOVIA_STAT_no_link: links refused because of max_links
  * @SOVIA_STAT_bad_message: malformed messages
  * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
@@ -84,6 +86,8 @@ enum sovia_stat {
 	SOVIA_STAT_ack_tx,
 	SOVIA_STAT_ack_rx,
 	SOVIA_STAT_wakeup_tx,
+	SOVIA_STAT_pressure_tx,
+	SOVIA_STAT_return_tx,
 	SOVIA_STAT_credit_stall,
 	SOVIA_STAT_window_stall,
 	SOVIA_STAT_combined,

@@ -25,11 +25,13 @@
  *		hello.window messages beyond it in flight: the credit is an
  *		absolute number, so any message replaces a stale one.
  *	window	offset in the connection's stream up to which the receiver of
- *		this message may send, modulo 2^32.  It never moves backwards.
+ *		this message may send, modulo 2^32.  It never moves backwards, but by
+ *		PRESSURE and RETURN.
  *	sport,	ports of the connection; 0 in ACK and PROBE, which belong to
  *	dport	the lane.
  *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.  URGENT:
- *		offset of the urgent byte in the sender's stream.
+ *		offset of the urgent byte in the sender's stream.  RETURN: offset up
+ *		to which the sender may still send.
  *	code	REFUSE and RESET: enum sovia_code.
  *
  * Types
@@ -39,6 +41,8 @@
  *	WAKEUP	window update	URGENT	a byte of the stream is urgent
  *	CONN	connection request	ACCEPT	connection accepted
  *	REFUSE	connection refused	PROBE	requests an ACK
+ *	PRESSURE give back your		RETURN	done, as of the messages
+ *		window down to this		before this one
  *
  *	The structs have no padding; every field is naturally aligned.
  *
@@ -82,8 +86,9 @@
 
 /* What this code offers beyond its version: bits that both have are granted (rendezvous.h). */
 #define SOVIA_FEATURE_TRIAL	0x1	/* a lane is tried with long messages before it is used */
+#define SOVIA_FEATURE_RETURN	0x2	/* PRESSURE and RETURN */
 #ifndef SOVIA_FEATURES
-#define SOVIA_FEATURES		SOVIA_FEATURE_TRIAL
+#define SOVIA_FEATURES		(SOVIA_FEATURE_TRIAL | SOVIA_FEATURE_RETURN)
 #endif
 
 /* Padding of the ACK that tries a lane; the payload limit, if that is less. */
@@ -144,6 +149,8 @@ enum sovia_type {
 	SOVIA_PROBE	= 10,
 	SOVIA_URGENT	= 11,
 	/* 12 to 18 are reserved: Documentation/protocol.rst, How the format grows */
+	SOVIA_PRESSURE	= 19,
+	SOVIA_RETURN	= 20,
 	SOVIA_TYPE_COUNT
 };
 

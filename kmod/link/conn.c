@@ -244,30 +244,47 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 	sovia_lane_pump(lane);
 }
 
+/* What a pending control message will say. */
+static void conn_keep_arg(struct sovia_conn *conn, u8 type, u32 arg)
+{
+	switch (type) {
+	case SOVIA_REFUSE:
+	case SOVIA_RESET:
+		conn->code = arg;
+		break;
+	case SOVIA_URGENT:
+		conn->urgent = arg;
+		break;
+	case SOVIA_RETURN:
+		conn->returned = arg;
+		break;
+	}
+}
+
 /**
  * sovia_conn_control() - queue a control message
  * @conn: connection on a link
- * @type: SOVIA_CONN, _ACCEPT, _REFUSE, _WAKEUP or _RESET.  RESET replaces what is
- *	pending except ACCEPT; it cancels a pending CONN and is not sent then, nor
- *	after REFUSE.
- * @code: for REFUSE and RESET
+ * @type: SOVIA_CONN, _ACCEPT, _REFUSE, _WAKEUP, _PRESSURE, _RETURN, _URGENT or _RESET.  RESET
+ *	replaces what is pending except ACCEPT; it cancels a pending CONN and is not sent then,
+ *	nor after REFUSE.
+ * @arg: code of REFUSE and RESET; stream offset of the urgent byte, which has not been
+ *	queued yet, and of the end of the window that RETURN leaves
  *
  * Needs no memory now, so it cannot fail.
  *
  * Context: any with a reference; no link or lane lock.
  */
-void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code)
+void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg)
 {
 	struct sovia_lane *lane = conn_lane(conn);
 
 	if (READ_ONCE(conn->direct) && type != SOVIA_CONN) {
-		sovia_direct_control(conn, type, code);
+		sovia_direct_control(conn, type, arg);
 		return;
 	}
 	spin_lock_bh(&lane->lock);
 	if (lane->open) {
-		if (type == SOVIA_RESET || type == SOVIA_REFUSE)
-			conn->code = code;
+		conn_keep_arg(conn, type, arg);
 		conn_queue_control(conn, lane, type);
 	}
 	spin_unlock_bh(&lane->lock);
@@ -290,30 +307,6 @@ bool sovia_conn_is_heard(const struct sovia_conn *conn)
 		sovia_before(conn->conn_seq, lane->credit.tx_una);
 	spin_unlock_bh(&lane->lock);
 	return heard;
-}
-
-/**
- * sovia_conn_urgent() - queue an URGENT message
- * @conn: established connection
- * @pos: stream offset of the urgent byte, which has not been queued yet
- *
- * Context: socket lock held.
- */
-void sovia_conn_urgent(struct sovia_conn *conn, u32 pos)
-{
-	struct sovia_lane *lane = conn_lane(conn);
-
-	if (READ_ONCE(conn->direct)) {
-		conn->urgent = pos;
-		sovia_direct_control(conn, SOVIA_URGENT, 0);
-		return;
-	}
-	spin_lock_bh(&lane->lock);
-	if (lane->open) {
-		conn->urgent = pos;
-		conn_queue_control(conn, lane, SOVIA_URGENT);
-	}
-	spin_unlock_bh(&lane->lock);
 }
 
 /* Takes the stream messages that were not sent. */

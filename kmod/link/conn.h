@@ -16,7 +16,7 @@ struct sovia_link;
 #define SOVIA_TXQ_MAX		4
 
 /* Room for the socket layer's events, see sovia_conn::later. */
-#define SOVIA_CONN_EVENTS	10
+#define SOVIA_CONN_EVENTS	12
 
 /* Pending control messages of a connection: bits of conn->ctl. */
 #define SOVIA_CTL(type)		BIT(type)
@@ -42,12 +42,13 @@ struct sovia_link;
  * @ref: sequence number of the CONN that ACCEPT answers
  * @code: reason, for RESET
  * @urgent: stream offset, for URGENT
+ * @returned: stream offset, for RETURN
  * @conn_seq: sequence number of the CONN we sent
  * @fin: the message with our FIN, until it is delivered
  * @tx_wanted: the client waits for tx_ready
  * @inflight: messages in @txq or posted and not completed
- * @rcv_wnd_end: stream offset up to which the peer may send.  Written under the
- *	receive queue's lock, read by senders of messages.
+ * @rcv_wnd_end: stream offset up to which the peer may send, as messages tell.  Written under
+ *	the receive queue's lock.
  * @rcv_wnd_sent: the @rcv_wnd_end in the last message sent.  A hint without the lock.
  * @wnd_update_min: difference of the two that needs a header.  Locking as for @rcv_wnd_end.
  * @outq: payload bytes queued and not yet acknowledged
@@ -91,6 +92,7 @@ struct sovia_conn {
 	u32			ref;
 	u32			code;
 	u32			urgent;
+	u32			returned;
 	u32			conn_seq;
 	struct sk_buff		*fin;
 	bool			tx_wanted;
@@ -128,9 +130,8 @@ void sovia_conn_exit(void);
 struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
 				     u16 rport, gfp_t gfp);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
-void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 code);
+void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg);
 bool sovia_conn_is_heard(const struct sovia_conn *conn);
-void sovia_conn_urgent(struct sovia_conn *conn, u32 pos);
 void sovia_conn_purge(struct sovia_conn *conn);
 void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);

@@ -172,20 +172,28 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
  * sovia_direct_control() - give a control message to the other end
  * @conn: paired
  * @type: enum sovia_type, not CONN
- * @code: for REFUSE and RESET
+ * @arg: as for sovia_conn_control()
  *
  * Context: any with a reference; no connection lock.
  */
-void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
+void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg)
 {
 	struct sovia_msg msg = make_msg(conn, type);
 	struct sovia_conn *mate;
 
 	switch (type) {
 	case SOVIA_URGENT:
-		msg.ref = conn->urgent;
+		msg.ref = arg;
+		break;
+	case SOVIA_PRESSURE:
+		sovia_stat_inc(conn->link->snet, pressure_tx);
+		break;
+	case SOVIA_RETURN:
+		msg.ref = arg;
+		sovia_stat_inc(conn->link->snet, return_tx);
 		break;
 	case SOVIA_REFUSE:
+		msg.code = arg;
 		sovia_stat_inc(conn->link->snet, conn_refused);
 		fallthrough;
 	case SOVIA_ACCEPT:
@@ -195,10 +203,10 @@ void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
 		sovia_stat_inc(conn->link->snet, wakeup_tx);
 		break;
 	case SOVIA_RESET:
+		msg.code = arg;
 		sovia_stat_inc(conn->link->snet, reset_tx);
 		break;
 	}
-	msg.code = code;
 	rcu_read_lock_bh();
 	count(conn, 0);
 	mate = receiver(conn);

@@ -167,7 +167,8 @@ void sovia_lane_arm(struct sovia_lane *lane)
 
 /* The order in which a connection's control messages are sent. */
 static const u8 ctl_order[] = {
-	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_WAKEUP, SOVIA_URGENT, SOVIA_RESET,
+	SOVIA_CONN, SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_WAKEUP, SOVIA_PRESSURE, SOVIA_RETURN,
+	SOVIA_URGENT, SOVIA_RESET,
 };
 
 static u8 ctl_first(const struct sovia_conn *conn)
@@ -258,6 +259,13 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 		break;
 	case SOVIA_WAKEUP:
 		sovia_stat_inc(lane->link->snet, wakeup_tx);
+		break;
+	case SOVIA_PRESSURE:
+		sovia_stat_inc(lane->link->snet, pressure_tx);
+		break;
+	case SOVIA_RETURN:
+		cb->ref = conn->returned;
+		sovia_stat_inc(lane->link->snet, return_tx);
 		break;
 	case SOVIA_URGENT:
 		cb->ref = conn->urgent;

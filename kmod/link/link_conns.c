@@ -198,6 +198,20 @@ bool sovia_link_takes_requests(const struct sovia_link *link)
 }
 
 /**
+ * sovia_link_has_return() - does the peer know PRESSURE and RETURN
+ * @link: the link
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_link_has_return(const struct sovia_link *link)
+{
+	const struct sovia_peer *peer = READ_ONCE(link->peer);
+
+	return peer ? READ_ONCE(peer->features) & SOVIA_FEATURE_RETURN : link->prov->local;
+}
+
+/**
  * sovia_link_key() - number of the key under which a link's ends have met
  * @link: the link
  *

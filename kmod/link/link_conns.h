@@ -18,6 +18,7 @@ bool sovia_link_may_open(const struct sovia_link *link);
 void sovia_link_open(struct sovia_link *link, kuid_t uid);
 void sovia_link_shut_out(struct sovia_link *link);
 bool sovia_link_takes_requests(const struct sovia_link *link);
+bool sovia_link_has_return(const struct sovia_link *link);
 u64 sovia_link_key(const struct sovia_link *link);
 
 #endif /* _SOVIA_LINK_CONNS_H */

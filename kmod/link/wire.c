@@ -28,6 +28,8 @@ static const struct {
 	[SOVIA_RESET]	= { .known = true, .ports = true },
 	[SOVIA_PROBE]	= { .known = true },
 	[SOVIA_URGENT]	= { .known = true, .ports = true },
+	[SOVIA_PRESSURE] = { .known = true, .ports = true },
+	[SOVIA_RETURN]	= { .known = true, .ports = true },
 };
 
 /**

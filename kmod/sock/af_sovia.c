@@ -48,6 +48,7 @@
 #include "page.h"
 #include "poll.h"
 #include "port.h"
+#include "pressure.h"
 #include "recv.h"
 #include "send.h"
 #include "send_page.h"
@@ -71,8 +72,12 @@ static int prot_backlog_rcv(struct sock *sk, struct sk_buff *skb)
 /* For sockets created by inet_create() or inet6_create(). */
 static int prot_init(struct sock *sk)
 {
+	struct sovia_tenant *tenant = sovia_tenant_get(sock_net(sk), sk_uid(sk));
+
+	if (!tenant)
+		return -ENOMEM;
 	sovia_lock_class(sk);
-	sovia_sock_init(sk);
+	sovia_sock_init(sk, tenant);
 	sovia_sock_list(sk);
 	return 0;
 }
@@ -83,6 +88,9 @@ static int prot_init(struct sock *sk)
  */
 static void prot_unhash(struct sock *sk)
 {
+	/* Memory was short before it was initialised. */
+	if (!sovia_sk(sk)->tenant)
+		return;
 	sovia_sock_unlist(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 }
@@ -253,6 +261,7 @@ static const struct proto_ops sovia_v6_ops = {
 static int family_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	bool v6 = protocol == SOVIAPROTO_V6;
+	struct sovia_tenant *tenant;
 	struct sock *sk;
 	int err = 0;
 
@@ -267,6 +276,12 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	if (!sk)
 		return -ENOBUFS;
 	sock_init_data(sock, sk);
+	tenant = sovia_tenant_get(net, sk_uid(sk));
+	if (!tenant) {
+		sk_common_release(sk);
+		sock->sk = NULL;
+		return -ENOBUFS;
+	}
 	sovia_lock_class(sk);
 	sock->ops = v6 ? &sovia_v6_ops : &sovia_v4_ops;
 	sock->state = SS_UNCONNECTED;
@@ -274,7 +289,7 @@ static int family_create(struct net *net, struct socket *sock, int protocol, int
 	if (v6)
 		sovia_sock_init_v6(sk);
 	sovia_default_options(sk);
-	sovia_sock_init(sk);
+	sovia_sock_init(sk, tenant);
 	sovia_sock_list(sk);
 	/* A control group may refuse it, as in inet_create(). */
 	if (!kern)
@@ -367,9 +382,7 @@ static int __init sovia_init(void)
 	err = sovia_sock_list_init();
 	if (err)
 		goto undo_listeners;
-	err = sovia_mem_init();
-	if (err)
-		goto undo_sock_list;
+	sovia_mem_init();
 	err = sovia_pages_init();
 	if (err)
 		goto undo_pages;
@@ -444,8 +457,6 @@ undo_conn:
 	sovia_conn_exit();
 undo_pages:
 	sovia_pages_exit();
-	sovia_mem_exit();
-undo_sock_list:
 	sovia_sock_list_exit();
 undo_listeners:
 	sovia_listeners_exit();
@@ -478,14 +489,18 @@ static void __exit sovia_exit(void)
 	sovia_connd_stop();
 	sovia_debugfs_exit();
 	sovia_later_exit();
-	/* Sockets are freed after a grace period, and connections perhaps after another one. */
+	sovia_pressure_exit();
+	/*
+	 * Sockets are freed after a grace period, connections perhaps after another one, and
+	 * tenants after a third.
+	 */
+	rcu_barrier();
 	rcu_barrier();
 	rcu_barrier();
 	sovia_fallback_exit();
 	sovia_conn_exit();
 	sovia_send_pages_exit();
 	sovia_pages_exit();
-	sovia_mem_exit();
 	sovia_sock_list_exit();
 	sovia_listeners_exit();
 	sovia_ports_exit();

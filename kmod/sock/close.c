@@ -64,7 +64,7 @@ void sovia_destroy(struct sock *sk)
 	sovia_sock_unlist(sk);
 	sk_stop_timer(sk, &sk->sk_timer);
 	sk_stop_timer(sk, &sovia_sk(sk)->tx.cork_timer);
-	skb_queue_purge(&sk->sk_receive_queue);
+	sovia_rx_purge(sk);
 	sovia_orphan_end(sk);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);
 	sock_put(sk);
@@ -84,6 +84,7 @@ static void close_finish(struct sock *sk, int err)
 		sovia_conn_unhash(conn);
 		sovia_link_detach(conn);
 	}
+	sovia_rx_over(sk);
 	ss->connect.fallback = SOVIA_FALLBACK_NONE;
 	if (!(sk->sk_userlocks & SOCK_BINDPORT_LOCK))
 		sovia_put_port(sk);
@@ -212,6 +213,7 @@ static void reset_stream(struct sock *sk)
 	ss->rx.nxt = 0;
 	ss->rx.bytes = 0;
 	ss->rx.copied = 0;
+	ss->rx.most = 0;
 	ss->rx.open = false;
 	ss->rx.fin = false;
 	ss->rx.closed = false;
@@ -247,7 +249,7 @@ int sovia_disconnect(struct sock *sk, int flags)
 		sovia_abort(sk, ECONNRESET, SOVIA_CODE_ABORT);
 	}
 	sovia_rx_close(sk);
-	skb_queue_purge(&sk->sk_receive_queue);
+	sovia_rx_purge(sk);
 	sovia_port_reset_local(sk);
 	inet_sk(sk)->inet_dport = 0;
 	WRITE_ONCE(sk->sk_shutdown, 0);
@@ -359,7 +361,7 @@ static void close_begin(struct sock *sk, long timeout)
 {
 	bool unread = sovia_rx_close(sk);
 
-	skb_queue_purge(&sk->sk_receive_queue);
+	sovia_rx_purge(sk);
 	if (sk->sk_state == TCP_LISTEN) {
 		sovia_state_event(sk, SOVIA_EV_ABORT);
 		sovia_listen_stop(sk);

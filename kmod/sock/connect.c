@@ -27,6 +27,7 @@
 #include "link/link_conns.h"
 #include "link/link_table.h"
 #include "link/peer_memory.h"
+#include "mem.h"
 #include "param.h"
 #include "port.h"
 #include "port_search.h"
@@ -373,6 +374,10 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	err = judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;
 	if (err)
 		return err;
+	if (sovia_mem_none(sk)) {
+		sovia_stat_inc(attempt.snet, no_room);
+		return sovia_fallback_armed(sk) ? -EHOSTDOWN : -ENOBUFS;
+	}
 	if (service_is_tcp(sk, &attempt, port) || known_as_tcp(sk, &attempt))
 		return -EHOSTDOWN;
 	begin_connect(sk, &attempt.pair, port);

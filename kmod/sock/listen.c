@@ -28,6 +28,7 @@
 #include "link/link_net.h"
 #include "listen.h"
 #include "listener.h"
+#include "mem.h"
 #include "port.h"
 #include "program.h"
 #include "recv.h"
@@ -46,7 +47,9 @@
 static void child_reset(struct sock *child)
 {
 	struct sovia_sock *ss = sovia_sk(child);
+	struct sovia_tenant *tenant = ss->tenant;
 
+	sovia_tenant_ref(tenant);
 	RCU_INIT_POINTER(inet_sk(child)->inet_opt, NULL);
 	RCU_INIT_POINTER(inet_sk(child)->mc_list, NULL);
 	if (child->sk_family == AF_INET6) {
@@ -64,7 +67,7 @@ static void child_reset(struct sock *child)
 	/* Of the listener's fields keep only IPv6's and the kernel's part. */
 	memset((char *)ss + offsetof(struct sovia_sock, conn), 0,
 	       offsetof(struct sovia_sock, inet6) - offsetof(struct sovia_sock, conn));
-	sovia_sock_init(child);
+	sovia_sock_init(child, tenant);
 }
 
 static struct sock *child_create(struct sock *listener, struct sovia_link *link,
@@ -214,6 +217,7 @@ static u32 child_queue(struct sock *listener, struct sock *child)
 	if (ls->opt.defer_accept)
 		sovia_await_start(listener, child);
 	sovia_conn_control(child_conn(child), SOVIA_ACCEPT, 0);
+	sovia_rx_may_ask(child);
 	sovia_stat_inc(sovia_net(sock_net(child)), conn_passive);
 	listener->sk_data_ready(listener);
 	return SOVIA_CODE_NONE;
@@ -267,6 +271,10 @@ static u32 answer_conn(struct sock *listener, struct sovia_link *link,
 	struct sock *child;
 	u32 code;
 
+	if (sovia_mem_none(listener)) {
+		sovia_stat_inc(link->snet, no_room);
+		return SOVIA_CODE_NO_MEMORY;
+	}
 	/* A hint; child_queue() decides.  The client also retries if a filter drops CONN. */
 	if (sovia_fallback_full(listener) || !sovia_filter_request(listener, &link->pair, msg))
 		return SOVIA_CODE_BUSY;

@@ -4,26 +4,26 @@
  * that wait to be read or acknowledged, and orphans, which RLIMIT_NOFILE does not
  * bound.
  *
- * Memory is limited as TCP's is (net.ipv4.tcp_mem): above three quarters of the first
- * number no buffer grows, and above that number windows and send buffers are
- * minimal.  Data within windows already advertised is still accepted.  Above the last
- * number TCP would drop it and the peer would retransmit; a lane cannot, so a
- * connection is reset that holds more than the smallest window and receives more.
+ * Memory is entered in a ledger (tenant.c) before it is needed: what a connection lets its peer
+ * send, until its program has read it, and what a program sends, until it is acknowledged.  So
+ * what has been promised can always be taken.
+ *
+ * Limits are as TCP's (net.ipv4.tcp_mem), but each tenant has a share of the first one, whatever
+ * others do.  Beyond their shares, tenants may have up to three quarters of it, first come, first
+ * served; what they hold beyond is asked back (pressure.c), and ends at the second limit.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/debugfs.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
-#include <linux/percpu_counter.h>
 #include <linux/seq_file.h>
 #include "debug/debugfs.h"
 #include "mem.h"
 #include "param.h"
+#include "pressure.h"
 #include "send.h"
-
-/* Batch of the per-CPU counter. */
-#define SOVIA_MEM_BATCH		SZ_128K
+#include "tenant.h"
 
 /* With less, a single connection's data in flight would reset it. */
 #define SOVIA_MEM_MIN		1024UL
@@ -56,13 +56,12 @@ static const struct kernel_param_ops param_ops_pages = {
 
 #define param_check_pages	param_check_ulong
 module_param_array(mem, pages, NULL, 0644);
-MODULE_PARM_DESC(mem, "pages for messages: buffers shrink above, connections end above (1/16, 3/32 of RAM)");
+MODULE_PARM_DESC(mem, "pages for messages: buffers shrink above, none grows above (1/16, 3/32 of RAM)");
 
 static unsigned int max_orphans;
 sovia_param(max_orphans, max_orphans, 0, INT_MAX, 0644);
 MODULE_PARM_DESC(max_orphans, "maximum of closed sockets that wait for their peers (0: by the size of RAM)");
 
-static struct percpu_counter mem_used;	/* bytes */
 static atomic_t orphans = ATOMIC_INIT(0);
 
 static int orphans_most(void)
@@ -70,96 +69,197 @@ static int orphans_most(void)
 	return READ_ONCE(max_orphans) ?: totalram_pages() / 32;
 }
 
-static bool mem_beyond(unsigned long pages)
+static s64 mem_limit(const unsigned long *which)
 {
-	return percpu_counter_read_positive(&mem_used) >> PAGE_SHIFT > pages;
+	return (s64)READ_ONCE(*which) << PAGE_SHIFT;
+}
+
+/* Up to here, it is first come, first served. */
+static s64 mem_free_for_all(void)
+{
+	/* TCP's first number is three quarters of its second one, too. */
+	return mem_limit(&mem[0]) / 4 * 3;
+}
+
+/* A part of @all for each tenant, and for the next one. */
+static s64 share_of(s64 all)
+{
+	return div_s64(all, sovia_tenants_active() + 1);
+}
+
+/* Would the tenant still be within its share with so many bytes more? */
+static bool within_share(const struct sock *sk, s64 more)
+{
+	return sovia_tenant_held(sovia_sk(sk)->tenant) + more <= share_of(mem_limit(&mem[0]));
+}
+
+/* May the tenant have so many bytes more? */
+static bool may_hold(const struct sock *sk, s64 more)
+{
+	return likely(sovia_tenants_held() + more <= mem_free_for_all()) || within_share(sk, more);
+}
+
+/* Is so much held, and by this tenant more than its share? */
+static bool beyond(const struct sock *sk, const unsigned long *limit)
+{
+	if (likely(sovia_tenants_held() <= mem_limit(limit)) || within_share(sk, 0))
+		return false;
+	sovia_pressure();
+	return true;
 }
 
 /**
  * sovia_mem_ample() - may buffers grow
- *
- * TCP's first number is three quarters of its second one, too.
+ * @sk: whose
  *
  * Context: any.
  * Return: true if buffers may grow.
  */
-bool sovia_mem_ample(void)
+bool sovia_mem_ample(const struct sock *sk)
 {
-	return likely(!mem_beyond(READ_ONCE(mem[0]) / 4 * 3));
+	return may_hold(sk, 0);
 }
 
 /**
  * sovia_mem_short() - is memory for messages running short
+ * @sk: for which socket
  *
  * Context: any.
- * Return: true if buffers and windows should be the smallest.
+ * Return: true if its buffers and windows should be the smallest.
  */
-bool sovia_mem_short(void)
+bool sovia_mem_short(const struct sock *sk)
 {
-	return unlikely(mem_beyond(READ_ONCE(mem[0])));
+	return beyond(sk, &mem[0]);
 }
 
 /**
  * sovia_mem_none() - is there no memory left for messages
+ * @sk: for which socket
  *
  * Context: any.
- * Return: true if no connection may hold more than the smallest window.
+ * Return: true if it may send nothing, and its tenant may have no other connection.
  */
-bool sovia_mem_none(void)
+bool sovia_mem_none(const struct sock *sk)
 {
-	return unlikely(mem_beyond(READ_ONCE(mem[1])));
+	return beyond(sk, &mem[1]);
 }
 
-static void mem_add(s64 bytes)
+/**
+ * sovia_mem_cost() - memory for a window
+ * @bytes: of the window
+ *
+ * When it is full of the worst messages: of SOVIA_COPYBREAK + 1 bytes, which take a page and the
+ * sk_buff.
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+s64 sovia_mem_cost(u32 bytes)
 {
-	percpu_counter_add_batch(&mem_used, bytes, SOVIA_MEM_BATCH);
+	return (s64)bytes * 5 / 2;
 }
 
-static void rx_free(struct sk_buff *skb)
+/**
+ * sovia_mem_floor() - the smallest window, which each connection has
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+u32 sovia_mem_floor(const struct sock *sk)
 {
-	mem_add(-(s64)skb->truesize);
-	sock_rfree(skb);
+	return max(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]) / 2, 1);
+}
+
+/* How large may a connection's first window be, which most do not use up? */
+static u32 first_window(const struct sock *sk, u32 size)
+{
+	s64 share = share_of(mem_limit(&mem[0]));
+	s64 held = sovia_tenant_held(sovia_sk(sk)->tenant) + sovia_mem_cost(size);
+
+	if (held > share)
+		return min(size, sovia_mem_floor(sk));
+	return held > share / 2 ? min_t(u32, size, SOVIA_WINDOW_FIRST) : size;
+}
+
+/**
+ * sovia_mem_window() - how large may a window be
+ * @sk: the socket
+ * @size: how large it should be, in bytes
+ *
+ * Never less than has been promised.
+ *
+ * Context: any, the receive queue's lock held.
+ * Return: bytes.
+ */
+u32 sovia_mem_window(const struct sock *sk, u32 size)
+{
+	u32 promised = sovia_sk(sk)->rx.promised;
+
+	if (likely(size <= promised))
+		return size;
+	if (!promised)
+		return first_window(sk, size);
+	if (may_hold(sk, sovia_mem_cost(size) - sovia_mem_cost(promised)))
+		return size;
+	sovia_pressure();
+	return max(promised, min(size, sovia_mem_floor(sk)));
+}
+
+/**
+ * sovia_mem_promise() - change what the ledger has of a window
+ * @sk: the socket
+ * @bytes: what the peer may send, and what it has sent and the program has not read
+ *
+ * Context: any, the receive queue's lock held.
+ */
+void sovia_mem_promise(struct sock *sk, u32 bytes)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	u32 was = ss->rx.promised;
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (likely(bytes == was))
+		return;
+	if (!was || !bytes)
+		sovia_tenant_streams(ss->tenant, was ? -1 : 1);
+	ss->rx.promised = bytes;
+	sovia_tenant_charge(ss->tenant, sovia_mem_cost(bytes) - sovia_mem_cost(was));
+}
+
+/**
+ * sovia_mem_excess() - how much has to be given back
+ * @sk: by the tenant of this socket
+ *
+ * Context: any.
+ * Return: bytes, 0 or less if none.
+ */
+s64 sovia_mem_excess(const struct sock *sk)
+{
+	s64 all = sovia_tenants_held() - mem_free_for_all();
+	s64 own = sovia_tenant_held(sovia_sk(sk)->tenant) - share_of(mem_limit(&mem[0]));
+
+	return min(all, own);
+}
+
+static void mem_add(const struct sock *sk, s64 bytes)
+{
+	sovia_tenant_charge(sovia_sk(sk)->tenant, bytes);
 }
 
 /* The sender has no part in it any more. */
-static void tx_uncharge(struct sk_buff *skb)
+static void tx_free(struct sk_buff *skb)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sock *sk = skb->sk;
 
+	mem_add(sk, -(s64)skb->truesize);
 	if (conn)
 		sovia_conn_put(conn);
 	/* One byte stays charged to pin the socket until its writer is woken. */
 	WARN_ON(refcount_sub_and_test(skb->truesize - 1, &sk->sk_wmem_alloc));
 	sovia_check_space(sk);
 	sk_free(sk);
-}
-
-static void tx_free(struct sk_buff *skb)
-{
-	mem_add(-(s64)skb->truesize);
-	tx_uncharge(skb);
-}
-
-/**
- * sovia_own_rx() - charge a received message to its socket
- * @skb: the message, which may still be the sender's; its size must not change afterwards
- * @sk: the socket
- *
- * Context: any.
- */
-void sovia_own_rx(struct sk_buff *skb, struct sock *sk)
-{
-	if (skb->destructor == tx_free) {
-		/* The same memory stays in use. */
-		tx_uncharge(skb);
-		skb->destructor = NULL;
-		skb->sk = NULL;
-	} else {
-		mem_add(skb->truesize);
-	}
-	skb_set_owner_r(skb, sk);
-	skb->destructor = rx_free;
 }
 
 /**
@@ -173,7 +273,7 @@ void sovia_own_tx(struct sk_buff *skb, struct sock *sk)
 {
 	skb_set_owner_w(skb, sk);
 	skb->destructor = tx_free;
-	mem_add(skb->truesize);
+	mem_add(sk, skb->truesize);
 }
 
 /**
@@ -187,20 +287,28 @@ void sovia_grow_tx(struct sk_buff *skb, u32 len)
 {
 	skb->truesize += len;
 	refcount_add(len, &skb->sk->sk_wmem_alloc);
-	mem_add(len);
+	mem_add(skb->sk, len);
 }
 
 /**
  * sovia_orphan_begin() - count a socket as an orphan
  * @sk: closed, not CLOSE
  *
+ * The last quarter is for tenants that have less than their share.
+ *
  * Context: socket lock held.
  * Return: false if there are too many orphans, or too little memory.
  */
 bool sovia_orphan_begin(struct sock *sk)
 {
+	struct sovia_tenant *tenant = sovia_sk(sk)->tenant;
+	int most = orphans_most(), all, own;
+
 	sovia_sk(sk)->end.orphan = true;
-	return atomic_inc_return(&orphans) <= orphans_most() && !sovia_mem_none();
+	all = atomic_inc_return(&orphans);
+	own = atomic_inc_return(&tenant->orphans);
+	return all <= most && (all <= most - most / 4 || own <= share_of(most)) &&
+	       !sovia_mem_none(sk);
 }
 
 /**
@@ -211,47 +319,36 @@ bool sovia_orphan_begin(struct sock *sk)
  */
 void sovia_orphan_end(struct sock *sk)
 {
-	if (sovia_sk(sk)->end.orphan)
+	if (sovia_sk(sk)->end.orphan) {
 		atomic_dec(&orphans);
+		atomic_dec(&sovia_sk(sk)->tenant->orphans);
+	}
 	sovia_sk(sk)->end.orphan = false;
 }
 
-/* Name, current value, and limits. */
+/* Name, current value, and limits; then each tenant. */
 static int limits_show(struct seq_file *seq, void *v)
 {
-	u64 used = percpu_counter_sum_positive(&mem_used);
-
-	seq_printf(seq, "memory %llu %lu %lu\n", used >> PAGE_SHIFT, READ_ONCE(mem[0]),
-		   READ_ONCE(mem[1]));
+	seq_printf(seq, "memory %lld %lu %lu\n", sovia_tenants_sum() >> PAGE_SHIFT,
+		   READ_ONCE(mem[0]), READ_ONCE(mem[1]));
 	seq_printf(seq, "orphans %d %d\n", atomic_read(&orphans), orphans_most());
+	sovia_tenants_show(seq);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(limits);
 
 /**
- * sovia_mem_init() - set default limits, start counting
+ * sovia_mem_init() - set default limits
  *
  * Context: module init.
- * Return: 0 or -ENOMEM.
  */
-int sovia_mem_init(void)
+void __init sovia_mem_init(void)
 {
 	if (!mem[0])
 		mem[0] = totalram_pages() / 16;
 	if (!mem[1])
 		mem[1] = mem[0] + mem[0] / 2;
 	debugfs_create_file("limits", 0444, sovia_debugfs_dir(), NULL, &limits_fops);
-	return percpu_counter_init(&mem_used, 0, GFP_KERNEL);
-}
-
-/**
- * sovia_mem_exit() - stop counting
- *
- * Context: module exit; sockets and debugfs files are gone.
- */
-void sovia_mem_exit(void)
-{
-	percpu_counter_destroy(&mem_used);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

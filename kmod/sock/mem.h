@@ -5,12 +5,18 @@
 
 #include "sock.h"
 
-int sovia_mem_init(void);
-void sovia_mem_exit(void);
-bool sovia_mem_ample(void);
-bool sovia_mem_short(void);
-bool sovia_mem_none(void);
-void sovia_own_rx(struct sk_buff *skb, struct sock *sk);
+/* The first window of a connection when its tenant has half of its share: a message. */
+#define SOVIA_WINDOW_FIRST	16384
+
+void sovia_mem_init(void);
+bool sovia_mem_ample(const struct sock *sk);
+bool sovia_mem_short(const struct sock *sk);
+bool sovia_mem_none(const struct sock *sk);
+s64 sovia_mem_cost(u32 bytes);
+u32 sovia_mem_floor(const struct sock *sk);
+u32 sovia_mem_window(const struct sock *sk, u32 size);
+void sovia_mem_promise(struct sock *sk, u32 bytes);
+s64 sovia_mem_excess(const struct sock *sk);
 void sovia_own_tx(struct sk_buff *skb, struct sock *sk);
 void sovia_grow_tx(struct sk_buff *skb, u32 len);
 bool sovia_orphan_begin(struct sock *sk);

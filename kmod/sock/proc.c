@@ -27,6 +27,8 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("ack_tx", SOVIA_STAT_ack_tx),
 	SNMP_MIB_ITEM("ack_rx", SOVIA_STAT_ack_rx),
 	SNMP_MIB_ITEM("wakeup_tx", SOVIA_STAT_wakeup_tx),
+	SNMP_MIB_ITEM("pressure_tx", SOVIA_STAT_pressure_tx),
+	SNMP_MIB_ITEM("return_tx", SOVIA_STAT_return_tx),
 	SNMP_MIB_ITEM("credit_stall", SOVIA_STAT_credit_stall),
 	SNMP_MIB_ITEM("window_stall", SOVIA_STAT_window_stall),
 	SNMP_MIB_ITEM("combined", SOVIA_STAT_combined),

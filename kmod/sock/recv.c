@@ -61,21 +61,26 @@ static void grow_window(struct sock *sk)
 
 	ss->rx.half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
-	    sovia_mem_ample())
+	    sovia_mem_ample(sk))
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
 }
 
-/*
- * Send a window update.  While the peer has half of the window left, the update can be
- * piggybacked on the next message instead.
+/**
+ * sovia_tell_window() - send a window update if the peer needs it
+ * @sk: has or had a connection
+ *
+ * While the peer has half of the window left, the update can be piggybacked on the next message
+ * instead.
+ *
+ * Context: process or softirq, socket lock held.
  */
-static void tell_window(struct sock *sk)
+void sovia_tell_window(struct sock *sk)
 {
 	struct sovia_conn *conn = sovia_conn_of(sk);
 	u32 news;
 
 	if (!((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)) ||
-	    READ_ONCE(sovia_sk(sk)->rx.fin))
+	    READ_ONCE(sovia_sk(sk)->rx.over) || READ_ONCE(sovia_sk(sk)->rx.lowering))
 		return;
 	news = READ_ONCE(conn->rcv_wnd_end) - READ_ONCE(conn->rcv_wnd_sent);
 	if (news >= max_t(u32, READ_ONCE(conn->wnd_update_min) * 2, 1)) {
@@ -249,7 +254,7 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 			break;
 		/* What was read by earlier calls has been told. */
 		if (copied && !(flags & MSG_PEEK))
-			tell_window(sk);
+			sovia_tell_window(sk);
 		ret = wait_for_data(sk, &timeo, pos);
 		if (ret < 0)
 			return copied ? copied : ret;
@@ -293,7 +298,7 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 	if (ret > 0 && READ_ONCE(sovia_sk(sk)->busy.since))
 		sovia_busy_waited(sk);
 	if (ret > 0 && !(flags & MSG_PEEK))
-		tell_window(sk);
+		sovia_tell_window(sk);
 	release_sock(sk);
 	return ret;
 }
@@ -401,7 +406,7 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 	WRITE_ONCE(sk->sk_rcvlowat, val ? : 1);
 	if (val > sk->sk_rcvbuf / 2) {
 		set_rcvbuf(sk, val * 2);
-		tell_window(sk);
+		sovia_tell_window(sk);
 	}
 	sovia_rx_ready(sk, false);
 	return 0;

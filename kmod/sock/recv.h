@@ -31,6 +31,7 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 int sovia_set_rcvlowat(struct sock *sk, int val);
 int sovia_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 int sovia_inq(struct sock *sk);
+void sovia_tell_window(struct sock *sk);
 bool sovia_readable(struct sock *sk);
 
 #endif /* _SOVIA_RECV_H */

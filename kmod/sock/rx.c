@@ -10,12 +10,18 @@
  *
  * The window is half of the receive buffer in payload bytes.  Buffers at least
  * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
+ *
+ * A window is a promise: it is in the ledger (mem.c) before the peer learns of it.  When memory is
+ * short, the peer is asked to give back what it has not used (sovia_rx_lower()).  Its answer, in
+ * order with its data, says how far it has got; until then the old window holds and no message
+ * tells of another one (Documentation/models/promise.pml).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <net/busy_poll.h>
 #include "busy_poll.h"
 #include "defer.h"
+#include "link/link_conns.h"
 #include "mem.h"
 #include "program.h"
 #include "recv.h"
@@ -34,27 +40,162 @@ static u32 window_size(const struct sock *sk)
 	int buf = READ_ONCE(sk->sk_rcvbuf);
 	u32 size;
 
-	if (sovia_mem_short())
+	if (sovia_mem_short(sk))
 		buf = min(buf, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]));
 	size = max(buf / 2, 1);
 	return clamp ? min(size, clamp) : size;
 }
 
+/* The peer may send up to @end. */
+static void set_window(struct sovia_rx *rx, struct sovia_conn *conn, u32 end)
+{
+	rx->most = end;
+	WRITE_ONCE(conn->rcv_wnd_end, end);
+}
+
 /**
- * sovia_rx_advance() - open the window as far as the buffer has room; it never shrinks
+ * sovia_rx_advance() - open the window as far as the buffer and the ledger have room
  * @sk: the socket
+ *
+ * It never shrinks.
  *
  * Context: any but hard interrupts, the receive queue's lock held.
  */
 void sovia_rx_advance(struct sock *sk)
 {
-	u32 size = window_size(sk), adv = sovia_sk(sk)->rx.copied + size;
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
 	struct sovia_conn *conn = sovia_conn_of(sk);
+	u32 size, adv;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	WRITE_ONCE(conn->wnd_update_min, size / 4);
-	if (sovia_before(conn->rcv_wnd_end, adv))
-		WRITE_ONCE(conn->rcv_wnd_end, adv);
+	if (likely(!rx->lowering && !rx->over)) {
+		size = sovia_mem_window(sk, window_size(sk));
+		adv = rx->copied + size;
+		WRITE_ONCE(conn->wnd_update_min, size / 4);
+		if (sovia_before(rx->most, adv))
+			set_window(rx, conn, adv);
+	}
+	sovia_mem_promise(sk, rx->most - rx->copied);
+}
+
+/* Nothing more is expected from the peer: promise no more than what has come. */
+static void rx_settle(struct sock *sk)
+{
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+
+	rx->over = true;
+	rx->most = rx->nxt;
+	sovia_mem_promise(sk, rx->most - rx->copied);
+}
+
+/**
+ * sovia_rx_over() - nothing more is expected from the peer
+ * @sk: its connection has ended
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_rx_over(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	rx_settle(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_purge() - discard what the program has not read
+ * @sk: no data is taken any more
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_rx_purge(struct sock *sk)
+{
+	skb_queue_purge(&sk->sk_receive_queue);
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	sovia_sk(sk)->rx.copied = sovia_sk(sk)->rx.nxt;
+	rx_settle(sk);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/**
+ * sovia_rx_may_ask() - the peer gets ACCEPT before any other message
+ * @sk: a child, which is about to send it
+ *
+ * Context: its listener's socket lock held.
+ */
+void sovia_rx_may_ask(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	sovia_sk(sk)->rx.asks = true;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
+/* May the peer be asked to give back a part of its window, down to @end? */
+static bool may_lower(const struct sock *sk, u32 *end)
+{
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	u32 floor = rx->copied + sovia_mem_floor(sk);
+
+	*end = sovia_before(floor, rx->nxt) ? rx->nxt : floor;
+	return rx->asks && !rx->lowering && !rx->over &&
+	       sovia_before(*end, rx->most) && sovia_link_has_return(sovia_conn_of(sk)->link);
+}
+
+/**
+ * sovia_rx_lower() - ask the peer to give back what it does not need of its window
+ * @sk: a socket in any state; the caller has a reference
+ *
+ * Context: process or softirq; no locks.
+ * Return: bytes of memory that may come back.
+ */
+s64 sovia_rx_lower(struct sock *sk)
+{
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	struct sovia_conn *conn;
+	s64 asked = 0;
+	u32 end;
+
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	conn = sovia_conn_of(sk);
+	if (conn && may_lower(sk, &end)) {
+		sovia_conn_get(conn);
+		rx->lowering = true;
+		WRITE_ONCE(conn->rcv_wnd_end, end);
+		asked = sovia_mem_cost(rx->most - end);
+	}
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	if (asked) {
+		sovia_conn_control(conn, SOVIA_PRESSURE, 0);
+		sovia_conn_put(conn);
+	}
+	return asked;
+}
+
+/**
+ * sovia_rx_returned() - RETURN arrived: the peer gives back its window beyond an offset
+ * @sk: the socket
+ * @end: that offset
+ *
+ * Context: the lane's bottom half, the connection's lock held.
+ * Return: false if that violates the protocol.
+ */
+bool sovia_rx_returned(struct sock *sk, u32 end)
+{
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	bool ok;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	ok = rx->lowering &&
+	     (rx->over || (!sovia_before(end, rx->nxt) && !sovia_before(rx->most, end)));
+	if (ok) {
+		rx->lowering = false;
+		/* Otherwise what has come is all that is promised. */
+		if (!rx->over) {
+			set_window(rx, sovia_conn_of(sk), end);
+			sovia_rx_advance(sk);
+		}
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	return ok;
 }
 
 /**
@@ -70,6 +211,9 @@ void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open)
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	rcu_assign_pointer(sovia_sk(sk)->conn, conn);
 	sovia_sk(sk)->rx.open = open;
+	sovia_sk(sk)->rx.over = false;
+	sovia_sk(sk)->rx.asks = false;
+	sovia_sk(sk)->rx.lowering = false;
 	sovia_rx_advance(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -83,6 +227,7 @@ void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open)
 void sovia_rx_leave(struct sock *sk)
 {
 	spin_lock_bh(&sk->sk_receive_queue.lock);
+	rx_settle(sk);
 	RCU_INIT_POINTER(sovia_sk(sk)->conn, NULL);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -109,6 +254,7 @@ bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
 	if (ours) {
 		WRITE_ONCE(ss->tx.wnd_end, msg->window);
 		ss->rx.open = true;
+		ss->rx.asks = true;
 		sovia_rx_advance(sk);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
@@ -157,7 +303,7 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 		if (!tail)
 			return false;
 		SOVIA_RX_CB(tail)->off = 0;
-		sovia_own_rx(tail, sk);
+		skb_set_owner_r(tail, sk);
 		__skb_queue_tail(&sk->sk_receive_queue, tail);
 	}
 	/* Cannot fail: the length has been checked against the message. */
@@ -182,18 +328,11 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
 		return false;
 	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
-	sovia_own_rx(skb, sk);
+	skb_set_owner_r(skb, sk);
 	SOVIA_RX_CB(skb)->off = 0;
 	recv_stamp(sk, skb);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
-}
-
-/* Is there no memory, for a socket that already has its minimum? */
-static bool no_room(const struct sock *sk)
-{
-	return sovia_mem_none() &&
-	       sk_rmem_alloc_get(sk) > READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
 }
 
 /* Has the peer used up its window? */
@@ -256,23 +395,18 @@ struct rx_result {
 };
 
 /* May this payload be queued?  Returns an enum sovia_code. */
-static u32 data_check(const struct sock *sk, const struct sovia_conn *conn,
-		      const struct sovia_msg *msg)
+static u32 data_check(const struct sock *sk, const struct sovia_msg *msg)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
 
 	/* It will never be read: reset, as TCP does. */
-	if (ss->rx.closed)
+	if (ss->rx.closed || (ss->rx.over && !ss->rx.fin))
 		return SOVIA_CODE_ABORT;
-	if (ss->rx.fin || sovia_before(conn->rcv_wnd_end, ss->rx.nxt + msg->len)) {
+	if (ss->rx.fin || sovia_before(ss->rx.most, ss->rx.nxt + msg->len)) {
 		pr_warn_ratelimited("%u bytes beyond the window or the end of a stream, connection reset\n",
 				    msg->len);
 		sovia_stat_inc(sovia_net(sock_net(sk)), bad_window);
 		return SOVIA_CODE_PROTOCOL;
-	}
-	if (no_room(sk)) {
-		sovia_stat_inc(sovia_net(sock_net(sk)), no_room);
-		return SOVIA_CODE_NO_MEMORY;
 	}
 	return SOVIA_CODE_NONE;
 }
@@ -283,7 +417,7 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	if (!res->breach)
-		res->breach = data_check(sk, conn, msg);
+		res->breach = data_check(sk, msg);
 	/* As TCP, which handles urgent data before it refuses the data. */
 	if (!res->breach || res->breach == SOVIA_CODE_ABORT)
 		res->urgent = sovia_urgent_data(sk, skb, msg->len);
@@ -295,7 +429,35 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
 	ss->rx.bytes += msg->len;
 	ss->rx.fin = msg->flags & SOVIA_F_FIN;
+	if (ss->rx.fin)
+		rx_settle(sk);
 	res->push = !msg->compact && sovia_window_moved(sk, msg->window);
+}
+
+/**
+ * sovia_rx_fin() - FIN came alone
+ * @sk: the socket
+ *
+ * Context: the lane's bottom half, the connection's lock held.
+ * Return: true if it ends the stream.
+ */
+bool sovia_rx_fin(struct sock *sk)
+{
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	bool open, again;
+
+	spin_lock(&sk->sk_receive_queue.lock);
+	/* Before ACCEPT, FIN belongs to an earlier connection on these ports. */
+	open = rx->open;
+	again = open && rx->fin;
+	if (open && !again) {
+		rx->fin = true;
+		rx_settle(sk);
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (again)
+		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
+	return open && !again;
 }
 
 /*

@@ -13,6 +13,12 @@ void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open);
 void sovia_rx_leave(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 void sovia_rx_advance(struct sock *sk);
+void sovia_rx_over(struct sock *sk);
+void sovia_rx_purge(struct sock *sk);
+void sovia_rx_may_ask(struct sock *sk);
+s64 sovia_rx_lower(struct sock *sk);
+bool sovia_rx_returned(struct sock *sk, u32 end);
+bool sovia_rx_fin(struct sock *sk);
 bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target);
 void sovia_rx_ready(struct sock *sk, bool urgent);
 

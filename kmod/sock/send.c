@@ -65,11 +65,11 @@ static int send_limit(const struct sock *sk)
 	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
 	int size = READ_ONCE(sk->sk_sndbuf);
 
-	if (sovia_mem_short())
+	if (sovia_mem_short(sk))
 		return min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
 	/* With a closed window, buffer as much as TCP would. */
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
-	    sovia_mem_ample())
+	    sovia_mem_ample(sk))
 		return max(size, READ_ONCE(ipv4->sysctl_tcp_wmem[2]));
 	return size;
 }
@@ -228,7 +228,7 @@ static bool grow_buffer(struct sock *sk)
 		       2 * sovia_conn_flight_max(sovia_conn_of(sk)));
 
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
-	    sk->sk_sndbuf >= most || !sovia_mem_ample())
+	    sk->sk_sndbuf >= most || !sovia_mem_ample(sk))
 		return false;
 	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
 	return true;
@@ -543,6 +543,8 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 	}
 	if (!sk_stream_memory_free(sk))
 		return wait_for_memory(sk, timeo);
+	if (unlikely(sovia_mem_none(sk)))
+		return -ENOBUFS;
 	skb = tail_message(sk, msg->msg_flags & MSG_SPLICE_PAGES ? 0 : msg_data_left(msg));
 	if (!skb)
 		return -ENOBUFS;
@@ -579,7 +581,7 @@ static u32 full_message(const struct sock *sk)
 {
 	u32 full = sovia_conn_payload(sovia_conn_of(sk));
 
-	if (sovia_mem_short())
+	if (sovia_mem_short(sk))
 		full = min_t(u32, full, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
 	return full;
 }
@@ -657,6 +659,33 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	ret = send_locked(sk, msg);
 	release_sock(sk);
 	return ret;
+}
+
+/**
+ * sovia_give_back() - PRESSURE came: give back what is left of the peer's window
+ * @sk: in any state
+ * @end: stream offset down to which the peer wants it back
+ *
+ * What has been handed to the lane keeps its place.
+ *
+ * Context: process or softirq, socket lock held.
+ */
+void sovia_give_back(struct sock *sk, u32 end)
+{
+	struct sovia_conn *conn = sovia_conn_of(sk);
+	struct sovia_sock *ss = sovia_sk(sk);
+
+	if (!conn || sk->sk_state == TCP_CLOSE)
+		return;
+	if (sovia_before(end, ss->tx.nxt))
+		end = ss->tx.nxt;
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	if (sovia_before(end, ss->tx.wnd_end))
+		WRITE_ONCE(ss->tx.wnd_end, end);
+	else
+		end = ss->tx.wnd_end;
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	sovia_conn_control(conn, SOVIA_RETURN, end);
 }
 
 /**

@@ -8,6 +8,7 @@
 int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 void sovia_push(struct sock *sk);
 void sovia_queue_fin(struct sock *sk, bool gone);
+void sovia_give_back(struct sock *sk, u32 end);
 bool sovia_window_moved(struct sock *sk, u32 window);
 void sovia_purge_queue(struct sock *sk);
 void sovia_purge_send(struct sock *sk);

@@ -22,6 +22,7 @@ static void sock_destruct(struct sock *sk)
 		inet6_sock_destruct(sk);
 	else
 		inet_sock_destruct(sk);
+	sovia_tenant_put(ss->tenant);
 	sovia_object_dec(sockets);
 	sovia_link_sock_put(sovia_net(sock_net(sk)));
 }
@@ -45,13 +46,15 @@ void sovia_lock_class(struct sock *sk)
 /**
  * sovia_sock_init() - initialise AF_SOVIA's part of a new socket
  * @sk: after sk_alloc() and sock_init_data(), or a clone; this part is zeroed
+ * @tenant: its tenant; the caller's reference goes to the socket
  *
  * Context: the socket has no other user yet.
  */
-void sovia_sock_init(struct sock *sk)
+void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 
+	ss->tenant = tenant;
 	INIT_LIST_HEAD(&ss->accept.ready);
 	INIT_LIST_HEAD(&ss->accept.node);
 	INIT_LIST_HEAD(&ss->accept.pending);

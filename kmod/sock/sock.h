@@ -11,6 +11,7 @@
 #include "link/link.h"
 #include "net.h"
 #include "state.h"
+#include "tenant.h"
 
 /* Events of a socket, from softirq or the connection thread. */
 enum sovia_deferred {
@@ -23,6 +24,8 @@ enum sovia_deferred {
 	SOVIA_DEFER_RESET,
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_BARRED,
+	SOVIA_DEFER_PRESSURE,
+	SOVIA_DEFER_WINDOW,
 	SOVIA_DEFER_PUSH,
 	SOVIA_DEFER_COUNT
 };
@@ -137,7 +140,13 @@ struct sovia_tx {
  * @nxt: stream offset of the next byte from the peer
  * @bytes: the same in 64 bits, for TCP_INFO
  * @copied: stream offset of the next byte for the program
+ * @most: stream offset up to which data is taken.  It is sovia_conn::rcv_wnd_end, unless
+ *	@lowering or @over.
+ * @promised: bytes from @copied to @most, as the ledger has them
  * @open: data may be received
+ * @asks: the peer takes PRESSURE: it has, or gets before, ACCEPT
+ * @lowering: the peer has been asked to give back its window beyond sovia_conn::rcv_wnd_end
+ * @over: nothing more is expected
  * @fin: FIN has arrived, no data may follow
  * @closed: the program closed the socket or shut down both halves, data is refused
  * @half_time: when the reader last completed half of a window, jiffies.  Socket lock.
@@ -148,7 +157,12 @@ struct sovia_rx {
 	u32			nxt;
 	u64			bytes;
 	u32			copied;
+	u32			most;
+	u32			promised;
 	bool			open;
+	bool			asks;
+	bool			lowering;
+	bool			over;
 	bool			fin;
 	bool			closed;
 	unsigned long		half_time;
@@ -294,6 +308,7 @@ struct sovia_busy {
  * @conn: its connection, the current or the last one, with a reference, or NULL.  Written
  *	under the socket lock and sk_receive_queue.lock; other readers use RCU.
  * @left: the connection that it left last: a reference for after the grace period
+ * @tenant: whose it is, with a reference; a child's is its listener's
  * @listed: its place in the list of sockets
  * @number: and its number there
  * @bind: its place in the port space
@@ -324,6 +339,7 @@ struct sovia_sock {
 	struct inet_sock	inet;	/* must be first */
 	struct sovia_conn __rcu	*conn;
 	struct sovia_conn	*left;
+	struct sovia_tenant	*tenant;
 	struct hlist_node	listed;
 	u64			number;
 	struct sovia_bind	bind;
@@ -369,7 +385,7 @@ static inline struct sovia_conn *sovia_conn_of(const struct sock *sk)
 }
 
 /* sock.c */
-void sovia_sock_init(struct sock *sk);
+void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant);
 void sovia_sock_init_v6(struct sock *sk);
 void sovia_lock_class(struct sock *sk);
 void sovia_set_peer(struct sock *sk, const struct in6_addr *addr, u16 port);

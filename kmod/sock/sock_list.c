@@ -80,7 +80,7 @@ static struct sock *slot_from(const struct list_slot *slot, const struct net *ne
 	hlist_for_each_entry_rcu(ss, &slot->socks, listed) {
 		struct sock *sk = (struct sock *)ss;
 
-		if (ss->number <= most && net_eq(sock_net(sk), net) &&
+		if (ss->number <= most && (!net || net_eq(sock_net(sk), net)) &&
 		    READ_ONCE(inet_sk(sk)->inet_num) && refcount_inc_not_zero(&sk->sk_refcnt))
 			return sk;
 	}
@@ -89,7 +89,7 @@ static struct sock *slot_from(const struct list_slot *slot, const struct net *ne
 
 /**
  * sovia_sock_from() - go through the bound and connected sockets of a namespace
- * @net: the namespace
+ * @net: the namespace, or NULL for all
  * @pos: 0, or one more than the last socket's; set to this socket's
  *
  * Context: process, may sleep.

@@ -10,6 +10,7 @@
 #include "defer_accept.h"
 #include "keepalive.h"
 #include "listen.h"
+#include "recv.h"
 #include "rx.h"
 #include "send.h"
 #include "upcall.h"
@@ -92,6 +93,17 @@ static void on_barred(struct sock *sk, u32 err)
 	sovia_link_barred(sk, err);
 }
 
+static void on_pressure(struct sock *sk, u32 end)
+{
+	sovia_give_back(sk, end);
+}
+
+static void on_window(struct sock *sk, u32 unused)
+{
+	if (sovia_conn_of(sk))
+		sovia_tell_window(sk);
+}
+
 static void on_push(struct sock *sk, u32 unused)
 {
 	sovia_push(sk);
@@ -108,6 +120,8 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_RESET]	= on_reset,
 	[SOVIA_DEFER_DOWN]	= on_down,
 	[SOVIA_DEFER_BARRED]	= on_barred,
+	[SOVIA_DEFER_PRESSURE]	= on_pressure,
+	[SOVIA_DEFER_WINDOW]	= on_window,
 	[SOVIA_DEFER_PUSH]	= on_push,
 };
 
@@ -121,41 +135,30 @@ static bool update_window(struct sock *sk, u32 window)
 	return push;
 }
 
-/* Returns true if it ends the stream. */
-static bool fin_message(struct sock *sk)
-{
-	struct sovia_sock *ss = sovia_sk(sk);
-	bool open, again;
-
-	spin_lock(&sk->sk_receive_queue.lock);
-	/* Before ACCEPT, FIN belongs to an earlier connection on these ports. */
-	open = ss->rx.open;
-	again = open && ss->rx.fin;
-	ss->rx.fin |= open;
-	spin_unlock(&sk->sk_receive_queue.lock);
-	if (again)
-		sovia_stat_inc(sovia_net(sock_net(sk)), bad_state);
-	return open && !again;
-}
-
 /*
  * Handle a message under the connection's lock.  @push: queued data may go on.  Returns
  * true if the socket's owner has to handle it, too.
  */
 static bool control_locked(struct sock *sk, struct sovia_conn *conn,
-			   const struct sovia_msg *msg, bool *push)
+			   const struct sovia_msg *msg, bool *push, bool *breach)
 {
 	switch (msg->type) {
 	case SOVIA_WAKEUP:
 		*push = update_window(sk, msg->window);
 		return false;
+	case SOVIA_PRESSURE:
+		return READ_ONCE(sovia_sk(sk)->rx.open);
+	case SOVIA_RETURN:
+		*push = update_window(sk, msg->window);
+		*breach = !sovia_rx_returned(sk, msg->ref);
+		return !*breach;
 	case SOVIA_URGENT:
 		*push = update_window(sk, msg->window);
 		sovia_urgent_message(sk, msg->ref);
 		return false;
 	case SOVIA_FIN:
 		*push = update_window(sk, msg->window);
-		return fin_message(sk);
+		return sovia_rx_fin(sk);
 	case SOVIA_ACCEPT:
 		return sovia_rx_accepted(sk, conn, msg);
 	case SOVIA_REFUSE:
@@ -186,18 +189,28 @@ static void defer_message(struct sovia_conn *conn, const struct sovia_msg *msg)
 	case SOVIA_RESET:
 		sovia_defer(conn, SOVIA_DEFER_RESET, msg->code);
 		break;
+	case SOVIA_PRESSURE:
+		sovia_defer(conn, SOVIA_DEFER_PRESSURE, msg->window);
+		break;
+	case SOVIA_RETURN:
+		sovia_defer(conn, SOVIA_DEFER_WINDOW, 0);
+		break;
 	}
 }
 
 /* struct sovia_client::control; softirq. */
 static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 {
-	bool push = false, more = false;
+	bool push = false, breach = false, more = false;
 
 	spin_lock(&conn->lock);
 	if (conn->sk)
-		more = control_locked(conn->sk, conn, msg, &push);
+		more = control_locked(conn->sk, conn, msg, &push, &breach);
 	spin_unlock(&conn->lock);
+	if (breach) {
+		sovia_stat_inc(conn->link->snet, bad_window);
+		sovia_defer(conn, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
+	}
 	if (push)
 		sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
 	if (more)

@@ -209,7 +209,7 @@ void sovia_send_urgent(struct sock *sk)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	ss->urg.snd_end = ss->tx.nxt + ss->tx.queued;
-	sovia_conn_urgent(sovia_conn_of(sk), ss->urg.snd_end - 1);
+	sovia_conn_control(sovia_conn_of(sk), SOVIA_URGENT, ss->urg.snd_end - 1);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -69,6 +69,8 @@ static const struct hostile_case hostile_cases[] = {
 	{ .name = "data beyond the window", .msg = { .type = SOVIA_DATA, .len = 5 },
 	  .payload = 5, .no_window = true, .counter = SOVIA_STAT_bad_window,
 	  .harm = CONNECTION },
+	{ .name = "gives back what it was not asked for", .msg = { .type = SOVIA_RETURN },
+	  .counter = SOVIA_STAT_bad_window, .harm = CONNECTION },
 	{ .name = "FIN for an unused port",
 	  .msg = { .type = SOVIA_FIN, .sport = 9, .dport = 9 },
 	  .counter = SOVIA_STAT_no_socket, .harm = NOTHING },
@@ -136,7 +138,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
-		conn->rcv_wnd_end = sovia_sk(conn->sk)->rx.nxt;
+		sovia_sk(conn->sk)->rx.most = sovia_sk(conn->sk)->rx.nxt;
 	if (c->no_credit)
 		credit->rx_acked = credit->rx_next - credit->own_window;
 	msg.seq = credit->rx_next + c->seq_off;

@@ -315,7 +315,7 @@ static void link_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, 0);
 }
 
-/* A connection that joins a link which is about to be evicted keeps it; a later one finds it DOWN. */
+/* A connection that joins a link before it is evicted keeps it; a later one finds it DOWN. */
 static void link_room_joined(struct kunit *test)
 {
 	struct sovia_link *link = link_test_left(test, htonl(0x0a630002), STAGE_UP);

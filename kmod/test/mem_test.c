@@ -2,6 +2,7 @@
 /* KUnit suite of the limits of all sockets together; included by mem.c. */
 #include <net/ip.h>
 #include "sock/recv.h"
+#include "sock/rx.h"
 #include "sock/send.h"
 #include "sock_helper.h"
 #include "suites.h"
@@ -9,11 +10,17 @@
 /* The module's limits, and the memory in use, before the test. */
 static unsigned long limits_mem[2];
 static unsigned int limits_orphans;
+/* The tenant of the test's sockets, and another one. */
+static struct sovia_tenant *limits_tenant, *limits_other;
 
 static int limits_begin(struct kunit *test)
 {
 	memcpy(limits_mem, mem, sizeof(mem));
 	limits_orphans = max_orphans;
+	limits_tenant = sovia_tenant_get(&init_net, GLOBAL_ROOT_UID);
+	limits_other = sovia_tenant_get(&init_net, KUIDT_INIT(12345));
+	KUNIT_ASSERT_NOT_NULL(test, limits_tenant);
+	KUNIT_ASSERT_NOT_NULL(test, limits_other);
 	return 0;
 }
 
@@ -23,10 +30,17 @@ static void limits_restore(struct kunit *test)
 	max_orphans = limits_orphans;
 }
 
-/* Simulate memory held by other sockets. */
+static void limits_end(struct kunit *test)
+{
+	limits_restore(test);
+	sovia_tenant_put(limits_tenant);
+	sovia_tenant_put(limits_other);
+}
+
+/* Simulate memory held by other sockets of the same tenant. */
 static void limits_use(s64 bytes)
 {
-	percpu_counter_add(&mem_used, bytes);
+	sovia_tenant_charge(limits_tenant, bytes);
 }
 
 static int limits_send(struct socket *sock, int len)
@@ -81,31 +95,97 @@ static void limits_short(struct kunit *test)
 	sock_release(b);
 }
 
-/* Only a connection that holds more than the minimum and receives more is reset. */
+/* What has been promised is taken, whatever the limit is by then, and no connection is reset. */
 static void limits_none(struct kunit *test)
 {
 	unsigned long before = limits_no_room();
-	struct socket *a, *b, *c, *d;
+	struct socket *a, *b;
 
 	test_connected(test, &a, &b);
-	test_connected(test, &c, &d);
+	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), 3000);
+	mem[0] = 0;
 	mem[1] = 0;
 	limits_use(SZ_1M);
-	KUNIT_EXPECT_EQ(test, limits_send(c, 100), 100);
-	KUNIT_EXPECT_EQ(test, limits_send(a, 20000), 20000);
-	limits_wait(sovia_inq(b->sk) == 20000 && sovia_inq(d->sk) == 100);
+	/* Another message, or connection, has to wait. */
+	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, sovia_mem_none(a->sk));
+	limits_wait(sovia_inq(b->sk) == 3000);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 3000);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_err, 0);
-	KUNIT_EXPECT_EQ(test, limits_send(a, 100), 100);
-	limits_wait(b->sk->sk_state == TCP_CLOSE);
-	KUNIT_EXPECT_EQ(test, b->sk->sk_err, ECONNRESET);
-	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_CLOSE);
-	KUNIT_EXPECT_EQ(test, d->sk->sk_err, 0);
-	KUNIT_EXPECT_EQ(test, limits_no_room(), before + 1);
+	KUNIT_EXPECT_EQ(test, a->sk->sk_err, 0);
+	KUNIT_EXPECT_EQ(test, limits_no_room(), before);
 	limits_use(-SZ_1M);
+	limits_restore(test);
+	KUNIT_EXPECT_FALSE(test, sovia_mem_none(a->sk));
 	sock_release(a);
 	sock_release(b);
-	sock_release(c);
-	sock_release(d);
+}
+
+/* Windows that are not used come back, and grow again when there is memory. */
+static void limits_return(struct kunit *test)
+{
+	u32 floor = init_net.ipv4.sysctl_tcp_rmem[0] / 2, first;
+	struct sovia_rx *rx;
+	struct socket *a, *b;
+	s64 held;
+
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	first = rx->promised;
+	KUNIT_ASSERT_GT(test, first, floor);
+	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), 3000);
+	limits_wait(sovia_inq(b->sk) == 3000);
+	held = sovia_tenants_sum();
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk), sovia_mem_cost(first - 3000));
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_EQ(test, rx->promised, first);
+	/* Memory is not short: it grew again. */
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	sovia_rx_lower(b->sk);
+	limits_wait(READ_ONCE(rx->promised) == 3000);
+	KUNIT_EXPECT_EQ(test, rx->promised, 3000U);
+	KUNIT_EXPECT_EQ(test, rx->most, rx->nxt);
+	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, rx->most);
+	KUNIT_EXPECT_EQ(test, sovia_tenants_sum() - SZ_1M, held - sovia_mem_cost(first - 3000));
+	/* Not a second time. */
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk), 0LL);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* A tenant that holds more than its share does not keep another one from growing. */
+static void limits_shares(struct kunit *test)
+{
+	struct socket *a, *b;
+	u32 size;
+
+	test_connected(test, &a, &b);
+	mem[0] = 4096;
+	mem[1] = 6144;
+	size = sovia_sk(b->sk)->rx.promised * 2;
+	sovia_tenant_streams(limits_other, 1);
+	sovia_tenant_charge(limits_other, 4096LL << PAGE_SHIFT);
+	/* Two tenants: each may have a third. */
+	spin_lock_bh(&b->sk->sk_receive_queue.lock);
+	KUNIT_EXPECT_EQ(test, sovia_mem_window(b->sk, size), size);
+	spin_unlock_bh(&b->sk->sk_receive_queue.lock);
+	KUNIT_EXPECT_FALSE(test, sovia_mem_short(b->sk));
+	KUNIT_EXPECT_LT(test, sovia_mem_excess(b->sk), 0LL);
+	/* But not beyond its own. */
+	limits_use(1400LL << PAGE_SHIFT);
+	spin_lock_bh(&b->sk->sk_receive_queue.lock);
+	KUNIT_EXPECT_LT(test, sovia_mem_window(b->sk, size), size);
+	spin_unlock_bh(&b->sk->sk_receive_queue.lock);
+	KUNIT_EXPECT_TRUE(test, sovia_mem_short(b->sk));
+	KUNIT_EXPECT_FALSE(test, sovia_mem_none(b->sk));
+	limits_use(-(1400LL << PAGE_SHIFT));
+	sovia_tenant_charge(limits_other, -(4096LL << PAGE_SHIFT));
+	sovia_tenant_streams(limits_other, -1);
+	sock_release(a);
+	sock_release(b);
 }
 
 /* A socket closed with unacknowledged data is an orphan; one beyond the limit is reset. */
@@ -140,21 +220,23 @@ static void limits_of_orphans(struct kunit *test)
 /* All memory has been uncharged. */
 static void limits_balance(struct kunit *test)
 {
-	s64 before = percpu_counter_sum(&mem_used);
+	s64 before = sovia_tenants_sum();
 	struct socket *a, *b;
 
 	test_connected(test, &a, &b);
 	KUNIT_EXPECT_EQ(test, limits_send(a, 50000), 50000);
-	KUNIT_EXPECT_GE(test, percpu_counter_sum(&mem_used), before + 50000);
+	KUNIT_EXPECT_GE(test, sovia_tenants_sum(), before + 50000);
 	sock_release(b);
 	sock_release(a);
-	limits_wait(percpu_counter_sum(&mem_used) == before);
-	KUNIT_EXPECT_EQ(test, percpu_counter_sum(&mem_used), before);
+	limits_wait(sovia_tenants_sum() == before);
+	KUNIT_EXPECT_EQ(test, sovia_tenants_sum(), before);
 }
 
 static struct kunit_case limits_test_cases[] = {
 	KUNIT_CASE(limits_short),
 	KUNIT_CASE(limits_none),
+	KUNIT_CASE(limits_return),
+	KUNIT_CASE(limits_shares),
 	KUNIT_CASE(limits_of_orphans),
 	KUNIT_CASE(limits_balance),
 	{}
@@ -163,6 +245,6 @@ static struct kunit_case limits_test_cases[] = {
 struct kunit_suite sovia_limits_suite = {
 	.name = "sovia-mem",
 	.init = limits_begin,
-	.exit = limits_restore,
+	.exit = limits_end,
 	.test_cases = limits_test_cases,
 };

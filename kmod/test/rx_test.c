@@ -130,7 +130,7 @@ static void window_gathers(struct kunit *test)
 	sock_release(b);
 }
 
-/* A window full of messages of the worst size still fits into the program's buffer. */
+/* A window full of messages of the worst size takes no more than the ledger has. */
 static void window_truesize(struct kunit *test)
 {
 	struct socket *a, *b;
@@ -145,6 +145,7 @@ static void window_truesize(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, n, 10);
 	KUNIT_EXPECT_LE(test, sk_rmem_alloc_get(b->sk), b->sk->sk_rcvbuf * 3 / 2);
+	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk), sovia_mem_cost(ss->rx.promised));
 	sock_release(a);
 	sock_release(b);
 }

@@ -656,15 +656,17 @@ static void op_send(struct input *in)
 
 static void op_control(struct input *in)
 {
-	static const u8 types[] = { SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_RESET };
+	static const u8 types[] = {
+		SOVIA_CONN, SOVIA_ACCEPT, SOVIA_WAKEUP, SOVIA_RESET, SOVIA_PRESSURE, SOVIA_RETURN,
+	};
 	struct sovia_conn *conn = ends[take8(in) % CONNS]->conn;
 	u8 what = take8(in);
 
 	conn->rcv_wnd_end += take8(in);
-	if (what & 4)
-		sovia_conn_urgent(conn, take8(in));
+	if (what & 8)
+		sovia_conn_control(conn, SOVIA_URGENT, take8(in));
 	else
-		sovia_conn_control(conn, types[what % 4], what);
+		sovia_conn_control(conn, types[what % 6], what);
 }
 
 static void op_starve(struct input *in)

@@ -411,7 +411,7 @@ static void op_control(struct input *in)
 	if (what % 4)
 		end->promised = end->conn->rcv_wnd_end;
 	if (what % 4 == 1)
-		sovia_conn_urgent(end->conn, end->marked = what);
+		sovia_conn_control(end->conn, SOVIA_URGENT, end->marked = what);
 	else if (what % 4)
 		sovia_conn_control(end->conn, what % 4 == 2 ? SOVIA_WAKEUP : SOVIA_ACCEPT, 0);
 }

@@ -14,7 +14,6 @@ ROOT=/sys/fs/cgroup
 GROUP=$ROOT/sender
 export GROUP
 MAX=$((24 << 20))
-PAGE=$(getconf PAGE_SIZE)
 
 prepare() {
 	[ -e $ROOT/cgroup.procs ] || mount -t cgroup2 cgroup2 $ROOT || return
@@ -25,9 +24,9 @@ prepare() {
 value() { sed -n "s/.*\b$1 \([0-9]*\).*/\1/p" <<<"$filled"; }
 fill_some() { filled=$(fill_buffers 127.0.0.1 100); local status=$?; echo "$filled"; return $status; }
 
-# A partly used page counts fully for one, and not for the other.
+# Some of it is in memory that is not charged.
 sender_pays() {
-	fill_some && [ "$(value charged)" -ge $(($(value held) * PAGE * 3 / 4)) ]
+	fill_some && [ "$(value charged)" -ge $(($(value sent) * 3 / 4)) ]
 }
 
 # Pages that a sender used while it was in another group are charged to that.

@@ -58,8 +58,8 @@ orphans() {
 	dropped=$(($(sovia-stat --value no_room) - dropped))
 	rm "$WORK/filled"
 	echo "$now orphans, $dropped dropped"
-	# exactly the limit; others with unsent data were reset
-	[ "$now" = 10 ] && [ "$dropped" -gt 0 ]
+	# three quarters of the limit, the rest is for other tenants; others with unsent data were reset
+	[ "$now" = 8 ] && [ "$dropped" -gt 0 ]
 }
 
 # --- requests for links ---
@@ -80,7 +80,11 @@ slow_thread() {
 }
 
 # The listen backlog must not be the limit.
-clogged() { echo 8192 >/proc/sys/net/core/somaxconn && rogue_peer $ROGUE $VICTIM untaken 1 6000; }
+clogged() {
+	# Nor memory: the smallest window of each.
+	reload max_links=10 probe_interval=0 mem=16384,24576 && echo 8192 >/proc/sys/net/core/somaxconn &&
+		rogue_peer $ROGUE $VICTIM untaken 1 6000
+}
 
 # --- memory is freed with its owner ---
 

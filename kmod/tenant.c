@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tenants (Documentation/limits.rst): who shares this host.  A tenant is
+ *
+ * - a user, in the initial network namespace and in all that the user has made in user
+ *	namespaces of his own, however many these are
+ * - a user within a network namespace that root has made
+ * - a network namespace that root has made for a user namespace: its uids are not told apart
+ *
+ * The ledger has what each tenant holds, in bytes.  Sums of a processor are added to the others
+ * in batches, so what the ledger says is off by one batch a processor and tenant at most.
+ */
+#include <linux/hashtable.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/user_namespace.h>
+#include "debug/objcount.h"
+#include "tenant.h"
+
+#define TENANT_BITS	6
+/* Batch of a processor, in bytes. */
+#define TENANT_BATCH	SZ_64K
+
+/* Protects changes of the table, with bottom halves off; readers are under RCU. */
+static DEFINE_SPINLOCK(tenants_lock);
+static DEFINE_HASHTABLE(tenants, TENANT_BITS);
+
+/* What all hold, but for the batches, and how many have connections. */
+static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
+static atomic_t tenants_active = ATOMIC_INIT(0);
+
+/* Those that a namespace's sockets belong to. */
+static void tenant_key(const struct net *net, kuid_t uid, struct sovia_tenant *key)
+{
+	const struct user_namespace *ns = net->user_ns;
+
+	key->net = net == &init_net ? 0 : net->net_cookie;
+	key->uid = uid;
+	if (ns == &init_user_ns)
+		return;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	if (uid_eq(ns->owner, GLOBAL_ROOT_UID)) {
+		key->uid = INVALID_UID;
+	} else {
+		key->net = 0;
+		key->uid = ns->owner;
+	}
+}
+
+static u32 tenant_hash(const struct sovia_tenant *key)
+{
+	return hash_64(key->net ^ (u64)__kuid_val(key->uid) << 32, TENANT_BITS);
+}
+
+/* With a reference for the caller, or NULL.  Under RCU or the lock. */
+static struct sovia_tenant *tenant_find(const struct sovia_tenant *key)
+{
+	struct sovia_tenant *tenant;
+
+	hlist_for_each_entry_rcu(tenant, &tenants[tenant_hash(key)], node,
+				 lockdep_is_held(&tenants_lock))
+		if (tenant->net == key->net && tenant->uid.val == key->uid.val &&
+		    refcount_inc_not_zero(&tenant->refs))
+			return tenant;
+	return NULL;
+}
+
+static void tenant_release(struct sovia_tenant *tenant)
+{
+	free_percpu(tenant->part);
+	kfree(tenant);
+	sovia_object_dec(tenants);
+}
+
+static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
+{
+	struct sovia_tenant *tenant = kzalloc(sizeof(*tenant), GFP_KERNEL_ACCOUNT);
+
+	if (!tenant)
+		return NULL;
+	sovia_object_inc(tenants);
+	refcount_set(&tenant->refs, 1);
+	tenant->net = key->net;
+	tenant->uid = key->uid;
+	tenant->part = alloc_percpu_gfp(s32, GFP_KERNEL_ACCOUNT);
+	if (tenant->part)
+		return tenant;
+	tenant_release(tenant);
+	return NULL;
+}
+
+/**
+ * sovia_tenant_get() - the tenant of a socket
+ * @net: namespace of the socket
+ * @uid: its user
+ *
+ * Context: process, may sleep.
+ * Return: the tenant with a reference for the caller, or NULL without memory.
+ */
+struct sovia_tenant *sovia_tenant_get(const struct net *net, kuid_t uid)
+{
+	struct sovia_tenant key, *tenant, *fresh;
+
+	tenant_key(net, uid, &key);
+	rcu_read_lock();
+	tenant = tenant_find(&key);
+	rcu_read_unlock();
+	if (tenant)
+		return tenant;
+	fresh = tenant_alloc(&key);
+	if (!fresh)
+		return NULL;
+	spin_lock_bh(&tenants_lock);
+	tenant = tenant_find(&key);
+	if (!tenant)
+		hlist_add_head_rcu(&fresh->node, &tenants[tenant_hash(&key)]);
+	spin_unlock_bh(&tenants_lock);
+	if (!tenant)
+		return fresh;
+	tenant_release(fresh);
+	return tenant;
+}
+
+static void tenant_free_rcu(struct rcu_head *rcu)
+{
+	tenant_release(container_of(rcu, struct sovia_tenant, rcu));
+}
+
+/* Add what the processors have to the rest.  What it holds is 0 now, in all. */
+static void tenant_settle(struct sovia_tenant *tenant)
+{
+	long rest = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		rest += *per_cpu_ptr(tenant->part, cpu);
+	atomic_long_add(rest, &tenants_held);
+	WARN_ON_ONCE(atomic_long_read(&tenant->held) + rest || atomic_read(&tenant->streams) ||
+		     atomic_read(&tenant->orphans));
+}
+
+/**
+ * sovia_tenant_free() - the last reference is gone: use sovia_tenant_put()
+ * @tenant: the tenant
+ *
+ * Context: any.
+ */
+void sovia_tenant_free(struct sovia_tenant *tenant)
+{
+	spin_lock_bh(&tenants_lock);
+	hlist_del_rcu(&tenant->node);
+	spin_unlock_bh(&tenants_lock);
+	tenant_settle(tenant);
+	call_rcu(&tenant->rcu, tenant_free_rcu);
+}
+
+static void tenant_add(struct sovia_tenant *tenant, s64 bytes)
+{
+	atomic_long_add(bytes, &tenant->held);
+	atomic_long_add(bytes, &tenants_held);
+}
+
+/**
+ * sovia_tenant_charge() - enter memory in the ledger, or strike it out
+ * @tenant: who has it
+ * @bytes: how much more, or less if negative
+ *
+ * Context: any.
+ */
+void sovia_tenant_charge(struct sovia_tenant *tenant, s64 bytes)
+{
+	s32 part;
+
+	if (unlikely(abs(bytes) >= TENANT_BATCH)) {
+		tenant_add(tenant, bytes);
+		return;
+	}
+	part = this_cpu_add_return(*tenant->part, (s32)bytes);
+	if (unlikely(abs(part) >= TENANT_BATCH))
+		tenant_add(tenant, this_cpu_xchg(*tenant->part, 0));
+}
+
+/**
+ * sovia_tenant_streams() - a tenant has another connection, or one less
+ * @tenant: whose
+ * @more: 1 or -1
+ *
+ * Context: any.
+ */
+void sovia_tenant_streams(struct sovia_tenant *tenant, int more)
+{
+	int now = atomic_add_return(more, &tenant->streams);
+
+	/* The first one, or the last one. */
+	if (now == max(more, 0))
+		atomic_add(more, &tenants_active);
+}
+
+/**
+ * sovia_tenant_held() - what a tenant holds
+ * @tenant: the tenant
+ *
+ * Context: any.
+ * Return: bytes, but for the batches.
+ */
+s64 sovia_tenant_held(const struct sovia_tenant *tenant)
+{
+	return atomic_long_read(&tenant->held);
+}
+
+/**
+ * sovia_tenants_held() - what all hold
+ *
+ * Context: any.
+ * Return: bytes, but for the batches.
+ */
+s64 sovia_tenants_held(void)
+{
+	return atomic_long_read(&tenants_held);
+}
+
+/**
+ * sovia_tenants_active() - how many have connections
+ *
+ * Context: any.
+ * Return: their number.
+ */
+unsigned int sovia_tenants_active(void)
+{
+	return atomic_read(&tenants_active);
+}
+
+static s64 tenant_sum(const struct sovia_tenant *tenant)
+{
+	s64 sum = sovia_tenant_held(tenant);
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(tenant->part, cpu));
+	return sum;
+}
+
+/**
+ * sovia_tenants_sum() - what all hold, with the batches
+ *
+ * Context: process; slow.
+ * Return: bytes.
+ */
+s64 sovia_tenants_sum(void)
+{
+	struct sovia_tenant *tenant;
+	s64 sum = 0;
+	int bkt;
+
+	rcu_read_lock();
+	hash_for_each_rcu(tenants, bkt, tenant, node)
+		sum += tenant_sum(tenant);
+	rcu_read_unlock();
+	return max(sum, 0LL);
+}
+
+/**
+ * sovia_tenants_show() - a line for each: namespace or 0, user or -1, pages, connections, orphans
+ * @seq: where to
+ *
+ * Context: process.
+ */
+void sovia_tenants_show(struct seq_file *seq)
+{
+	struct sovia_tenant *tenant;
+	int bkt;
+
+	rcu_read_lock();
+	hash_for_each_rcu(tenants, bkt, tenant, node)
+		seq_printf(seq, "tenant %llu %d %lld %d %d\n", tenant->net,
+			   (int)__kuid_val(tenant->uid), max(tenant_sum(tenant), 0LL) >> PAGE_SHIFT,
+			   atomic_read(&tenant->streams), atomic_read(&tenant->orphans));
+	rcu_read_unlock();
+}

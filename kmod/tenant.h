@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Tenants: who shares this host, and what each of them holds. */
+#ifndef _SOVIA_TENANT_H
+#define _SOVIA_TENANT_H
+
+#include <linux/refcount.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+#include <net/net_namespace.h>
+
+struct seq_file;
+
+/**
+ * struct sovia_tenant - one of those who share what this host has
+ * @refs: each socket and each connection
+ * @net: cookie of a network namespace, or 0
+ * @uid: a user of the initial user namespace, or invalid
+ * @held: bytes in the ledger, but for what @part has
+ * @part: the rest, of each processor
+ * @streams: connections with an entry in the ledger
+ * @orphans: closed sockets that wait for their peers
+ * @node: in the table, see tenant.c
+ * @rcu: readers find it in the table
+ */
+struct sovia_tenant {
+	refcount_t		refs;
+	u64			net;
+	kuid_t			uid;
+	atomic_long_t		held;
+	s32 __percpu		*part;
+	atomic_t		streams;
+	atomic_t		orphans;
+	struct hlist_node	node;
+	struct rcu_head		rcu;
+};
+
+struct sovia_tenant *sovia_tenant_get(const struct net *net, kuid_t uid);
+void sovia_tenant_free(struct sovia_tenant *tenant);
+void sovia_tenant_charge(struct sovia_tenant *tenant, s64 bytes);
+void sovia_tenant_streams(struct sovia_tenant *tenant, int more);
+s64 sovia_tenant_held(const struct sovia_tenant *tenant);
+s64 sovia_tenants_held(void);
+unsigned int sovia_tenants_active(void);
+s64 sovia_tenants_sum(void);
+void sovia_tenants_show(struct seq_file *seq);
+
+static inline void sovia_tenant_ref(struct sovia_tenant *tenant)
+{
+	refcount_inc(&tenant->refs);
+}
+
+/* Any context. */
+static inline void sovia_tenant_put(struct sovia_tenant *tenant)
+{
+	if (refcount_dec_and_test(&tenant->refs))
+		sovia_tenant_free(tenant);
+}
+
+#endif /* _SOVIA_TENANT_H */
