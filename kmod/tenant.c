@@ -11,6 +11,7 @@
  * in batches, so what the ledger says is off by one batch a processor and tenant at most.
  */
 #include <linux/hashtable.h>
+#include <linux/idr.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
@@ -24,6 +25,7 @@
 /* Protects changes of the table, with bottom halves off; readers are under RCU. */
 static DEFINE_SPINLOCK(tenants_lock);
 static DEFINE_HASHTABLE(tenants, TENANT_BITS);
+static DEFINE_IDA(tenant_numbers);
 
 /* What all hold, but for the batches, and how many have connections. */
 static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
@@ -68,6 +70,8 @@ static struct sovia_tenant *tenant_find(const struct sovia_tenant *key)
 
 static void tenant_release(struct sovia_tenant *tenant)
 {
+	if (tenant->number >= 0)
+		ida_free(&tenant_numbers, tenant->number);
 	free_percpu(tenant->part);
 	kfree(tenant);
 	sovia_object_dec(tenants);
@@ -83,8 +87,9 @@ static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
 	refcount_set(&tenant->refs, 1);
 	tenant->net = key->net;
 	tenant->uid = key->uid;
+	tenant->number = ida_alloc_max(&tenant_numbers, U16_MAX, GFP_KERNEL_ACCOUNT);
 	tenant->part = alloc_percpu_gfp(s32, GFP_KERNEL_ACCOUNT);
-	if (tenant->part)
+	if (tenant->part && tenant->number >= 0)
 		return tenant;
 	tenant_release(tenant);
 	return NULL;

@@ -15,6 +15,7 @@ struct seq_file;
  * @refs: each socket and each connection
  * @net: cookie of a network namespace, or 0
  * @uid: a user of the initial user namespace, or invalid
+ * @number: as small as possible, for tables of tenants
  * @held: bytes in the ledger, but for what @part has
  * @part: the rest, of each processor
  * @streams: connections with an entry in the ledger
@@ -26,6 +27,7 @@ struct sovia_tenant {
 	refcount_t		refs;
 	u64			net;
 	kuid_t			uid;
+	int			number;
 	atomic_long_t		held;
 	s32 __percpu		*part;
 	atomic_t		streams;

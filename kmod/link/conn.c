@@ -37,13 +37,14 @@ void sovia_conn_exit(void)
  * @sk: its socket
  * @lport: own port, host order
  * @rport: the peer's port, host order
+ * @tenant: number of its tenant
  * @gfp: allocation flags
  *
  * Context: any that @gfp allows.
  * Return: the connection with a reference for the socket, in no table, or NULL.
  */
 struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
-				     u16 rport, gfp_t gfp)
+				     u16 rport, u16 tenant, gfp_t gfp)
 {
 	struct sovia_conn *conn = kmem_cache_zalloc(conn_cache, gfp);
 
@@ -56,6 +57,7 @@ struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u
 	conn->link = link;
 	conn->lport = lport;
 	conn->rport = rport;
+	conn->tenant = tenant;
 	INIT_LIST_HEAD(&conn->link_node);
 	INIT_LIST_HEAD(&conn->ready_node);
 	INIT_LIST_HEAD(&conn->ctl_node);
@@ -208,7 +210,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 			conn->fin = skb;
 		conn->inflight++;
 		if (list_empty(&conn->ready_node))
-			list_add_tail(&conn->ready_node, &lane->ready);
+			sovia_turn_add(&lane->turns, conn);
 		sovia_lane_pump(lane);
 	}
 	spin_unlock_bh(&lane->lock);
@@ -234,7 +236,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 		return;
 	if (!conn->ctl) {
 		sovia_conn_get(conn);
-		list_add_tail(&conn->ctl_node, &lane->ctl);
+		sovia_turn_add_ctl(&lane->turns, conn);
 		lane->ctl_count++;
 	}
 	/* A peer that waits for ACCEPT ignores RESET: send both. */
@@ -310,12 +312,13 @@ bool sovia_conn_is_heard(const struct sovia_conn *conn)
 }
 
 /* Takes the stream messages that were not sent. */
-static void conn_strip(struct sovia_conn *conn, struct sk_buff_head *msgs)
+static void conn_strip(struct sovia_lane *lane, struct sovia_conn *conn,
+		       struct sk_buff_head *msgs)
 {
 	conn->inflight -= skb_queue_len(&conn->txq);
 	skb_queue_splice_init(&conn->txq, msgs);
 	conn->fin = NULL;
-	list_del_init(&conn->ready_node);
+	sovia_turn_del(&lane->turns, conn, &conn->ready_node);
 }
 
 /**
@@ -331,7 +334,7 @@ void sovia_conn_purge(struct sovia_conn *conn)
 
 	__skb_queue_head_init(&msgs);
 	spin_lock_bh(&lane->lock);
-	conn_strip(conn, &msgs);
+	conn_strip(lane, conn, &msgs);
 	spin_unlock_bh(&lane->lock);
 	sovia_tx_free(&msgs, false);
 }
@@ -369,7 +372,7 @@ void sovia_conn_leave(struct sovia_conn *conn)
 	WRITE_ONCE(conn->sk, NULL);
 	spin_unlock(&conn->lock);
 	spin_lock(&lane->lock);
-	conn_strip(conn, &msgs);
+	conn_strip(lane, conn, &msgs);
 	conn_drop_idle_control(conn, lane);
 	spin_unlock(&lane->lock);
 	local_bh_enable();

@@ -31,13 +31,15 @@ struct sovia_link;
  * @link: its link, with a reference; never changes
  * @lport: own port, host order; never changes
  * @rport: the peer's port, host order; never changes
+ * @tenant: number of the socket's tenant; never changes
+ * @preferred: SO_PRIORITY or IP_TOS of the socket; a hint
  * @hash_node: in the table while it receives messages
  * @hashed: @hash_node is in the table.  Socket lock.
  * @link_node: in sovia_link::conns.  Protected by link->lock.
  * @attached: @link_node is in a list.  Socket lock.
  * @txq: messages handed to the lane that wait for credit
- * @ready_node: in sovia_lane::ready when @txq is not empty
- * @ctl_node: in sovia_lane::ctl when @ctl is not 0
+ * @ready_node: in its tenant's struct sovia_turn when @txq is not empty
+ * @ctl_node: likewise when @ctl is not 0
  * @ctl: control messages to send, SOVIA_CTL() bits
  * @ref: sequence number of the CONN that ACCEPT answers
  * @code: reason, for RESET
@@ -81,6 +83,8 @@ struct sovia_conn {
 	struct sovia_link	*link;
 	u16			lport;
 	u16			rport;
+	u16			tenant;
+	bool			preferred;
 	bool			hashed;
 	bool			attached;
 	struct rhash_head	hash_node;
@@ -128,7 +132,7 @@ void sovia_conn_put_later(struct sovia_conn *conn);
 int sovia_conn_init(void);
 void sovia_conn_exit(void);
 struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
-				     u16 rport, gfp_t gfp);
+				     u16 rport, u16 tenant, gfp_t gfp);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg);
 bool sovia_conn_is_heard(const struct sovia_conn *conn);

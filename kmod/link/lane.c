@@ -191,8 +191,7 @@ int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
 	if (!lane->reply_ring)
 		return -ENOMEM;
 	spin_lock_init(&lane->lock);
-	INIT_LIST_HEAD(&lane->ctl);
-	INIT_LIST_HEAD(&lane->ready);
+	sovia_turns_init(&lane->turns);
 	__skb_queue_head_init(&lane->rtx_queue);
 	__skb_queue_head_init(&lane->unacked);
 	timer_setup(&lane->ack_timer, sovia_lane_timeout, 0);
@@ -214,11 +213,34 @@ void sovia_lane_free(struct sovia_lane *lane)
 	kfree(lane->reply_ring);
 }
 
+static void lane_strip_ready(struct sovia_lane *lane, struct list_head *ready,
+			     struct sk_buff_head *msgs)
+{
+	struct sovia_conn *conn, *next;
+
+	list_for_each_entry_safe(conn, next, ready, ready_node) {
+		conn->inflight -= skb_queue_len(&conn->txq);
+		skb_queue_splice_tail_init(&conn->txq, msgs);
+		sovia_turn_del(&lane->turns, conn, &conn->ready_node);
+	}
+}
+
+static void lane_strip_turn(struct sovia_lane *lane, struct sovia_turn *turn,
+			    struct sk_buff_head *msgs)
+{
+	struct sovia_conn *conn, *next;
+
+	lane_strip_ready(lane, &turn->first, msgs);
+	lane_strip_ready(lane, &turn->more, msgs);
+	list_for_each_entry_safe(conn, next, &turn->ctl, ctl_node)
+		sovia_conn_drop_control(lane, conn);
+}
+
 /* Collect all queued and unacknowledged messages; none is added after. */
 static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 {
-	struct sovia_conn *conn, *next;
 	struct sk_buff *skb;
+	int i;
 
 	spin_lock_bh(&lane->lock);
 	lane->open = false;
@@ -231,13 +253,8 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 		if (SOVIA_TX_CB(skb)->conn)
 			SOVIA_TX_CB(skb)->conn->inflight--;
 	skb_queue_splice_tail_init(&lane->rtx_queue, msgs);
-	list_for_each_entry_safe(conn, next, &lane->ready, ready_node) {
-		conn->inflight -= skb_queue_len(&conn->txq);
-		skb_queue_splice_tail_init(&conn->txq, msgs);
-		list_del_init(&conn->ready_node);
-	}
-	list_for_each_entry_safe(conn, next, &lane->ctl, ctl_node)
-		sovia_conn_drop_control(lane, conn);
+	for (i = 0; i < SOVIA_TURNS; i++)
+		lane_strip_turn(lane, &lane->turns.turn[i], msgs);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -308,7 +325,7 @@ void sovia_conn_drop_control(struct sovia_lane *lane, struct sovia_conn *conn)
 	if (!conn->ctl)
 		return;
 	conn->ctl = 0;
-	list_del_init(&conn->ctl_node);
+	sovia_turn_del(&lane->turns, conn, &conn->ctl_node);
 	lane->ctl_count--;
 	sovia_conn_put(conn);
 }

@@ -4,8 +4,8 @@
  *
  * Connections queue stream messages and request control messages (conn.c).  Only
  * sovia_lane_pump() numbers and posts messages.  Its order, while there is credit:
- * retransmissions, answers without a connection, control messages, and then one stream
- * message of each ready connection in turn, so that a bulk sender delays others by one.
+ * retransmissions, answers without a connection, and then tenants and their connections in
+ * turn (turn.c).
  *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
  * has its own reference until the local completion.  The last reference uncharges
@@ -229,16 +229,14 @@ static struct sk_buff *lane_next_probe(struct sovia_lane *lane)
 	return skb;
 }
 
-/* Build the next control message; NULL if there is none, or no memory. */
-static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
+/* Build the next control message of a tenant that has one; NULL without memory. */
+static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn *turn)
 {
 	struct sovia_conn *conn;
 	struct sovia_tx_cb *cb;
 	struct sk_buff *skb;
 
-	conn = list_first_entry_or_null(&lane->ctl, struct sovia_conn, ctl_node);
-	if (!conn)
-		return NULL;
+	conn = list_first_entry(&turn->ctl, struct sovia_conn, ctl_node);
 	skb = lane_alloc(lane, sizeof(struct sovia_conn_body));
 	if (!skb)
 		return NULL;
@@ -279,27 +277,25 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane)
 	WRITE_ONCE(conn->rcv_wnd_sent, cb->window);
 	conn->ctl &= ~SOVIA_CTL(cb->type);
 	if (!conn->ctl) {
-		list_del_init(&conn->ctl_node);
+		sovia_turn_del(&lane->turns, conn, &conn->ctl_node);
 		lane->ctl_count--;
 		sovia_conn_put(conn);
 	}
 	return skb;
 }
 
-/* Dequeue one stream message of the next ready connection. */
-static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
+/* Dequeue one stream message from the list @ready, which has one. */
+static struct sk_buff *lane_next_ready(struct sovia_lane *lane, struct sovia_turn *turn,
+				       struct list_head *ready)
 {
-	struct sovia_conn *conn;
+	struct sovia_conn *conn = list_first_entry(ready, struct sovia_conn, ready_node);
 	struct sk_buff *skb;
 
-	conn = list_first_entry_or_null(&lane->ready, struct sovia_conn, ready_node);
-	if (!conn)
-		return NULL;
 	skb = __skb_dequeue(&conn->txq);
 	if (skb_queue_empty(&conn->txq))
-		list_del_init(&conn->ready_node);
+		sovia_turn_del(&lane->turns, conn, &conn->ready_node);
 	else
-		list_move_tail(&conn->ready_node, &lane->ready);
+		sovia_turn_again(turn, conn);
 	lane_fill(skb, conn);
 	return skb;
 }
@@ -314,7 +310,25 @@ static struct sk_buff *lane_next_ready(struct sovia_lane *lane)
 bool sovia_lane_has_work(const struct sovia_lane *lane)
 {
 	return !skb_queue_empty(&lane->rtx_queue) || lane->reply_count || lane->probe ||
-	       !list_empty(&lane->ctl) || !list_empty(&lane->ready);
+	       !list_empty(&lane->turns.active);
+}
+
+static struct sk_buff *lane_next_turn(struct sovia_lane *lane)
+{
+	struct sovia_turn *turn = sovia_turn_next(&lane->turns);
+	struct list_head *list;
+	struct sk_buff *skb;
+
+	if (!turn)
+		return NULL;
+	list = sovia_turn_pick(turn);
+	if (list == &turn->ctl)
+		skb = lane_next_ctl(lane, turn);
+	else
+		skb = lane_next_ready(lane, turn, list);
+	if (skb)
+		sovia_turn_took(&lane->turns, turn, list, skb->len);
+	return skb;
 }
 
 static struct sk_buff *lane_next(struct sovia_lane *lane)
@@ -325,9 +339,7 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 		return lane_next_reply(lane);
 	if (lane->probe)
 		return lane_next_probe(lane);
-	if (!list_empty(&lane->ctl))
-		return lane_next_ctl(lane);
-	return lane_next_ready(lane);
+	return lane_next_turn(lane);
 }
 
 /**

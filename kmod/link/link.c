@@ -578,7 +578,7 @@ static void link_idle(struct sovia_link *link)
 	if (idle && link_other_end_is_used(link))
 		return;
 	spin_lock_bh(&link->lane.lock);
-	if (!list_empty(&link->lane.ctl) || !skb_queue_empty(&link->lane.unacked))
+	if (link->lane.ctl_count || !skb_queue_empty(&link->lane.unacked))
 		idle = false;
 	spin_unlock_bh(&link->lane.lock);
 	if (!(idle && link_retire(link)) && !READ_ONCE(link->conn_count))

@@ -22,6 +22,7 @@
 #include "credit.h"
 #include "net.h"
 #include "provider.h"
+#include "turn.h"
 #include "wire.h"
 
 struct sovia_peer;
@@ -114,9 +115,8 @@ struct sovia_reply {
  * @tx_slots: connections whose DATA may be, sending
  * @rx_slots: the same, receiving; used by the bottom half only
  * @credit: sequence numbers and credits
- * @ctl: connections with control messages waiting
- * @ctl_count: how many
- * @ready: connections with stream messages waiting, served in turn
+ * @turns: connections with control or stream messages waiting
+ * @ctl_count: those with control messages
  * @reply_ring: answers to messages without a connection, sent first: a ring, so that
  *	queueing needs no memory.  It cannot overflow while the peer keeps to its
  *	credits: see sovia_lane_reply().
@@ -152,9 +152,8 @@ struct sovia_lane {
 	struct sovia_slots	tx_slots;
 	struct sovia_slots	rx_slots;
 	struct sovia_credit	credit;
-	struct list_head	ctl;
+	struct sovia_turns	turns;
 	unsigned int		ctl_count;
-	struct list_head	ready;
 	struct sovia_reply	*reply_ring;
 	unsigned int		reply_max;
 	unsigned int		reply_first;

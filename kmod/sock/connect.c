@@ -134,7 +134,8 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 		if (!link)
 			return -ENOBUFS;
 		conn = sovia_conn_create(link, sk, inet_sk(sk)->inet_num,
-					 ntohs(inet_sk(sk)->inet_dport), gfp);
+					 ntohs(inet_sk(sk)->inet_dport),
+					 sovia_sk(sk)->tenant->number, gfp);
 		if (!conn) {
 			sovia_link_put(link);
 			return -ENOBUFS;

@@ -111,7 +111,8 @@ static int child_start(struct sock *child, struct sovia_link *link,
 	int err;
 
 	sovia_link_ref(link);
-	conn = sovia_conn_create(link, child, msg->dport, msg->sport, GFP_ATOMIC | __GFP_NOWARN);
+	conn = sovia_conn_create(link, child, msg->dport, msg->sport,
+				 sovia_sk(child)->tenant->number, GFP_ATOMIC | __GFP_NOWARN);
 	if (!conn) {
 		sovia_link_put(link);
 		return -ENOMEM;

@@ -85,7 +85,7 @@ static void rewind_lane(struct kunit *test)
 	lane = &link->lane;
 	kref_init(&link->kref);
 	KUNIT_ASSERT_EQ(test, sovia_lane_init(lane, link, GFP_KERNEL), 0);
-	conn = sovia_conn_create(link, sock->sk, 1, 2, GFP_KERNEL);
+	conn = sovia_conn_create(link, sock->sk, 1, 2, 0, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, conn);
 	lane->credit.tx_una = c->una;
 	lane->credit.tx_next = c->next;

@@ -25,6 +25,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_rule_suite,
 	&sovia_state_suite,
 	&sovia_credit_suite,
+	&sovia_turn_suite,
 	&sovia_port_suite,
 	&sovia_listener_suite,
 	&sovia_segment_suite,

@@ -24,6 +24,7 @@ extern struct kunit_suite sovia_peer_memory_suite;
 extern struct kunit_suite sovia_rule_suite;
 extern struct kunit_suite sovia_state_suite;
 extern struct kunit_suite sovia_credit_suite;
+extern struct kunit_suite sovia_turn_suite;
 extern struct kunit_suite sovia_port_suite;
 extern struct kunit_suite sovia_listener_suite;
 extern struct kunit_suite sovia_segment_suite;

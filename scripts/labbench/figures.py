@@ -13,6 +13,7 @@ COUNTS = {
     "fanin": ((8,), (1, 2, 4, 8, 16)),
     "fanout": ((8,), (1, 2, 4, 8, 16)),
     "hotspot": ((0, 50), (0, 1, 10, 50, 100)),
+    "bulk": ((0, 50), (0, 1, 10, 50)),
 }
 # as fractions of TCP's rate of round trips
 LOADS = ((0.25, 0.5, 1.0), (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25))
@@ -30,6 +31,7 @@ GROUPS = {
     "fanin": "many senders, one receiving thread, 16 KB writes",
     "fanout": "one sending thread, many receivers, 16 KB writes",
     "hotspot": "64 B half round trip beside connections that load another server",
+    "bulk": "64 B half round trip beside connections that write 16 KB to the same server",
     "load": "64 B requests at a given rate, each answered",
 }
 
@@ -103,6 +105,15 @@ def hotspot(path, count):
                   lambda system: system.hotspot(count), ("connections", count), "less")
 
 
+def bulk(path, count):
+    beside = Figure("bulk", path, "beside", f"half round trip beside {count} writers", "us",
+                    lambda system: system.bulk(count), ("connections", count), "less")
+    if count:
+        beside.derived = [Figure("bulk", path, "writers", f"{count} writers beside it", "MB/s", None,
+                                 ("connections", count), key="mb_per_s")]
+    return beside
+
+
 def load(path, rate):
     response = Figure("load", path, "response", f"response at {rate}/s", "us",
                       lambda system: system.load(rate), ("offered/s", rate), "less")
@@ -128,8 +139,9 @@ def memory(path):
 
 
 # Left out of a default run, which has to finish in a quarter of an hour.
-NOT_DEFAULT = {"wire": ("fanin", "fanout", "load"),
-               "host": ("duplex", "connect", "memory", "scaling", "streams", "fanin", "fanout", "hotspot", "load")}
+NOT_DEFAULT = {"wire": ("fanin", "fanout", "bulk", "load"),
+               "host": ("duplex", "connect", "memory", "scaling", "streams", "fanin", "fanout", "hotspot", "bulk",
+                        "load")}
 
 
 def usual(path, everything):
@@ -140,11 +152,13 @@ def choose(groups, everything, path, rate):
     """The figures of one path.  rate: of TCP's round trips."""
     extent = 1 if everything else 0
     makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "streams": streams,
-              "hotspot": hotspot}
+              "hotspot": hotspot, "bulk": bulk}
     found = []
     for group in groups:
         if group in ("fanin", "fanout"):
             found += [fan(path, group, count) for count in COUNTS[group][extent]]
+        elif group == "bulk":
+            found += [maker(path, count) for count in COUNTS[group][extent] for maker in ((bulk, streams) if count else (bulk,))]
         elif group == "connect":
             found += connects(path)
         elif group == "memory":

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 from .nodes import Failed, line, stop
 
@@ -41,6 +42,7 @@ class System:
     def streams(self, connections): return None         # MB/s, a thread for each at both ends
     def fan(self, kind, connections): return None       # MB/s, one thread on the peer
     def hotspot(self, connections): return None         # us, half round trip beside that many
+    def bulk(self, connections): return None            # the same, and mb_per_s of those
     def load(self, rate): return None                   # us, per_s
 
     def one_host(self):
@@ -175,6 +177,25 @@ class Sockets(System):
             held.activate()
             return self.latency(MESSAGE)
 
+    def bulk(self, connections):
+        if not connections:
+            return self.latency(MESSAGE)
+        # longer than the round trips
+        argv = self.client(self.port, "--seconds", 3 * self.bench.seconds, "--size", WRITE, "--connections", connections,
+                           "--announce", "bandwidth")
+        writers = self.here.start(argv)
+        try:
+            if line(writers) != "active":
+                raise Failed("the writers do not begin")
+            time.sleep(self.bench.seconds / 2)
+            found = self.latency(MESSAGE)
+            told = writers.communicate(timeout=100)[0]
+        except subprocess.TimeoutExpired:
+            raise Failed("the writers do not end") from None
+        finally:
+            stop(writers)
+        return {**found, "mb_per_s": json.loads(told)["mb_per_s"]}
+
     def load(self, rate):
         found = self.pp("--nodelay", "--size", MESSAGE, "--connections", 16, "--rate", rate, "load")
         return {**self.times(found), "per_s": found["per_s"]}
@@ -295,6 +316,7 @@ class Rsockets(Sockets):
     def exchanges(self, connections): return None
     def fan(self, kind, connections): return None
     def hotspot(self, connections): return None
+    def bulk(self, connections): return None
     def load(self, rate): return None
 
 

@@ -327,7 +327,7 @@ static void check_again(const struct sovia_tx_cb *cb, const struct sk_buff *payl
 	};
 }
 
-/* A message of @conn is sent; no connection waits longer than one round of the others. */
+/* A message of @conn is sent; no connection waits longer than for a quantum of each other tenant. */
 static void take_turns(const struct sovia_conn *conn)
 {
 	int i;
@@ -338,7 +338,7 @@ static void take_turns(const struct sovia_conn *conn)
 		if (end->conn == conn || skb_queue_empty(&end->conn->txq))
 			end->waited = 0;
 		else
-			MUST(++end->waited <= CONNS);
+			MUST(++end->waited <= CONNS * (16384 / 512 + 2));
 	}
 }
 
@@ -715,7 +715,8 @@ static bool connect_end(unsigned int i)
 	struct end *end = &all_ends[ends_used];
 
 	memset(end, 0, sizeof(*end));
-	end->conn = sovia_conn_create(&link_, &end->sk, PORT(i), PORT(i), GFP_KERNEL);
+	end->conn = sovia_conn_create(&link_, &end->sk, PORT(i), PORT(i), i,
+				      GFP_KERNEL);
 	if (!end->conn)
 		return false;
 	link_refs++;

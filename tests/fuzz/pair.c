@@ -571,7 +571,7 @@ static void begin(struct input *in, struct node *node, bool imm)
 		u16 slot = (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
 
 		end->conn = sovia_conn_create(&node->link, &end->sk, 1 + own + slot,
-					      1 + !own + slot, GFP_KERNEL);
+					      1 + !own + slot, i, GFP_KERNEL);
 		MUST(end->conn);
 		end->conn->wnd_update_min = 16;
 	}

@@ -286,6 +286,11 @@ static inline void list_del_init(struct list_head *entry)
 	INIT_LIST_HEAD(entry);
 }
 
+static inline int list_is_singular(const struct list_head *list)
+{
+	return list->next != list && list->next == list->prev;
+}
+
 static inline void list_move_tail(struct list_head *entry, struct list_head *list)
 {
 	list_del_init(entry);
@@ -318,6 +323,8 @@ static inline void list_splice_tail_init(struct list_head *from, struct list_hea
 #define list_for_each_entry(p, list, member)					\
 	for (p = list_entry((list)->next, __typeof__(*p), member);		\
 	     &p->member != (list); p = list_entry(p->member.next, __typeof__(*p), member))
+#define list_first_entry(list, type, member)	list_entry((list)->next, type, member)
+
 #define list_for_each_entry_safe(p, n, list, member)				\
 	for (p = list_entry((list)->next, __typeof__(*p), member),		\
 	     n = list_entry(p->member.next, __typeof__(*p), member);		\

@@ -117,6 +117,10 @@ int bandwidth(void)
 		if (op == OP_FANOUT || op == OP_DUPLEX)
 			start(&streams[i].receiver, receive_stream, &streams[i]);
 	}
+	if (opt.announce) {
+		puts("active");
+		fflush(stdout);
+	}
 	for (stream = streams; stream < streams + opt.connections; stream++) {
 		if (op != OP_FANOUT)
 			pthread_join(stream->sender, NULL);

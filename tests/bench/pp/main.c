@@ -51,6 +51,7 @@ static int usage(void)
 	      "  --rate R            messages per second (1000)\n"
 	      "  --seconds S         (2)\n"
 	      "  --nodelay           set TCP_NODELAY, at both ends\n"
+	      "  --announce          bandwidth: print \"active\" when all connections have begun\n"
 	      "  --busy-poll US      set SO_BUSY_POLL, at this end\n", stderr);
 	return 2;
 }
@@ -77,6 +78,7 @@ static bool parse(int argc, char **argv)
 		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 't' },
 		{ "nodelay", no_argument, NULL, 'd' },
+		{ "announce", no_argument, NULL, 'a' },
 		{ "busy-poll", required_argument, NULL, 'b' },
 		{ 0 },
 	};
@@ -95,6 +97,7 @@ static bool parse(int argc, char **argv)
 		case 'r': opt.rate = strtod(optarg, NULL); break;
 		case 't': opt.seconds = strtod(optarg, NULL); break;
 		case 'd': opt.nodelay = true; break;
+		case 'a': opt.announce = true; break;
 		case 'b': opt.busy_poll = strtoul(optarg, NULL, 0); break;
 		default: return false;
 		}

@@ -50,6 +50,7 @@ struct options {
 	int ip;			/* AF_INET, AF_INET6, AF_UNSPEC, or AF_UNIX */
 	int family;		/* of sockets, if it differs from their addresses' */
 	bool nodelay;
+	bool announce;
 	uint32_t busy_poll;	/* us that recv() may spin, at this end */
 	uint32_t size, count, connections;
 	double seconds, rate;
