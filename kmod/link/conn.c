@@ -112,6 +112,25 @@ static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
 	return &conn->link->lane;
 }
 
+/*
+ * Does the connection's next message go to the other end itself?  Between namespaces, as long as
+ * the link is UP: what cuts it off, such as an address that has been removed, holds for
+ * connections, too.  They go on by the lane then, which may recover, and stay there, so that
+ * nothing overtakes.
+ */
+static bool goes_direct(struct sovia_conn *conn)
+{
+	const struct sovia_link *link = conn->link;
+
+	if (!READ_ONCE(conn->direct))
+		return false;
+	if (likely(link->prov->local))
+		return true;
+	if (READ_ONCE(link->state) != SOVIA_LINK_UP)
+		WRITE_ONCE(conn->detour, true);
+	return !READ_ONCE(conn->detour);
+}
+
 /**
  * sovia_conn_payload() - largest payload of a message on this connection
  * @conn: attached to a link that has been up
@@ -194,7 +213,7 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	struct sovia_lane *lane = conn_lane(conn);
 	bool room, over;
 
-	if (READ_ONCE(conn->direct)) {
+	if (goes_direct(conn)) {
 		sovia_direct_send(conn, skb);
 		return true;
 	}
@@ -280,7 +299,7 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg)
 {
 	struct sovia_lane *lane = conn_lane(conn);
 
-	if (READ_ONCE(conn->direct) && type != SOVIA_CONN) {
+	if (goes_direct(conn) && type != SOVIA_CONN) {
 		sovia_direct_control(conn, type, arg);
 		return;
 	}

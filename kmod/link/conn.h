@@ -57,6 +57,7 @@ struct sovia_link;
  * @acked: payload bytes acknowledged so far
  * @mate: the other end, with a reference, if both are here (direct.c).  Written under @lock.
  * @direct: @mate has been set.  It stays set when the socket has left.
+ * @detour: the link has not been UP since, and the lane carries what this end sends
  * @later: the socket layer's events that wait for a softirq, for @direct ones
  * @later_arg: their arguments
  * @later_node: in the queue of such connections
@@ -108,6 +109,7 @@ struct sovia_conn {
 	atomic64_t		acked;
 	struct sovia_conn __rcu	*mate;
 	bool			direct;
+	bool			detour;
 	unsigned long		later;
 	u32			later_arg[SOVIA_CONN_EVENTS];
 	struct llist_node	later_node;

@@ -176,6 +176,27 @@ struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 r
 }
 
 /**
+ * sovia_conn_find() - find a connection by its four-tuple
+ * @snet: namespace
+ * @pair: the addresses
+ * @lport: own port
+ * @rport: the peer's port
+ *
+ * Context: any, under rcu_read_lock(), which keeps the connection.
+ * Return: the connection, or NULL.
+ */
+struct sovia_conn *sovia_conn_find(struct sovia_net *snet, const struct sovia_pair *pair,
+				   u16 lport, u16 rport)
+{
+	const struct conn_key key = {
+		.pair = pair, .addr_hash = sovia_pair_addr_hash(pair),
+		.lport = lport, .rport = rport,
+	};
+
+	return rhashtable_lookup(&snet->conns, &key, conn_params);
+}
+
+/**
  * sovia_conn_mirror() - find the other end of a connection within a namespace
  * @conn: one end
  *
@@ -189,12 +210,8 @@ struct sovia_conn *sovia_conn_mirror(const struct sovia_conn *conn)
 		.local = pair->remote, .remote = pair->local,
 		.scope = pair->scope, .l3 = pair->l3,
 	};
-	const struct conn_key key = {
-		.pair = &mirror, .addr_hash = sovia_pair_addr_hash(&mirror),
-		.lport = conn->rport, .rport = conn->lport,
-	};
 
-	return rhashtable_lookup(&conn->link->snet->conns, &key, conn_params);
+	return sovia_conn_find(conn->link->snet, &mirror, conn->rport, conn->lport);
 }
 
 /**
@@ -210,14 +227,10 @@ struct sovia_conn *sovia_conn_mirror(const struct sovia_conn *conn)
 bool sovia_conn_taken(struct sovia_net *snet, const struct sovia_pair *pair, u16 lport,
 		      u16 rport)
 {
-	const struct conn_key key = {
-		.pair = pair, .addr_hash = sovia_pair_addr_hash(pair),
-		.lport = lport, .rport = rport,
-	};
 	bool taken;
 
 	rcu_read_lock();
-	taken = rhashtable_lookup(&snet->conns, &key, conn_params);
+	taken = sovia_conn_find(snet, pair, lport, rport);
 	rcu_read_unlock();
 	return taken;
 }

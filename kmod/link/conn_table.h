@@ -9,6 +9,8 @@ int sovia_conn_hash(struct sovia_conn *conn);
 void sovia_conn_unhash(struct sovia_conn *conn);
 struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport);
 struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 rport);
+struct sovia_conn *sovia_conn_find(struct sovia_net *snet, const struct sovia_pair *pair,
+				   u16 lport, u16 rport);
 struct sovia_conn *sovia_conn_mirror(const struct sovia_conn *conn);
 bool sovia_conn_taken(struct sovia_net *snet, const struct sovia_pair *pair, u16 lport,
 		      u16 rport);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connections within a namespace, from socket to socket.
+ * Connections within a namespace, and between two of this kernel (near.c), from socket to socket.
  *
  * CONN goes by the lane of the link, as with any provider.  The child that answers is paired with
  * the client's connection, and whatever either end sends from then on is given to the other one at
@@ -9,18 +9,26 @@
  * Locks: the sender's socket lock, then the receiver's connection and receive queue, but never two
  * socket locks.  What has to be done under the receiver's is done later (sock/later.c).
  *
- * References: each end has one to the other until its socket leaves.  An end that has left
- * is in no table: what is sent to it is answered as by a lane.
+ * References: each end has one to the other until a socket leaves: a namespace that ends is not
+ * kept by another one's.  What is sent to an end that has left is answered as by a lane.  Both have
+ * a link, which tells them when the way between them is no more.
  */
 #include "conn_table.h"
 #include "direct.h"
 #include "lane.h"
+#include "near.h"
 
 static bool may_pair(const struct sovia_link *link)
 {
 	const bool *by_lane = link->prov->by_lane;
 
 	return by_lane && !READ_ONCE(*by_lane);
+}
+
+/* The other end, also in another namespace. */
+static struct sovia_conn *mirror(const struct sovia_conn *conn)
+{
+	return conn->link->prov->local ? sovia_conn_mirror(conn) : sovia_near_mirror(conn);
 }
 
 /* Give the client's end its other one, unless its CONN has been forgotten. */
@@ -61,7 +69,7 @@ void sovia_direct_pair(struct sovia_conn *child, u32 seq)
 	if (!may_pair(child->link))
 		return;
 	rcu_read_lock();
-	client = sovia_conn_mirror(child);
+	client = mirror(child);
 	if (client && client != child && refcount_inc_not_zero(&client->refs)) {
 		if (join(client, child, seq)) {
 			rcu_assign_pointer(child->mate, client);
@@ -73,22 +81,36 @@ void sovia_direct_pair(struct sovia_conn *child, u32 seq)
 	rcu_read_unlock();
 }
 
+/* Take the pointer to the other end, if it is @other, or any if that is NULL. */
+static struct sovia_conn *take_mate(struct sovia_conn *conn, const struct sovia_conn *other)
+{
+	struct sovia_conn *mate;
+
+	spin_lock_bh(&conn->lock);
+	mate = rcu_dereference_protected(conn->mate, lockdep_is_held(&conn->lock));
+	if (other && mate != other)
+		mate = NULL;
+	if (mate)
+		RCU_INIT_POINTER(conn->mate, NULL);
+	spin_unlock_bh(&conn->lock);
+	return mate;
+}
+
 /**
- * sovia_direct_part() - forget the other end
+ * sovia_direct_part() - the two ends forget each other
  * @conn: its socket has left
  *
  * Context: socket lock held, process or softirq.
  */
 void sovia_direct_part(struct sovia_conn *conn)
 {
-	struct sovia_conn *mate;
+	struct sovia_conn *mate = take_mate(conn, NULL);
 
-	spin_lock_bh(&conn->lock);
-	mate = rcu_dereference_protected(conn->mate, lockdep_is_held(&conn->lock));
-	RCU_INIT_POINTER(conn->mate, NULL);
-	spin_unlock_bh(&conn->lock);
-	if (mate)
-		sovia_conn_put(mate);
+	if (!mate)
+		return;
+	if (take_mate(mate, conn))
+		sovia_conn_put(conn);
+	sovia_conn_put(mate);
 }
 
 /* The other end, if it still receives.  Under RCU. */
@@ -99,15 +121,16 @@ static struct sovia_conn *receiver(const struct sovia_conn *conn)
 	return mate && READ_ONCE(mate->hashed) ? mate : NULL;
 }
 
-static void count(const struct sovia_conn *conn, u32 len)
+static void count(const struct sovia_conn *conn, const struct sovia_conn *mate, u32 len)
 {
 	enum sovia_stat stats = conn->link->prov->stats;
-	struct sovia_net *snet = conn->link->snet;
 
-	sovia_stat_add_at(snet, stats + SOVIA_STATS_TX_MSGS, 1);
-	sovia_stat_add_at(snet, stats + SOVIA_STATS_TX_BYTES, len);
-	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_MSGS, 1);
-	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_BYTES, len);
+	sovia_stat_add_at(conn->link->snet, stats + SOVIA_STATS_TX_MSGS, 1);
+	sovia_stat_add_at(conn->link->snet, stats + SOVIA_STATS_TX_BYTES, len);
+	if (!mate)
+		return;
+	sovia_stat_add_at(mate->link->snet, stats + SOVIA_STATS_RX_MSGS, 1);
+	sovia_stat_add_at(mate->link->snet, stats + SOVIA_STATS_RX_BYTES, len);
 }
 
 static struct sovia_msg make_msg(struct sovia_conn *conn, u8 type)
@@ -151,8 +174,8 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	msg.len = skb->len;
 	rcu_read_lock_bh();
 	sovia_conn_account(conn, msg.len, true);
-	count(conn, msg.len);
 	mate = receiver(conn);
+	count(conn, mate, msg.len);
 	if (!mate) {
 		kfree_skb(skb);
 		no_socket(conn, msg.type);
@@ -208,8 +231,8 @@ void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg)
 		break;
 	}
 	rcu_read_lock_bh();
-	count(conn, 0);
 	mate = receiver(conn);
+	count(conn, mate, 0);
 	if (mate)
 		sovia_link_client->control(mate, &msg);
 	else

@@ -16,6 +16,7 @@
 #include <linux/rculist.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
+#include "conn_table.h"
 #include "l3.h"
 #include "near.h"
 #include "peer.h"
@@ -27,8 +28,8 @@ static HLIST_HEAD(near_nets);
 /* Offers that have been sent: sovia_anchor::near_node by nonce. */
 static DEFINE_HASHTABLE(near_offers, NEAR_BITS);
 /*
- * Protects both, sovia_peer::twin of peers in tables, and sovia_peer::gone.  Innermost.  Process
- * context.
+ * Protects both, sovia_peer::twin of peers in tables, and sovia_peer::gone.  Innermost; bottom
+ * halves off.
  */
 static DEFINE_SPINLOCK(near_lock);
 
@@ -44,12 +45,12 @@ void sovia_near_answers(struct sovia_net *snet, bool answers)
 {
 	struct hlist_node *node = &snet->rdv.near_node;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	if (!answers)
 		hlist_del_init_rcu(node);
 	else if (hlist_unhashed(node))
 		hlist_add_head_rcu(node, &near_nets);
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 }
 
 static bool net_has_address(struct net *net, const struct in6_addr *addr)
@@ -100,11 +101,11 @@ void sovia_near_withdraw(struct sovia_anchor *anchor)
 {
 	struct sovia_peer *peer;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	hash_del(&anchor->near_node);
 	peer = anchor->near_peer;
 	anchor->near_peer = NULL;
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 	if (peer)
 		sovia_peer_put(peer);
 }
@@ -121,11 +122,11 @@ void sovia_near_announce(struct sovia_anchor *anchor, struct sovia_peer *peer, c
 {
 	sovia_near_withdraw(anchor);
 	kref_get(&peer->kref);
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	memcpy(anchor->nonce, nonce, sizeof(anchor->nonce));
 	anchor->near_peer = peer;
 	hash_add(near_offers, &anchor->near_node, nonce_key(nonce));
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 }
 
 /**
@@ -172,7 +173,7 @@ bool sovia_near_meet(struct sovia_anchor *anchor, const u8 *nonce)
 	struct sovia_peer *twin = NULL;
 	struct sovia_anchor *other;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	hash_for_each_possible(near_offers, other, near_node, nonce_key(nonce)) {
 		if (memcmp(other->nonce, nonce, sizeof(other->nonce)) ||
 		    !is_other_end(anchor, other) || other->near_peer->gone)
@@ -181,7 +182,7 @@ bool sovia_near_meet(struct sovia_anchor *anchor, const u8 *nonce)
 		kref_get(&twin->kref);
 		break;
 	}
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 	set_twin(&anchor->twin, twin);
 	return twin;
 }
@@ -197,10 +198,10 @@ void sovia_near_join(struct sovia_peer *peer, struct sovia_anchor *anchor)
 {
 	struct sovia_peer *old;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	old = peer->twin;
 	peer->twin = anchor->twin;
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 	anchor->twin = NULL;
 	if (old)
 		sovia_peer_put(old);
@@ -216,11 +217,11 @@ void sovia_near_part(struct sovia_peer *peer)
 {
 	struct sovia_peer *twin;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	peer->gone = true;
 	twin = peer->twin;
 	peer->twin = NULL;
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 	if (twin)
 		sovia_peer_put(twin);
 }
@@ -251,13 +252,13 @@ struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *
 	const struct sovia_peer *twin;
 	struct net *net = NULL;
 
-	spin_lock(&near_lock);
+	spin_lock_bh(&near_lock);
 	twin = link->peer->twin;
 	if (twin && !twin->gone) {
 		net = maybe_get_net(twin->snet->net);
 		*pair = twin->pair;
 	}
-	spin_unlock(&near_lock);
+	spin_unlock_bh(&near_lock);
 	if (!net)
 		return ERR_PTR(-ECONNREFUSED);
 	if (!peer_has_address(net, pair)) {
@@ -269,6 +270,28 @@ struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
 	return net;
+}
+
+/**
+ * sovia_near_mirror() - find the other end of a connection between two namespaces
+ * @conn: one end
+ *
+ * Context: any, under rcu_read_lock(), which keeps the connection.
+ * Return: the connection there, or NULL.
+ */
+struct sovia_conn *sovia_near_mirror(const struct sovia_conn *conn)
+{
+	const struct sovia_peer *peer = READ_ONCE(conn->link->peer), *twin;
+	struct sovia_conn *found = NULL;
+
+	if (!peer)
+		return NULL;
+	spin_lock_bh(&near_lock);
+	twin = peer->twin;
+	if (twin && !twin->gone)
+		found = sovia_conn_find(twin->snet, &twin->pair, conn->rport, conn->lport);
+	spin_unlock_bh(&near_lock);
+	return found;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -26,7 +26,7 @@
 
 static bool loop_lane;
 module_param(loop_lane, bool, 0444);
-MODULE_PARM_DESC(loop_lane, "connections within a namespace use a lane, as others do, for tests (N)");
+MODULE_PARM_DESC(loop_lane, "connections within this host use a lane, as others do, for tests (N)");
 
 struct loop_vi;
 
@@ -490,6 +490,7 @@ const struct sovia_provider sovia_near_provider = {
 	.stats		= SOVIA_STAT_loop_tx_msgs,
 	.introduced	= true,
 	.in_memory	= true,
+	.by_lane	= &loop_lane,
 	.listen		= loop_listen,
 	.unlisten	= loop_unlisten,
 	.connect	= near_connect,

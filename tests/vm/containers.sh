@@ -97,6 +97,16 @@ introduced_once() {
 	before=$(count a peer_up)
 	ask a 4 10.1.0.2 && ask a 4 10.1.0.2 && equal "$(count a peer_up)" "$before"
 }
+sent() { box "$1" sed -n "s/^UP ::ffff:$2 .* sent=\([0-9]*\).*/\1/p" /proc/net/sovia/link; } # NAME ITS ADDRESS
+# CONN, and perhaps a probe, unless lanes carry connections within the host.
+socket_to_socket() {
+	local messages
+	messages=$(sent a 10.1.0.1)
+	ask a 4 10.1.0.2 || return
+	messages=$(($(sent a 10.1.0.1) - messages))
+	echo "$messages messages"
+	if [ "$(</sys/module/sovia/parameters/loop_lane)" = Y ]; then [ $messages -gt 5 ]; else [ $messages -le 3 ]; fi
+}
 both_ways() { in_memory b a 4 10.1.0.1 && in_memory a b 4 10.1.0.2; }
 # All begin at once.
 crossing() {
@@ -235,6 +245,7 @@ check 'each sees its own end'			sees_its_end
 check 'IPv6'					in_memory a b 6 fd01::2
 check 'link-local addresses'			over_link_local
 check 'one introduction'			introduced_once
+check 'from socket to socket'		socket_to_socket
 check 'the other direction'			both_ways
 check 'programs that know nothing of it'	programs
 check 'both have a key'				keys_of_both
