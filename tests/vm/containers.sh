@@ -105,7 +105,7 @@ socket_to_socket() {
 	ask a 4 10.1.0.2 || return
 	messages=$(($(sent a 10.1.0.1) - messages))
 	echo "$messages messages"
-	if [ "$(</sys/module/sovia/parameters/loop_lane)" = Y ]; then [ $messages -gt 5 ]; else [ $messages -le 3 ]; fi
+	if [ "$(</sys/module/sovia/parameters/loop_lane)" = Y ]; then [ $messages -gt 3 ]; else [ $messages -le 3 ]; fi
 }
 both_ways() { in_memory b a 4 10.1.0.1 && in_memory a b 4 10.1.0.2; }
 # All begin at once.
