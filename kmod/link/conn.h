@@ -130,6 +130,13 @@ static inline void sovia_conn_put(struct sovia_conn *conn)
 		sovia_conn_free(conn);
 }
 
+/* Not written without need: bottom halves read what is beside it. */
+static inline void sovia_conn_prefer(struct sovia_conn *conn, bool preferred)
+{
+	if (unlikely(READ_ONCE(conn->preferred) != preferred))
+		WRITE_ONCE(conn->preferred, preferred);
+}
+
 void sovia_conn_put_later(struct sovia_conn *conn);
 int sovia_conn_init(void);
 void sovia_conn_exit(void);

@@ -587,6 +587,9 @@ void sovia_refused(struct sock *sk, u32 code)
 			sovia_done(sk, ECONNREFUSED);
 		return;
 	}
+	/* TCP has memory of its own. */
+	if (code == SOVIA_CODE_NO_MEMORY && sovia_fallback_due(sk, ECONNREFUSED))
+		return;
 	ss->connect.busy = true;
 	ss->connect.silent = 0;
 	when = jiffies + ss->connect.retry_delay;

@@ -249,7 +249,7 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	/* Request acknowledgments often enough to keep the writer busy. */
 	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;
-	WRITE_ONCE(sovia_conn_of(sk)->preferred, sk->sk_priority >= TC_PRIO_INTERACTIVE);
+	sovia_conn_prefer(sovia_conn_of(sk), sk->sk_priority >= TC_PRIO_INTERACTIVE);
 	if (ask)
 		cb->flags |= SOVIA_F_ACKREQ;
 	if (!sovia_conn_send(sovia_conn_of(sk), skb, small && !prompt)) {

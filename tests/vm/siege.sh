@@ -66,6 +66,25 @@ end_work() { # NAME
 no_work() { ! pgrep -f 'siege work' >/dev/null; }
 work_for() { begin_work "$1" && sleep "$SECONDS_EACH" && end_work "$1"; } # NAME
 
+with_tcp() { # COMMAND...
+	local status
+	sysctl -qw net.sovia.fallback=1
+	"$@"
+	status=$?
+	sysctl -qw net.sovia.fallback=0
+	return $status
+}
+lower_limit() { echo 1024,1024 >/sys/module/sovia/parameters/mem; }
+# A connection of the worker to the greedy one's server here: 254 is AF_SOVIA, 6 TCP.
+kind_here() {
+	local kind
+	kind=$(as $WORKER env PYTHONPATH="$HERE/lib" python3 -c 'import socket, sovia
+s = sovia.socket()
+s.connect(("127.0.0.1", 5012))
+print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))')
+	equal "$kind" "$1"
+}
+
 fill() {
 	as $GREEDY setsid siege fill "$SOVIA_PEER" 5010 "$WORK/filled" "$CONNECTIONS" >"$WORK/fill" 2>&1 &
 }
@@ -98,6 +117,8 @@ no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill'; }
 limit 300
 [ $# != 0 ] || check 'a limit of 8 MiB' reload mem=2048,3072
 check 'servers of two users'			servers
+check 'one of which takes TCP, too'		with_tcp serve $GREEDY 5012
+check '... but does not need it'		with_tcp kind_here 254
 check 'one works alone'				work_for alone
 echo "# ${output//$'\n'/$'\n# '}"
 check 'it works on'				begin_work filling
@@ -111,6 +132,8 @@ echo "# ${output//$'\n'/$'\n# '}"
 check 'the memory is bounded'			bounded
 echo "# ${output//$'\n'/$'\n# '}"
 check 'windows have been asked back'		asked_back
+check 'a lower limit'				lower_limit
+check 'who holds more gets TCP connections only' with_tcp kind_here 6
 check 'all end'					ended
 check 'and hold nothing'			eventually nothing_held
 check 'the OOM killer has not run'		no_oom
