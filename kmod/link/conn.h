@@ -15,8 +15,8 @@ struct sovia_link;
 /* Limit of conn->txq; further data stays in the socket. */
 #define SOVIA_TXQ_MAX		4
 
-/* Room for the socket layer's events, see sovia_conn::later. */
-#define SOVIA_CONN_EVENTS	12
+/* Room for arguments of the socket layer's events, see sovia_conn::later_arg. */
+#define SOVIA_CONN_ARGS		10
 
 /* Pending control messages of a connection: bits of conn->ctl. */
 #define SOVIA_CTL(type)		BIT(type)
@@ -33,21 +33,24 @@ struct sovia_link;
  * @rport: the peer's port, host order; never changes
  * @tenant: number of the socket's tenant; never changes
  * @preferred: SO_PRIORITY or IP_TOS of the socket; a hint
- * @hash_node: in the table while it receives messages
  * @hashed: @hash_node is in the table.  Socket lock.
- * @link_node: in sovia_link::conns.  Protected by link->lock.
  * @attached: @link_node is in a list.  Socket lock.
+ * @tx_wanted: the client waits for tx_ready.  lane->lock.
+ * @direct: @mate has been set.  It stays set when the socket has left.
+ * @detour: the link has not been UP since, and the lane carries what this end sends
+ * @conn_seq: sequence number of the CONN we sent.  lane->lock.
+ * @hash_node: in the table while it receives messages
+ * @link_node: in sovia_link::conns.  Protected by link->lock.
  * @txq: messages handed to the lane that wait for credit
  * @ready_node: in its tenant's struct sovia_turn when @txq is not empty
- * @ctl_node: likewise when @ctl is not 0
+ * @rcu: frees it: readers find it in the table, or by its socket.  It is in no list then
+ * @ctl_node: as @ready_node, when @ctl is not 0
  * @ctl: control messages to send, SOVIA_CTL() bits
  * @ref: sequence number of the CONN that ACCEPT answers
  * @code: reason, for RESET
  * @urgent: stream offset, for URGENT
  * @returned: stream offset, for RETURN
- * @conn_seq: sequence number of the CONN we sent
  * @fin: the message with our FIN, until it is delivered
- * @tx_wanted: the client waits for tx_ready
  * @inflight: messages in @txq or posted and not completed
  * @rcv_wnd_end: stream offset up to which the peer may send, as messages tell.  Written under
  *	the receive queue's lock.
@@ -56,12 +59,9 @@ struct sovia_link;
  * @outq: payload bytes queued and not yet acknowledged
  * @acked: payload bytes acknowledged so far
  * @mate: the other end, with a reference, if both are here (direct.c).  Written under @lock.
- * @direct: @mate has been set.  It stays set when the socket has left.
- * @detour: the link has not been UP since, and the lane carries what this end sends
  * @later: the socket layer's events that wait for a softirq, for @direct ones
  * @later_arg: their arguments
  * @later_node: in the queue of such connections
- * @rcu: readers find it in the table, or by its socket
  *
  * From @txq to @inflight protected by lane->lock.
  *
@@ -88,19 +88,24 @@ struct sovia_conn {
 	bool			preferred;
 	bool			hashed;
 	bool			attached;
+	bool			tx_wanted;
+	bool			direct;
+	bool			detour;
+	u32			conn_seq;
 	struct rhash_head	hash_node;
 	struct list_head	link_node;
 	struct sk_buff_head	txq;
-	struct list_head	ready_node;
+	union {
+		struct list_head	ready_node;
+		struct rcu_head		rcu;
+	};
 	struct list_head	ctl_node;
 	unsigned long		ctl;
 	u32			ref;
 	u32			code;
 	u32			urgent;
 	u32			returned;
-	u32			conn_seq;
 	struct sk_buff		*fin;
-	bool			tx_wanted;
 	int			inflight;
 	u32			rcv_wnd_end;
 	u32			rcv_wnd_sent;
@@ -108,12 +113,9 @@ struct sovia_conn {
 	atomic_t		outq;
 	atomic64_t		acked;
 	struct sovia_conn __rcu	*mate;
-	bool			direct;
-	bool			detour;
 	unsigned long		later;
-	u32			later_arg[SOVIA_CONN_EVENTS];
+	u32			later_arg[SOVIA_CONN_ARGS];
 	struct llist_node	later_node;
-	struct rcu_head		rcu;
 };
 
 static inline void sovia_conn_get(struct sovia_conn *conn)

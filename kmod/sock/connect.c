@@ -593,8 +593,7 @@ void sovia_refused(struct sock *sk, u32 code)
 	ss->connect.busy = true;
 	ss->connect.silent = 0;
 	when = jiffies + ss->connect.retry_delay;
-	ss->connect.retry_delay = min_t(unsigned long, ss->connect.retry_delay * 2,
-					SOVIA_RETRY_MAX);
+	ss->connect.retry_delay = min(ss->connect.retry_delay * 2, SOVIA_RETRY_MAX);
 	set_connect_timer(sk, when);
 }
 

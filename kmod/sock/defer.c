@@ -18,7 +18,8 @@ static void defer_locked(struct sock *sk, enum sovia_deferred what, u32 arg)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	if (sock_owned_by_user(sk)) {
-		ss->deferred_arg[what] = arg;
+		if (what < SOVIA_DEFER_ARGS)
+			ss->deferred_arg[what] = arg;
 		__set_bit(what, &ss->deferred);
 	} else {
 		sovia_deferred_handlers[what](sk, arg);
@@ -109,5 +110,6 @@ void sovia_release_cb(struct sock *sk)
 		return;
 	ss->deferred = 0;
 	for_each_set_bit(what, &todo, SOVIA_DEFER_COUNT)
-		sovia_deferred_handlers[what](sk, ss->deferred_arg[what]);
+		sovia_deferred_handlers[what](sk, what < SOVIA_DEFER_ARGS ?
+						  ss->deferred_arg[what] : 0);
 }

@@ -41,7 +41,8 @@ static void handle(struct sovia_conn *conn)
 	smp_mb__after_atomic();
 	for (what = 0; what < SOVIA_DEFER_COUNT; what++)
 		if (test_and_clear_bit(what, &conn->later))
-			sovia_defer_now(conn, what, READ_ONCE(conn->later_arg[what]));
+			sovia_defer_now(conn, what, what < SOVIA_DEFER_ARGS ?
+					READ_ONCE(conn->later_arg[what]) : 0);
 	sovia_conn_put(conn);
 }
 
@@ -83,7 +84,8 @@ void sovia_later(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 {
 	struct later_queue *queue;
 
-	WRITE_ONCE(conn->later_arg[what], arg);
+	if (what < SOVIA_DEFER_ARGS)
+		WRITE_ONCE(conn->later_arg[what], arg);
 	/* The event's argument comes before the event. */
 	smp_mb__before_atomic();
 	set_bit(what, &conn->later);
@@ -108,7 +110,7 @@ void __init sovia_later_init(void)
 {
 	int cpu;
 
-	BUILD_BUG_ON(SOVIA_DEFER_COUNT > SOVIA_CONN_EVENTS);
+	BUILD_BUG_ON(SOVIA_DEFER_ARGS > SOVIA_CONN_ARGS);
 	for_each_possible_cpu(cpu) {
 		struct later_queue *queue = per_cpu_ptr(&later_queues, cpu);
 

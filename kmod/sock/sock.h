@@ -25,10 +25,13 @@ enum sovia_deferred {
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_BARRED,
 	SOVIA_DEFER_PRESSURE,
+	/* These have no argument. */
 	SOVIA_DEFER_WINDOW,
 	SOVIA_DEFER_PUSH,
 	SOVIA_DEFER_COUNT
 };
+
+#define SOVIA_DEFER_ARGS	SOVIA_DEFER_WINDOW
 
 /* As TCP's TCP_CA_NAME_MAX. */
 #define SOVIA_CA_NAME_MAX	16
@@ -68,17 +71,17 @@ struct sovia_opts {
 	u8	keepcnt;
 	u8	syncnt;
 	u8	defer_accept;
+	u8	action;
 	u16	maxseg;
 	u16	keepidle;
 	u16	keepintvl;
 	s16	linger2;
+	u16	wait;
 	u32	user_timeout;
 	u32	window_clamp;
 	u32	notsent_lowat;
 	u32	fastopen;
 	char	congestion[SOVIA_CA_NAME_MAX];
-	u8	action;
-	u16	wait;
 };
 
 struct sovia_bucket;
@@ -137,8 +140,8 @@ struct sovia_tx {
 
 /**
  * struct sovia_rx - from the lane to the program
- * @nxt: stream offset of the next byte from the peer
- * @bytes: the same in 64 bits, for TCP_INFO
+ * @bytes: bytes from the peer so far, for TCP_INFO
+ * @nxt: the same in 32 bits: stream offset of the next byte from the peer
  * @copied: stream offset of the next byte for the program
  * @most: stream offset up to which data is taken.  It is sovia_conn::rcv_wnd_end, unless
  *	@lowering or @over.
@@ -154,8 +157,8 @@ struct sovia_tx {
  * sk_receive_queue.lock, except @half_time.
  */
 struct sovia_rx {
-	u32			nxt;
 	u64			bytes;
+	u32			nxt;
 	u32			copied;
 	u32			most;
 	u32			promised;
@@ -242,12 +245,12 @@ struct sovia_destination;
  * @link_retries: how many more times a stale link may be replaced
  * @busy: the listener was busy, and CONN is to be retried
  * @asked: CONN has been handed to the lane
- * @patience: how long a peer that has answered may be silent until it is TCP's turn, jiffies
- * @silent: when it is, if the peer does not answer by then, jiffies; 0 while it answers
  * @fallback: enum sovia_fallback_state
- * @callers: how many wait in connect()
  * @cause: why @fallback is DUE, a positive errno
  * @no_links: links of this namespace cannot be had, a negative errno
+ * @patience: how long a peer that has answered may be silent until it is TCP's turn, jiffies
+ * @callers: how many wait in connect()
+ * @silent: when it is, if the peer does not answer by then, jiffies; 0 while it answers
  * @to: where to, if @fallback is ARMED or DUE: the first caller's, or that of struct
  *	sovia_fallback
  * @service: sovia_service_key() of the port, once it was needed
@@ -257,16 +260,16 @@ struct sovia_destination;
  */
 struct sovia_connecting {
 	unsigned long		deadline;
-	unsigned long		retry_delay;
-	u8			link_retries;
-	bool			busy;
-	bool			asked;
+	u16			retry_delay;
+	u8			link_retries:6;
+	bool			busy:1;
+	bool			asked:1;
 	u8			fallback;
+	s16			cause;
+	s16			no_links;
 	unsigned int		patience;
-	unsigned long		silent;
 	unsigned int		callers;
-	int			cause;
-	int			no_links;
+	unsigned long		silent;
 	const struct sovia_destination *to;
 	u64			service;
 	unsigned long		refused;
@@ -347,7 +350,7 @@ struct sovia_sock {
 	struct sovia_fallback	*fallback;
 	struct sovia_accept	accept;
 	unsigned long		deferred;
-	u32			deferred_arg[SOVIA_DEFER_COUNT];
+	u32			deferred_arg[SOVIA_DEFER_ARGS];
 	struct sovia_tx		tx;
 	struct sovia_rx		rx;
 	struct sovia_urg	urg;
