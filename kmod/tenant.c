@@ -2,14 +2,16 @@
 /*
  * Tenants (Documentation/limits.rst): who shares this host.  A tenant is
  *
- * - a user, in the initial network namespace and in all that the user has made in user
- *	namespaces of his own, however many these are
+ * - a user, in the initial network namespace, and with all programs in user namespaces that the
+ *	user has made, whatever their uids and network namespaces
  * - a user within a network namespace that root has made
- * - a network namespace that root has made for a user namespace: its uids are not told apart
+ * - all programs of a network namespace in user namespaces that root has made: their uids, which
+ *	can be many, are not told apart
  *
  * The ledger has what each tenant holds, in bytes.  Sums of a processor are added to the others
  * in batches, so what the ledger says is off by one batch a processor and tenant at most.
  */
+#include <linux/cred.h>
 #include <linux/hashtable.h>
 #include <linux/idr.h>
 #include <linux/seq_file.h>
@@ -31,10 +33,10 @@ static DEFINE_IDA(tenant_numbers);
 static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
 static atomic_t tenants_active = ATOMIC_INIT(0);
 
-/* Those that a namespace's sockets belong to. */
+/* By the user namespace of the caller: uids of any but the initial one are for the taking. */
 static void tenant_key(const struct net *net, kuid_t uid, struct sovia_tenant *key)
 {
-	const struct user_namespace *ns = net->user_ns;
+	const struct user_namespace *ns = current_user_ns();
 
 	key->net = net == &init_net ? 0 : net->net_cookie;
 	key->uid = uid;
@@ -100,7 +102,7 @@ static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
  * @net: namespace of the socket
  * @uid: its user
  *
- * Context: process, may sleep.
+ * Context: the process that opens it, may sleep.
  * Return: the tenant with a reference for the caller, or NULL without memory.
  */
 struct sovia_tenant *sovia_tenant_get(const struct net *net, kuid_t uid)

@@ -85,6 +85,18 @@ print(s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))')
 	equal "$kind" "$1"
 }
 
+# A uid of a user namespace that the greedy one has made is no tenant of its own.
+subuid_is_owner() {
+	subuid $GREEDY 200001 socktool hold "$WORK/held" &
+	eventually test -e "$WORK/held"
+	cat $LIMITS
+	grep -q "^tenant 0 $GREEDY " $LIMITS && ! grep -q "^tenant .* 200001 " $LIMITS
+	local status=$?
+	rm "$WORK/held"
+	wait
+	return $status
+}
+
 fill() {
 	as $GREEDY setsid siege fill "$SOVIA_PEER" 5010 "$WORK/filled" "$CONNECTIONS" >"$WORK/fill" 2>&1 &
 }
@@ -116,6 +128,7 @@ no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill'; }
 
 limit 300
 [ $# != 0 ] || check 'a limit of 8 MiB' reload mem=2048,3072
+check 'subuids count as who has them'		subuid_is_owner
 check 'servers of two users'			servers
 check 'one of which takes TCP, too'		with_tcp serve $GREEDY 5012
 check '... but does not need it'		with_tcp kind_here 254
