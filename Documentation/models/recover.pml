@@ -28,6 +28,9 @@
 #ifndef LIMITS
 #define LIMITS	0	/* how often recovery_timeout expires */
 #endif
+#ifndef PARKS
+#define PARKS	0	/* PARK messages, of either node */
+#endif
 #ifndef MSGS
 #define MSGS	2	/* messages each way in the life of a link */
 #endif
@@ -38,7 +41,7 @@
 #define VIS	9
 #endif
 
-mtype = { NONE, CONNECTING, UP, RECOVERING };
+mtype = { NONE, CONNECTING, UP, RECOVERING, PARKED };
 mtype = { REQUEST, ANSWER, AGAIN, UNKNOWN };
 
 typedef node {
@@ -51,10 +54,15 @@ typedef node {
 	bool tried;		/* our long message has been sent over it */
 	bool owes;		/* that, or the ACK that confirms the peer's, is to be sent */
 	bool open;		/* the lane is up */
+	bool agreed;		/* it has been, until the peer's PARK: the link is to be PARKED */
 	bool ending;		/* the VI of before is not gone yet */
-	byte parked;		/* a request that waits for that, 0: none */
+	byte deferred;		/* a request that waits for that, 0: none */
 	byte there;		/* rx_next of the peer's hello */
 	bool wanted;		/* a program wants the link */
+	byte unwritten;		/* messages that programs will send */
+	byte queued;		/* number of the next message to be queued in the lane */
+	byte park;		/* number of the next message after our PARK, 0: none */
+	bool wake;		/* the event of a message that is queued while PARKED */
 	/* struct sovia_credit; messages between these two are in unacked */
 	byte tx_una;
 	byte tx_next;
@@ -72,13 +80,14 @@ typedef hello {
 hello h[VIS];
 
 chan cm[2] = [VIS] of { mtype, byte };
-/* VI, id of the sender (for the checks), number, ACK or LONG (a padded ACK), ack */
+/* VI, id of the sender (for the checks), number (a PARK's has PARK added), ACK or LONG (a padded ACK), ack */
 chan wire[2] = [WINDOW] of { byte, byte, byte, byte };
 #define ACK		255
 #define LONG		254
+#define PARK		128
 
 byte ids, vis;
-byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS;
+byte deaths = DEATHS, losses = LOSSES, overtakes = OVERTAKES, reboots = REBOOTS, limits = LIMITS, parks = PARKS;
 bool excuse;		/* a node may now lose a link */
 
 /* ---- link_vi.c ---- */
@@ -87,10 +96,17 @@ inline drop_vi(i)
 {
 	n[i].ending = n[i].ending || n[i].vi != 0;
 	n[i].vi = 0; n[i].greeted = false; n[i].tried = false; n[i].owes = false;
-	n[i].open = false; n[i].asking = false; n[i].there = 0
+	n[i].open = false; n[i].agreed = false; n[i].asking = false; n[i].there = 0
 }
 
 /* ---- link.c ---- */
+
+/* Unless links are parked, all messages are there from the start. */
+inline fill(i)
+{
+	n[i].queued = (PARKS -> 0 : MSGS);
+	n[i].unwritten = MSGS - n[i].queued
+}
 
 /* The next link does not wait for this one's VI; the request that waited is decided anew. */
 inline reset(i)
@@ -98,11 +114,13 @@ inline reset(i)
 	drop_vi(i);
 	n[i].ending = false;
 	if
-	:: n[i].parked -> cm[i]!REQUEST, n[i].parked; n[i].parked = 0
+	:: n[i].deferred -> cm[i]!REQUEST, n[i].deferred; n[i].deferred = 0
 	:: else
 	fi;
 	n[i].link = NONE; n[i].id = 0; n[i].peer = 0;
-	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0
+	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0;
+	n[i].park = 0; n[i].wake = false;
+	fill(i)
 }
 
 /* Its sockets get an error: only for a reason, or if nothing was received over it. */
@@ -140,10 +158,10 @@ inline accept(i, v)
 	if
 	:: n[i].ending ->
 		if
-		:: n[i].parked -> reject(i, AGAIN, n[i].parked)
+		:: n[i].deferred -> reject(i, AGAIN, n[i].deferred)
 		:: else
 		fi;
-		n[i].parked = v
+		n[i].deferred = v
 	:: else ->
 		n[i].vi = v; n[i].peer = h[v].id; n[i].there = h[v].rx;
 		say(i, ANSWER, v)
@@ -158,6 +176,8 @@ inline established(i)
 	n[i].tx_una = n[i].there;
 	n[i].tx_next = n[i].there;	/* MUTANT nothing-again (death): n[i].there => n[i].tx_next */
 	n[i].there = 0;
+	/* It is retransmitted as PROBE. */
+	n[i].park = 0;
 	n[i].rx_acked = n[i].rx_next;
 	n[i].greeted = true;
 	n[i].owes = n[i].asking
@@ -170,14 +190,45 @@ inline up(i)
 	n[i].link = UP
 }
 
-#define LIVES(i)	(n[i].link == UP || n[i].link == RECOVERING)
+#define LIVES(i)	(n[i].link == UP || n[i].link == RECOVERING || n[i].link == PARKED)
 #define SAME(i, v)	(h[v].peer == n[i].id && h[v].id == n[i].peer)	/* MUTANT ids-not-compared (reboot): (h[v].peer == n[i].id && h[v].id == n[i].peer) => (n[i].link != NONE) */
 
 #define ANSWERS(i)	(n[i].vi && n[i].open && n[1 - i].vi == n[i].vi)
 
+/* ---- link_park.c ---- */
+
+#define FLIGHT(i)	(n[i].tx_next - n[i].tx_una)
+#define HAS_WORK(i)	(n[i].tx_next < n[i].queued)
+/* Nothing is unacknowledged but our own PARK. */
+#define QUIET(i)	(!FLIGHT(i) || FLIGHT(i) == 1 && n[i].park == n[i].tx_next)	/* MUTANT any-for-park (park): n[i].park == n[i].tx_next => n[i].park */
+/* It may send PARK. */
+#define IDLE(i)		(n[i].open && !FLIGHT(i) && !HAS_WORK(i) && n[i].rx_acked == n[i].rx_next)
+/* Its VI ends: it has agreed to that, or asked for it, and has nothing to say since. */
+#define RESTS(i)	(n[i].link == UP && (n[i].agreed || n[i].park && FLIGHT(i)) && QUIET(i) && !NEWS(i))	/* MUTANT data-behind-park (park): QUIET(i) => true */
+/* Queued since then; what is queued after this sets the event. */
+#define NEWS(i)		HAS_WORK(i)	/* MUTANT queued-before-parked (park): HAS_WORK(i) => false */
+
+/* link_closed(), or the end of a lane that has agreed to it */
+inline died(i)
+{
+	if
+	:: n[i].link == CONNECTING -> reset(i)
+	:: else ->
+		n[i].link = (RESTS(i) -> PARKED : RECOVERING);
+		drop_vi(i)
+	fi
+}
+
+/* ---- link_request.c ---- */
+
 /* link_yield() */
 inline fresh_request(i, v)
 {
+	/* The code rejects it, and it comes again when the link is PARKED. */
+	if
+	:: n[i].agreed -> died(i)
+	:: else
+	fi;
 	if
 	:: n[i].link == CONNECTING && n[i].vi && n[i].asking && i == 0 -> reject(i, AGAIN, v)
 	/* From the end that we are connected to: its reply to our request has overtaken it. */
@@ -207,7 +258,7 @@ inline resume_request(i, v)
 	:: !SAME(i, v) -> reject(i, UNKNOWN, v)
 	:: SAME(i, v) && n[i].link == RECOVERING && n[i].asking && i == 0 -> reject(i, AGAIN, v)
 	:: else ->
-		n[i].link = (n[i].link == UP -> RECOVERING : n[i].link);
+		n[i].link = (LIVES(i) -> RECOVERING : n[i].link);
 		accept(i, v)
 	fi
 }
@@ -233,21 +284,12 @@ inline rejected(i, v)
 	fi
 }
 
-/* link_closed() */
-inline died(i)
-{
-	if
-	:: n[i].link == CONNECTING -> reset(i)
-	:: else -> n[i].link = RECOVERING; drop_vi(i)
-	fi
-}
-
 /* The other end no longer has this VI, or no message for it is pending. */
 #define NO_MORE(v)	(!cm[0]??[REQUEST, v] && !cm[0]??[ANSWER, v] && !cm[0]??[AGAIN, v] && \
 			 !cm[0]??[UNKNOWN, v] && !cm[1]??[REQUEST, v] && !cm[1]??[ANSWER, v] && \
 			 !cm[1]??[AGAIN, v] && !cm[1]??[UNKNOWN, v])
 #define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].greeted && !n[1].greeted) && \
-			 n[1 - i].parked != n[i].vi && NO_MORE(eval(n[i].vi)))
+			 n[1 - i].deferred != n[i].vi && NO_MORE(eval(n[i].vi)))
 /* The higher address lets the lower one try first. */
 #define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
 
@@ -288,8 +330,8 @@ end:	do
 	:: atomic {
 		n[i].ending ->
 		n[i].ending = false;
-		v = n[i].parked;	/* MUTANT parked-forgotten (crossing): n[i].parked => 0 */
-		n[i].parked = 0;
+		v = n[i].deferred;	/* MUTANT deferred-forgotten (crossing): n[i].deferred => 0 */
+		n[i].deferred = 0;
 		if
 		:: v && !h[v].peer -> fresh_request(i, v)
 		:: v && h[v].peer -> resume_request(i, v)
@@ -298,6 +340,12 @@ end:	do
 		v = 0
 	   }
 	:: atomic { ALONE(i) -> died(i) }
+	:: atomic { n[i].agreed -> died(i) }
+	:: atomic {
+		n[i].wake ->
+		n[i].wake = false;
+		n[i].link = (n[i].link == PARKED -> RECOVERING : n[i].link)
+	   }
 	/* The attempt or the trial times out, though the reply may still arrive. */
 	:: atomic { losses && n[i].vi && !n[i].open -> losses--; died(i) }
 	:: atomic { limits && n[i].link == RECOVERING -> limits--; excuse = true; down(i) }
@@ -335,14 +383,22 @@ inline take(i)
 	if
 	:: no != ACK && no != LONG ->
 		/* Each message once, in order, and of this link. */
-		assert(no == n[i].rx_next);
+		assert(no % PARK == n[i].rx_next);
 		assert(from == n[i].peer);
 		n[i].rx_next++
+	:: else
+	fi;
+	if
+	:: no != ACK && no != LONG && no >= PARK && QUIET(i) && !HAS_WORK(i) ->
+		n[i].agreed = true;
+		n[i].open = false
 	:: else
 	fi
 }
 
 #define SEND(i, what)	wire[1 - i]!n[i].vi, n[i].id, what, n[i].rx_next; n[i].rx_acked = n[i].rx_next
+
+#define HEARS(i)	(v == n[i].vi && !n[i].agreed)	/* MUTANT hears-after-agreeing (park): && !n[i].agreed => */
 
 proctype lane(bit i)
 {
@@ -350,9 +406,17 @@ proctype lane(bit i)
 
 end:	do
 	:: atomic {
-		n[i].open && n[i].tx_next < MSGS && n[i].tx_next - n[i].tx_una < WINDOW && nfull(wire[1 - i]) ->
+		n[i].open && HAS_WORK(i) && FLIGHT(i) < WINDOW && nfull(wire[1 - i]) ->
 		SEND(i, n[i].tx_next);
 		n[i].tx_next++
+	   }
+	/* lane_park() */
+	:: atomic {
+		parks && IDLE(i) && nfull(wire[1 - i]) ->
+		parks--;
+		SEND(i, PARK + n[i].tx_next);
+		n[i].tx_next++; n[i].queued++;
+		n[i].park = n[i].tx_next
 	   }
 	:: atomic { n[i].open && n[i].rx_acked != n[i].rx_next && nfull(wire[1 - i]) -> SEND(i, ACK) }
 	:: atomic {
@@ -363,7 +427,7 @@ end:	do
 	:: atomic {
 		wire[i]?v, from, no, ack ->
 		if
-		:: v == n[i].vi -> take(i)	/* MUTANT old-vi-still-receives (death): v == n[i].vi => n[i].vi */
+		:: HEARS(i) -> take(i)	/* MUTANT old-vi-still-receives (death): HEARS(i) => n[i].vi */
 		:: else
 		fi;
 		v = 0; from = 0; no = 0; ack = 0
@@ -372,6 +436,18 @@ end:	do
 	:: atomic {
 		n[i].vi && !n[i].greeted && n[1 - i].vi == n[i].vi && n[1 - i].greeted ->
 		established(i)
+	   }
+	od
+}
+
+/* Messages are queued at any time. */
+proctype program(bit i)
+{
+end:	do
+	:: atomic {
+		LIVES(i) && n[i].unwritten ->
+		n[i].unwritten--; n[i].queued++;
+		n[i].wake = n[i].wake || n[i].link == PARKED	/* MUTANT no-wake (park): n[i].link == PARKED => false */
 	   }
 	od
 }
@@ -390,6 +466,8 @@ init {
 	atomic {
 		n[0].wanted = true;
 		n[1].wanted = BOTH_WANT;
+		fill(0); fill(1);
+		run program(0); run program(1);
 		run thread(0); run thread(1);
 		run lane(0); run lane(1);
 		run fate(0); run fate(1)
@@ -398,12 +476,20 @@ init {
 
 /* ---- properties ---- */
 
-#define BOTH_UP		(n[0].link == UP && n[1].link == UP && n[0].vi == n[1].vi && \
-			 n[0].peer == n[1].id && n[1].peer == n[0].id)
-#define ALL_THERE	(n[0].rx_next == MSGS && n[1].rx_next == MSGS && \
-			 n[0].tx_una == MSGS && n[1].tx_una == MSGS)
+#define BOTH_HAVE_IT	(n[0].peer == n[1].id && n[1].peer == n[0].id)
+#define BOTH_UP		(n[0].link == UP && n[1].link == UP && n[0].vi == n[1].vi && BOTH_HAVE_IT)
+#define BOTH_PARKED	(n[0].link == PARKED && n[1].link == PARKED && BOTH_HAVE_IT)
+#define ARRIVED(i)	(!n[i].unwritten && n[1 - i].rx_next == n[i].queued)
+#define ALL_THERE	(ARRIVED(0) && ARRIVED(1) && !FLIGHT(0) && !FLIGHT(1))
+/* All but a PARK that was lost with its VI. */
+#define ALL_PARKED(i)	(ARRIVED(i) || !n[i].unwritten && n[i].park == n[i].queued && \
+			 n[1 - i].rx_next == n[i].queued - 1)
 #define BOTH_GONE	(n[0].link == NONE && n[1].link == NONE)
-#define SETTLED		((BOTH_UP && ALL_THERE) || BOTH_GONE)
+/* It has lost its side, and the other one has nothing to say. */
+#define ONE_GONE(i)	(excuse && n[i].link == NONE && n[1 - i].link == PARKED && \
+			 !n[1 - i].unwritten && QUIET(1 - i) && !HAS_WORK(1 - i))
+#define SETTLED		((BOTH_UP && ALL_THERE) || BOTH_GONE || ONE_GONE(0) || ONE_GONE(1) || \
+			 (BOTH_PARKED && ALL_PARKED(0) && ALL_PARKED(1)))
 
 /* In the end both have the link and all messages, or neither has it. */
 active proctype watch()
