@@ -123,10 +123,13 @@ struct sovia_memories {
  * @net: the namespace
  * @mib: counters
  * @conns: connections by link and ports; lookups under RCU take the reference
- * @link_lock: protects @links and @link_count; bottom halves off
+ * @link_lock: protects @links and what follows up to @idle_count; bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
- * @far_links: struct sovia_link::far_node of links to other nodes.  Protected by @link_lock.
- * @link_count: how many these are
+ * @far_links: struct sovia_link::far_node of links to other nodes, the most idle ones first
+ * @parked_links: the same, of parked ones
+ * @link_count: length of @far_links
+ * @parked_count: length of @parked_links
+ * @idle_count: how many of @far_links have been idle for a while
  * @link_ids: all links in @links, by a number of their own; for /proc
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
@@ -157,7 +160,10 @@ struct sovia_net {
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	struct list_head		far_links;
+	struct list_head		parked_links;
 	unsigned int			link_count;
+	unsigned int			parked_count;
+	unsigned int			idle_count;
 	struct xarray			link_ids;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;

@@ -18,6 +18,7 @@ static int __net_init net_begin(struct net *net)
 	spin_lock_init(&snet->link_lock);
 	hash_init(snet->links);
 	INIT_LIST_HEAD(&snet->far_links);
+	INIT_LIST_HEAD(&snet->parked_links);
 	mutex_init(&snet->listen_mutex);
 	sovia_link_net_init(snet);
 	sovia_memories_init(snet);

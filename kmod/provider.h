@@ -117,6 +117,8 @@ struct sovia_vi_request {
  *	afterwards.  Bottom halves are disabled.
  * @rx_unposted: the number of receive descriptors that could not be reposted
  *	for lack of memory changed by @delta.
+ * @rx_grown: after sovia_provider::post_more: @depth receive descriptors are kept posted from now
+ *	on, fewer than wanted for lack of memory.  Bottom halves are disabled.
  * @ended: the end that the client has requested is complete: nothing is in flight,
  *	no reference to a sk_buff is left.  Process context; the last upcall, once.  The
  *	provider frees the VI when it has returned.
@@ -134,18 +136,21 @@ struct sovia_vi_client {
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
 	void (*send_done)(struct sovia_vi *vi, struct sk_buff *skb, bool ok);
 	void (*rx_unposted)(struct sovia_vi *vi, int delta);
+	void (*rx_grown)(struct sovia_vi *vi, unsigned int depth);
 	void (*ended)(struct sovia_vi *vi);
 };
 
 /**
  * struct sovia_vi_attr - size of a VI
  * @send_depth: maximum of messages in flight
- * @recv_depth: receive descriptors kept posted
+ * @recv_depth: the most receive descriptors that are kept posted
+ * @recv_first: those that are at first
  * @msg_size: largest message, header included, in bytes
  */
 struct sovia_vi_attr {
 	unsigned int	send_depth;
 	unsigned int	recv_depth;
+	unsigned int	recv_first;
 	unsigned int	msg_size;
 };
 
@@ -268,6 +273,9 @@ static inline const u32 *sovia_imm_of(const struct sk_buff *skb)
  *	the caller retries later); or another negative errno: the VI is
  *	dying.  Never sleeps.  The caller serialises the calls for one VI (it holds
  *	a spinlock with bottom halves disabled); it never calls upcalls itself.
+ * @post_more: keep @depth receives posted, more than so far and up to attr.recv_depth; the rx_grown
+ *	upcall follows, unless the VI dies.  Called as @post_send is.  NULL: a VI has no receives to
+ *	post, or as many as it may have from the start.
  * @fail: make the VI die as if its device had given up, for tests; closed
  *	follows.  Connection thread; does not wait.  NULL: its VIs cannot fail.
  * @end: tell the peer and free the VI, whatever its state, as soon as nothing is in
@@ -298,6 +306,7 @@ struct sovia_provider {
 	void (*reject)(struct sovia_vi_request *req, int err);
 	int (*post_send)(struct sovia_vi *vi, struct sk_buff *skb,
 			 const struct sovia_post *how);
+	void (*post_more)(struct sovia_vi *vi, unsigned int depth);
 	void (*fail)(struct sovia_vi *vi);
 	void (*end)(struct sovia_vi *vi);
 };

@@ -29,11 +29,14 @@
  * @SOVIA_STAT_pressure_tx: PRESSURE messages sent
  * @SOVIA_STAT_return_tx: RETURN messages sent
  * @SOVIA_STAT_credit_stall: times a lane ran out of credits with work waiting
+ * @SOVIA_STAT_window_grow: times a lane's window was to become larger
  * @SOVIA_STAT_window_stall: times a socket ran out of window
  * @SOVIA_STAT_combined: sends combined with queued ones
  * @SOVIA_STAT_link_up: links set up
  * @SOVIA_STAT_link_down: links that went down
  * @SOVIA_STAT_link_fail: links that could not be set up
+ * @SOVIA_STAT_link_park: links parked
+ * @SOVIA_STAT_link_resume: parked links that were resumed
  * @SOVIA_STAT_link_recover: lost lanes that were replaced
  * @SOVIA_STAT_link_recover_fail: links that went down because recovery failed
  * @SOVIA_STAT_tx_again: messages retransmitted over another lane
@@ -89,11 +92,14 @@ enum sovia_stat {
 	SOVIA_STAT_pressure_tx,
 	SOVIA_STAT_return_tx,
 	SOVIA_STAT_credit_stall,
+	SOVIA_STAT_window_grow,
 	SOVIA_STAT_window_stall,
 	SOVIA_STAT_combined,
 	SOVIA_STAT_link_up,
 	SOVIA_STAT_link_down,
 	SOVIA_STAT_link_fail,
+	SOVIA_STAT_link_park,
+	SOVIA_STAT_link_resume,
 	SOVIA_STAT_link_recover,
 	SOVIA_STAT_link_recover_fail,
 	SOVIA_STAT_tx_again,

@@ -27,11 +27,12 @@
  *	window	offset in the connection's stream up to which the receiver of
  *		this message may send, modulo 2^32.  It never moves backwards, but by
  *		PRESSURE and RETURN.
- *	sport,	ports of the connection; 0 in ACK and PROBE, which belong to
- *	dport	the lane.
+ *	sport,	ports of the connection; 0 in ACK, PROBE and PARK, which belong
+ *	dport	to the lane.
  *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.  URGENT:
  *		offset of the urgent byte in the sender's stream.  RETURN: offset up
- *		to which the sender may still send.
+ *		to which the sender may still send.  ACK: messages that its sender
+ *		takes unacknowledged by now.
  *	code	REFUSE and RESET: enum sovia_code.
  *
  * Types
@@ -43,6 +44,8 @@
  *	REFUSE	connection refused	PROBE	requests an ACK
  *	PRESSURE give back your		RETURN	done, as of the messages
  *		window down to this		before this one
+ *	PARK	a PROBE; close the VI if
+ *		nothing is under way
  *
  *	The structs have no padding; every field is naturally aligned.
  *
@@ -87,8 +90,11 @@
 /* What this code offers beyond its version: bits that both have are granted (rendezvous.h). */
 #define SOVIA_FEATURE_TRIAL	0x1	/* a lane is tried with long messages before it is used */
 #define SOVIA_FEATURE_RETURN	0x2	/* PRESSURE and RETURN */
+#define SOVIA_FEATURE_GROW	0x4	/* WANT; ACK tells what its sender takes by now */
+#define SOVIA_FEATURE_PARK	0x8	/* PARK */
 #ifndef SOVIA_FEATURES
-#define SOVIA_FEATURES		(SOVIA_FEATURE_TRIAL | SOVIA_FEATURE_RETURN)
+#define SOVIA_FEATURES	(SOVIA_FEATURE_TRIAL | SOVIA_FEATURE_RETURN | SOVIA_FEATURE_GROW | \
+			 SOVIA_FEATURE_PARK)
 #endif
 
 /* Padding of the ACK that tries a lane; the payload limit, if that is less. */
@@ -151,6 +157,7 @@ enum sovia_type {
 	/* 12 to 18 are reserved: Documentation/protocol.rst, How the format grows */
 	SOVIA_PRESSURE	= 19,
 	SOVIA_RETURN	= 20,
+	SOVIA_PARK	= 21,
 	SOVIA_TYPE_COUNT
 };
 
@@ -158,6 +165,8 @@ enum sovia_type {
 #define SOVIA_F_ACKREQ		0x0001	/* acknowledge at once */
 #define SOVIA_F_FIN		0x0002	/* DATA: the stream ends after it */
 #define SOVIA_F_GONE		0x0004	/* FIN: its sender has closed, not just its half */
+/* 0x0008 to 0x0020 are reserved: Documentation/protocol.rst, How the format grows */
+#define SOVIA_F_WANT		0x0040	/* it takes the last credit, and more is waiting */
 
 /* struct sovia_hdr::code */
 enum sovia_code {
@@ -210,7 +219,7 @@ struct sovia_hdr {
  * @magic: SOVIA_WIRE_MAGIC
  * @version: that the two kernels have agreed on
  * @lane: which of the lanes between the two nodes, from 0
- * @window: messages that the sender of this hello takes unacknowledged
+ * @window: messages that the sender of this hello takes unacknowledged, at first
  * @payload: largest payload that it takes, in bytes
  * @rx_next: number of the message that it expects next, 0 on a fresh link
  * @id: of the sender's end of the link, not 0

@@ -262,6 +262,13 @@ static void fault_fail(struct sovia_vi *vi)
 	fv->real->prov->fail(fv->real);
 }
 
+static void fault_post_more(struct sovia_vi *vi, unsigned int depth)
+{
+	struct fault_vi *fv = to_fault(vi);
+
+	fv->real->prov->post_more(fv->real, depth);
+}
+
 /* Wait for the work and our upcalls; none starts afterwards. */
 static void fault_silence(struct fault_vi *fv)
 {
@@ -290,6 +297,7 @@ static void fault_drain(struct fault_vi *fv)
 static const struct sovia_provider fault_provider = {
 	.name		= "fault",
 	.post_send	= fault_post_send,
+	.post_more	= fault_post_more,
 	.fail		= fault_fail,
 	.end		= fault_end,
 };
@@ -475,6 +483,13 @@ static void fault_rx_unposted(struct sovia_vi *vi, int delta)
 	fv->vi.client->rx_unposted(&fv->vi, delta);
 }
 
+static void fault_rx_grown(struct sovia_vi *vi, unsigned int depth)
+{
+	struct fault_vi *fv = vi->context;
+
+	fv->vi.client->rx_grown(&fv->vi, depth);
+}
+
 static void fault_ended(struct sovia_vi *vi)
 {
 	struct fault_vi *fv = vi->context;
@@ -494,6 +509,7 @@ static const struct sovia_vi_client fault_client = {
 	.receive	= fault_receive,
 	.send_done	= fault_send_done,
 	.rx_unposted	= fault_rx_unposted,
+	.rx_grown	= fault_rx_grown,
 	.ended		= fault_ended,
 };
 

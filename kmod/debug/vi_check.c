@@ -35,6 +35,7 @@
  * @seen: SEEN_*
  * @poster: the task that is in post_send, or was when a softirq did it; or NULL
  * @missing: receive descriptors that rx_unposted has reported
+ * @depth: receives that are kept posted, as far as is known
  * @lock: protects what follows; the innermost one, taken with bottom halves off
  * @count: messages in @posted
  * @room: maximum of @count
@@ -48,6 +49,7 @@ struct vi_check {
 	unsigned long		seen;
 	struct task_struct	*poster;
 	atomic_t		missing;
+	unsigned int		depth;
 	spinlock_t		lock;	/* see above */
 	unsigned int		count;
 	unsigned int		room;
@@ -149,6 +151,25 @@ static int check_vi_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return ret;
 }
 
+static const char *check_more(struct vi_check *vc, unsigned int depth)
+{
+	if (!test_bit(SEEN_ESTABLISHED, &vc->seen))
+		return "more receives before established";
+	if (test_bit(SEEN_END, &vc->seen))
+		return "more receives after end";
+	if (depth <= READ_ONCE(vc->depth))
+		return "no more receives than before";
+	return depth > vc->vi.attr.recv_depth ? "more receives than there may be" : NULL;
+}
+
+static void check_vi_post_more(struct sovia_vi *vi, unsigned int depth)
+{
+	struct vi_check *vc = to_check(vi);
+
+	check_report(vc, check_more(vc, depth));
+	vc->real->prov->post_more(vc->real, depth);
+}
+
 static void check_vi_fail(struct sovia_vi *vi)
 {
 	struct vi_check *vc = to_check(vi);
@@ -173,6 +194,7 @@ static void check_vi_end(struct sovia_vi *vi)
 static const struct sovia_provider check_provider = {
 	.name		= "check",
 	.post_send	= check_vi_post_send,
+	.post_more	= check_vi_post_more,
 	.fail		= check_vi_fail,
 	.end		= check_vi_end,
 };
@@ -323,6 +345,22 @@ static void check_vi_rx_unposted(struct sovia_vi *vi, int delta)
 	vc->vi.client->rx_unposted(&vc->vi, delta);
 }
 
+static const char *check_grown(struct vi_check *vc, unsigned int depth)
+{
+	if (depth > vc->vi.attr.recv_depth)
+		return "more receives than there may be are posted";
+	WRITE_ONCE(vc->depth, max(READ_ONCE(vc->depth), depth));
+	return in_softirq() ? check_upcall(vc) : "rx_grown with bottom halves on";
+}
+
+static void check_vi_rx_grown(struct sovia_vi *vi, unsigned int depth)
+{
+	struct vi_check *vc = vi->context;
+
+	check_report(vc, check_grown(vc, depth));
+	vc->vi.client->rx_grown(&vc->vi, depth);
+}
+
 static const char *check_ended(struct vi_check *vc)
 {
 	const char *violation = check_upcall(vc);
@@ -356,6 +394,7 @@ static const struct sovia_vi_client check_client = {
 	.receive	= check_vi_receive,
 	.send_done	= check_vi_send_done,
 	.rx_unposted	= check_vi_rx_unposted,
+	.rx_grown	= check_vi_rx_grown,
 	.ended		= check_vi_ended,
 };
 
@@ -388,6 +427,7 @@ static struct vi_check *check_alloc(const struct sovia_provider *prov,
 	vc->vi.attr = *attr;
 	vc->name = prov->name;
 	vc->room = room;
+	vc->depth = attr->recv_first;
 	spin_lock_init(&vc->lock);
 	return vc;
 }

@@ -166,7 +166,8 @@ int sovia_conn_flight_max(const struct sovia_conn *conn)
 {
 	const struct sovia_lane *lane = conn_lane(conn);
 
-	return READ_ONCE(lane->credit.window) * READ_ONCE(lane->payload);
+	return (lane->grows ? lane->credit.limit : READ_ONCE(lane->credit.window)) *
+	       READ_ONCE(lane->payload);
 }
 
 /* May another stream message be queued? */

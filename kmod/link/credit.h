@@ -16,6 +16,9 @@
  * before it reposts.  Further unposted ones hold acknowledgments back.
  * (Documentation/models/lane.pml)
  *
+ * Windows may grow in the life of a VI.  A side raises its own one after it has posted the receives for
+ * it, and uses what the other one takes only up to that: so the count above always holds.
+ *
  * Answers to messages without a connection are never dropped, and must not need memory
  * without bound.  Up to w of them may wait; each further one holds an acknowledgment
  * back, so that a peer without credit sends no more.  Answers are sent before
@@ -30,9 +33,13 @@
 
 /**
  * struct sovia_credit - sequence numbers and credits of one lane
- * @window: messages we may have unacknowledged: the minimum of both sides' w
+ * @window: messages we may have unacknowledged: the minimum of @granted and @own_window
+ * @granted: messages the peer takes unacknowledged
  * @own_window: messages we take unacknowledged (our w)
+ * @told: what the peer knows of @own_window
+ * @limit: the largest @own_window
  * @threshold: acknowledge when this many messages are unacknowledged (t)
+ * @threshold_limit: that of the largest window
  * @tx_next: number of the next message
  * @tx_una: first number that the peer has not acknowledged
  * @rx_next: number of the next message from the peer
@@ -44,8 +51,12 @@
  */
 struct sovia_credit {
 	u32	window;
+	u32	granted;
 	u32	own_window;
+	u32	told;
+	u32	limit;
 	u32	threshold;
+	u32	threshold_limit;
 	u32	tx_next;
 	u32	tx_una;
 	u32	rx_next;
@@ -55,12 +66,64 @@ struct sovia_credit {
 	bool	asked;
 };
 
-static inline void sovia_credit_init(struct sovia_credit *c, u32 own_window, u32 threshold)
+/* We take @own_window messages from now on.  The threshold is in proportion. */
+static inline void sovia_credit_take(struct sovia_credit *c, u32 own_window)
+{
+	c->own_window = own_window;
+	c->threshold = max(c->threshold_limit * own_window / c->limit, 1U);
+	c->window = min(c->granted, own_window);
+}
+
+/* A new VI: we take @first messages, which its hello tells. */
+static inline void sovia_credit_begin(struct sovia_credit *c, u32 first)
+{
+	c->granted = 0;
+	sovia_credit_take(c, min(first, c->limit));
+	c->told = c->own_window;
+}
+
+/* The peer takes @window messages. */
+static inline void sovia_credit_grant(struct sovia_credit *c, u32 window)
+{
+	c->granted = window;
+	c->window = min(window, c->own_window);
+}
+
+/* ... as its ACK says.  -EPROTO: fewer than before, or too many. */
+static inline int sovia_credit_granted(struct sovia_credit *c, u32 window)
+{
+	if (window < c->granted || window > SOVIA_WINDOW_MAX)
+		return -EPROTO;
+	sovia_credit_grant(c, window);
+	return 0;
+}
+
+/* What we should take: more if the peer waits for credits, or to use what it takes. */
+static inline u32 sovia_credit_goal(const struct sovia_credit *c, bool wanted)
+{
+	return min(max(wanted ? 2 * c->own_window : c->own_window, c->granted), c->limit);
+}
+
+/* @limit: the largest window, which is taken at once unless sovia_credit_begin() follows. */
+static inline void sovia_credit_init(struct sovia_credit *c, u32 limit, u32 threshold)
 {
 	*c = (struct sovia_credit) {
-		.own_window = own_window,
-		.threshold = clamp_t(u32, threshold, 1, own_window),
+		.limit = limit,
+		.threshold_limit = clamp_t(u32, threshold, 1, limit),
 	};
+	sovia_credit_begin(c, limit);
+}
+
+/* Receives that a window needs: see above. */
+static inline u32 sovia_credit_receives(u32 window)
+{
+	return 2 * window + 2;
+}
+
+/* The largest window that so many are enough for. */
+static inline u32 sovia_credit_of_receives(u32 receives)
+{
+	return (receives - 2) / 2;
 }
 
 /* Number of messages sent that the peer has not acknowledged. */
@@ -101,7 +164,7 @@ static inline bool sovia_credit_ack_due(const struct sovia_credit *c)
 {
 	u32 pending = sovia_credit_ack(c) - c->rx_acked;
 
-	return pending >= c->threshold || (pending && c->asked);
+	return pending >= c->threshold || (pending && (c->asked || c->told != c->own_window));
 }
 
 /*

@@ -21,7 +21,10 @@ const struct sovia_client *sovia_link_client __ro_after_init;
 
 static unsigned int window = 32;
 sovia_param(window, window, 1, SOVIA_WINDOW_MAX, 0644);
-MODULE_PARM_DESC(window, "window w of a lane, unacknowledged messages, 1-1024 (new links)");
+MODULE_PARM_DESC(window, "largest window w of a lane, unacknowledged messages, 1-1024 (new links)");
+
+/* Where windows grow, each VI begins with this one. */
+#define SOVIA_WINDOW_FIRST	4
 
 static unsigned int ack_threshold = 16;
 sovia_param(ack_threshold, ack_threshold, 1, SOVIA_WINDOW_MAX, 0644);
@@ -107,9 +110,9 @@ void sovia_lane_fail(struct sovia_lane *lane, int err)
  */
 void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *attr)
 {
-	/* See credit.h for why it is 2w + 2. */
-	attr->recv_depth = 2 * lane->credit.own_window + 2;
-	attr->send_depth = 2 * lane->credit.own_window + 1;
+	attr->recv_depth = sovia_credit_receives(lane->credit.limit);
+	attr->recv_first = sovia_credit_receives(lane->credit.own_window);
+	attr->send_depth = 2 * lane->credit.limit + 1;
 	attr->msg_size = sizeof(struct sovia_hdr) + lane->own_payload;
 }
 
@@ -147,30 +150,110 @@ static void lane_set_params(struct sovia_lane *lane)
 }
 
 /**
- * sovia_lane_prepare() - make a lane ready for a VI
- * @lane: the lane, without a VI; keeps its queues if it is open
- * @active: we initiate the VI, not the peer
- * @peer_id: id of the peer's end, 0 if not yet known
+ * sovia_lane_grow() - have more receives posted if the window is too small
+ * @lane: the lane
+ * @wanted: the peer waits for credits
  *
- * Context: connection thread.
+ * Context: lane lock held.
  */
-void sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
+void sovia_lane_grow(struct sovia_lane *lane, bool wanted)
+{
+	u32 goal = sovia_credit_goal(&lane->credit, wanted);
+
+	lockdep_assert_held(&lane->lock);
+	if (!lane->grows || !lane->up || lane->growing || goal == lane->credit.own_window)
+		return;
+	lane->growing = true;
+	sovia_stat_inc(lane->link->snet, window_grow);
+	lane->vi->prov->post_more(lane->vi, sovia_credit_receives(goal));
+}
+
+/**
+ * sovia_lane_room_alloc() - allocate what a lane has only for a VI
+ * @lane: the lane, not in use
+ * @gfp: allocation flags
+ *
+ * Context: any that @gfp allows.
+ * Return: the memory, or NULL.
+ */
+struct sovia_lane_room *sovia_lane_room_alloc(const struct sovia_lane *lane, gfp_t gfp)
+{
+	return kzalloc(struct_size(lane->room, reply, lane->reply_max), gfp | __GFP_NOWARN);
+}
+
+/**
+ * sovia_lane_room_free() - free it, unless something is in it
+ * @lane: the lane of a parked link, whose VI has ended
+ *
+ * Context: connection thread; no lane lock.
+ */
+void sovia_lane_room_free(struct sovia_lane *lane)
+{
+	struct sovia_lane_room *room = NULL;
+
+	spin_lock_bh(&lane->lock);
+	if (!lane->reply_count)
+		swap(room, lane->room);
+	spin_unlock_bh(&lane->lock);
+	kfree(room);
+}
+
+static int lane_get_room(struct sovia_lane *lane)
+{
+	struct sovia_lane_room *room;
+
+	if (READ_ONCE(lane->room))
+		return 0;
+	room = sovia_lane_room_alloc(lane, GFP_KERNEL);
+	if (!room)
+		return -ENOMEM;
+	spin_lock_bh(&lane->lock);
+	/* An answer may have needed it: lane_queue_reply(). */
+	if (!lane->room)
+		swap(room, lane->room);
+	spin_unlock_bh(&lane->lock);
+	kfree(room);
+	return 0;
+}
+
+static void lane_ready(struct sovia_lane *lane, bool active, u64 peer_id)
 {
 	spin_lock_bh(&lane->lock);
 	lane->active = active;
 	lane->peer_id = peer_id;
 	lane->vi = NULL;
 	lane->up = false;
+	lane->growing = false;
+	lane->parking = false;
+	lane->parked = false;
 	lane->tried = false;
 	lane->dead = false;
 	lane->err = 0;
-	memset(&lane->tx_slots, 0, sizeof(lane->tx_slots));
-	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
+	if (lane->room) {
+		memset(&lane->room->tx_slots, 0, sizeof(lane->room->tx_slots));
+		memset(&lane->room->rx_slots, 0, sizeof(lane->room->rx_slots));
+	}
 	if (lane->open)
 		sovia_credit_restart(&lane->credit);
 	else
 		lane_set_params(lane);
+	sovia_credit_begin(&lane->credit, lane->grows ? SOVIA_WINDOW_FIRST : lane->credit.limit);
 	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * sovia_lane_prepare() - make a lane ready for a VI
+ * @lane: the lane, without a VI; keeps its queues if it is open
+ * @active: we initiate the VI, not the peer
+ * @peer_id: id of the peer's end, 0 if not yet known
+ *
+ * Context: connection thread.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
+{
+	lane_ready(lane, active, peer_id);
+	return lane_get_room(lane);
 }
 
 /**
@@ -187,8 +270,8 @@ int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
 	lane->link = link;
 	lane->version = SOVIA_WIRE_VERSION;
 	lane->reply_max = SOVIA_REPLIES_PER_CREDIT * READ_ONCE(window);
-	lane->reply_ring = kcalloc(lane->reply_max, sizeof(*lane->reply_ring), gfp);
-	if (!lane->reply_ring)
+	lane->room = sovia_lane_room_alloc(lane, gfp);
+	if (!lane->room)
 		return -ENOMEM;
 	spin_lock_init(&lane->lock);
 	sovia_turns_init(&lane->turns);
@@ -198,7 +281,7 @@ int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
 	do {
 		lane->id = get_random_u64();
 	} while (!lane->id);
-	sovia_lane_prepare(lane, false, 0);
+	lane_ready(lane, false, 0);
 	return 0;
 }
 
@@ -210,7 +293,7 @@ int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
  */
 void sovia_lane_free(struct sovia_lane *lane)
 {
-	kfree(lane->reply_ring);
+	kfree(lane->room);
 }
 
 static void lane_strip_ready(struct sovia_lane *lane, struct list_head *ready,
@@ -246,7 +329,8 @@ static void lane_strip(struct sovia_lane *lane, struct sk_buff_head *msgs)
 	lane->open = false;
 	lane->peer_id = 0;
 	lane->reply_count = 0;
-	lane->probe = false;
+	lane->probe = 0;
+	lane->parked = false;
 	sovia_credit_hold(&lane->credit, 0);
 	skb_queue_splice_init(&lane->unacked, msgs);
 	skb_queue_walk(&lane->rtx_queue, skb)

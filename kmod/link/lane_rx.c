@@ -14,6 +14,7 @@
 
 #include "conn_table.h"
 #include "lane.h"
+#include "lane_park.h"
 #include "lane_rx.h"
 #include "lane_tx.h"
 #include "link_recover.h"
@@ -84,6 +85,28 @@ void sovia_lane_reap(struct sovia_lane *lane, struct sk_buff_head *acked)
 	}
 }
 
+/* What a message says of windows that grow. */
+static int lane_account_window(struct sovia_lane *lane, const struct sovia_msg *msg)
+{
+	int err;
+
+	if (!lane->grows)
+		return 0;
+	if (msg->type == SOVIA_ACK && msg->ref) {
+		err = sovia_credit_granted(&lane->credit, msg->ref);
+		if (err) {
+			sovia_stat_inc(lane->link->snet, bad_ack);
+			lane_violation(lane, "a window that shrinks, or is too large", err);
+			return err;
+		}
+		sovia_lane_grow(lane, false);
+	}
+	/* One that the peer sent before it knows what we take says nothing. */
+	if (msg->flags & SOVIA_F_WANT && lane->credit.told == lane->credit.own_window)
+		sovia_lane_grow(lane, true);
+	return 0;
+}
+
 /* Check a message against the lane's sequence numbers, and update them. */
 static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
@@ -108,7 +131,8 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	}
 	if (msg->flags & SOVIA_F_ACKREQ)
 		lane->credit.asked = true;
-	return 0;
+	lane->probes += sovia_is_probe(msg->type);
+	return lane_account_window(lane, msg);
 }
 
 static void lane_open(struct sovia_lane *lane)
@@ -168,6 +192,9 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 	case SOVIA_ACK:
 	case SOVIA_PROBE:
 		return false;
+	case SOVIA_PARK:
+		sovia_lane_take_park(lane);
+		return false;
 	case SOVIA_CONN:
 		sovia_link_client->request(lane->link, skb, msg);
 		return false;
@@ -194,14 +221,15 @@ static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *i
 		/* Only the bottom half, our context, writes these two. */
 		msg->seq = READ_ONCE(lane->credit.rx_next);
 		msg->ack = READ_ONCE(lane->credit.tx_una);
-		return sovia_imm_parse(*imm, &lane->rx_slots, skb->len, lane->own_payload, msg);
+		return sovia_imm_parse(*imm, &lane->room->rx_slots, skb->len, lane->own_payload,
+				       msg);
 	}
 	err = sovia_msg_parse(skb, lane->own_payload, lane->version, msg);
 	if (err)
 		return err;
 	__skb_pull(skb, sizeof(struct sovia_hdr));
 	if (msg->type == SOVIA_DATA)
-		sovia_slots_set(&lane->rx_slots, msg->sport, msg->dport);
+		sovia_slots_set(&lane->room->rx_slots, msg->sport, msg->dport);
 	return 0;
 }
 
@@ -219,8 +247,8 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	struct sovia_lane *lane = vi->context;
 	struct sk_buff_head acked;
 	struct sovia_msg msg;
+	u32 una, window;
 	bool taken, up;
-	u32 una;
 	int err;
 
 	err = lane_parse(lane, skb, imm, &msg);
@@ -232,6 +260,7 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	__skb_queue_head_init(&acked);
 	spin_lock(&lane->lock);
 	una = lane->credit.tx_una;
+	window = lane->credit.window;
 	up = lane->up;
 	err = likely(up || !lane->dead) ? lane_account(lane, &msg) : -ENOTCONN;
 	if (!err && unlikely(!up))
@@ -242,8 +271,11 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	}
 	lane_count_rx(lane, &msg);
 	sovia_lane_reap(lane, &acked);
+	/* Now, as what is sent below would acknowledge it, but not tell what we take. */
+	if (unlikely(lane->credit.told != lane->credit.own_window))
+		lane_acknowledge(lane);
 	/* Not by @acked: SOVIA_POSTED_TAKEN messages are never on lane->unacked. */
-	if (lane->credit.tx_una != una)
+	if (lane->credit.tx_una != una || lane->credit.window != window)
 		sovia_lane_pump(lane);
 	spin_unlock(&lane->lock);
 	sovia_tx_free(&acked, true);
@@ -298,6 +330,25 @@ static void lane_rx_unposted(struct sovia_vi *vi, int delta)
 	spin_unlock_bh(&lane->lock);
 }
 
+static void lane_rx_grown(struct sovia_vi *vi, unsigned int depth)
+{
+	struct sovia_lane *lane = vi->context;
+	u32 window = sovia_credit_of_receives(depth);
+
+	spin_lock_bh(&lane->lock);
+	if (lane->vi == vi && lane->up) {
+		lane->growing = false;
+		if (window > lane->credit.own_window) {
+			sovia_credit_take(&lane->credit, window);
+			/* The peer may take more by now, too. */
+			sovia_lane_grow(lane, false);
+			lane_acknowledge(lane);
+			sovia_lane_pump(lane);
+		}
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
 /* Check that both ids of the hello are this link's. */
 static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_params *params)
 {
@@ -314,19 +365,13 @@ static int lane_check_ids(const struct sovia_lane *lane, const struct sovia_para
 static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
 		      const struct sovia_params *params)
 {
-	/*
-	 * At most our own window: then the ACKs for it fit into our own
-	 * descriptors (see credit.h), whatever the peer takes.
-	 */
-	u32 window = min_t(u32, params->window, lane->credit.own_window);
 	u32 payload = min(params->payload, lane->own_payload);
 	int max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
 
-	if (lane->open && (window != lane->credit.window || payload != lane->payload ||
-			   max_frags < lane->max_frags))
+	if (lane->open && (payload != lane->payload || max_frags < lane->max_frags))
 		return -EPROTO;
+	sovia_credit_grant(&lane->credit, params->window);
 	if (!lane->open) {
-		lane->credit.window = window;
 		lane->payload = payload;
 		lane->max_frags = max_frags;
 	}
@@ -427,6 +472,7 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 	.receive	= lane_receive,
 	.send_done	= lane_send_done,
 	.rx_unposted	= lane_rx_unposted,
+	.rx_grown	= lane_rx_grown,
 	.ended		= lane_ended,
 };
 

@@ -79,8 +79,8 @@ static bool lane_may_be_unsignaled(const struct sovia_lane *lane, const struct s
 /* Does the peer know all fields of the header? */
 static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovia_tx_cb *cb)
 {
-	return lane->compact && cb->type == SOVIA_DATA &&
-	       sovia_slots_has(&lane->tx_slots, cb->sport, cb->dport) &&
+	return lane->compact && cb->type == SOVIA_DATA && !(cb->flags & ~SOVIA_IMM_FLAGS_MASK) &&
+	       sovia_slots_has(&lane->room->tx_slots, cb->sport, cb->dport) &&
 	       cb->window - READ_ONCE(cb->conn->rcv_wnd_sent) < READ_ONCE(cb->conn->wnd_update_min);
 }
 
@@ -92,12 +92,15 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 			const struct sovia_msg *msg, enum sovia_posted how)
 {
 	sovia_credit_ack_sent(&lane->credit);
-	if (sovia_sequenced(msg->type))
+	if (sovia_sequenced(msg->type)) {
 		lane->credit.tx_next++;
+		lane->parking = msg->type == SOVIA_PARK;
+		lane->probes += sovia_is_probe(msg->type);
+	}
 	if (msg->compact)
 		sovia_stat_inc(lane->link->snet, compact_tx);
 	else if (msg->type == SOVIA_DATA)
-		sovia_slots_set(&lane->tx_slots, msg->sport, msg->dport);
+		sovia_slots_set(&lane->room->tx_slots, msg->sport, msg->dport);
 	lane_count_tx(lane, msg->len);
 	if (!conn)
 		return;
@@ -204,7 +207,7 @@ static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
 /* Build the next message without a connection; NULL without memory. */
 static struct sk_buff *lane_next_reply(struct sovia_lane *lane)
 {
-	const struct sovia_reply *reply = &lane->reply_ring[lane->reply_first];
+	const struct sovia_reply *reply = &lane->room->reply[lane->reply_first];
 	struct sk_buff *skb = lane_alloc(lane, 0);
 
 	if (!skb)
@@ -223,8 +226,8 @@ static struct sk_buff *lane_next_probe(struct sovia_lane *lane)
 	struct sk_buff *skb = lane_alloc(lane, 0);
 
 	if (skb) {
-		SOVIA_TX_CB(skb)->type = SOVIA_PROBE;
-		lane->probe = false;
+		SOVIA_TX_CB(skb)->type = lane->probe;
+		lane->probe = 0;
 	}
 	return skb;
 }
@@ -342,6 +345,15 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 	return lane_next_turn(lane);
 }
 
+/* Request an ACK, whatever the threshold is, and a larger window if that would be used. */
+static u16 lane_last_credit(const struct sovia_lane *lane)
+{
+	bool want = lane->grows && lane->credit.granted < lane->credit.limit &&
+		    sovia_lane_has_work(lane);
+
+	return SOVIA_F_ACKREQ | (want ? SOVIA_F_WANT : 0);
+}
+
 /**
  * sovia_lane_pump() - send what may be sent
  * @lane: the lane
@@ -354,6 +366,8 @@ void sovia_lane_pump(struct sovia_lane *lane)
 	int err;
 
 	lockdep_assert_held(&lane->lock);
+	if (unlikely(lane->parked) && sovia_lane_has_work(lane))
+		sovia_link_event(lane->link, SOVIA_LINK_EV_START);
 	while (lane->up && sovia_lane_has_work(lane)) {
 		if (!sovia_credit_may_send(&lane->credit)) {
 			sovia_stat_inc(lane->link->snet, credit_stall);
@@ -362,9 +376,8 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		skb = lane_next(lane);
 		if (!skb)
 			return;
-		/* The last credit: request an ACK, whatever the threshold is. */
 		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
-			SOVIA_TX_CB(skb)->flags |= SOVIA_F_ACKREQ;
+			SOVIA_TX_CB(skb)->flags |= lane_last_credit(lane);
 		err = lane_post(lane, skb);
 		if (err == SOVIA_POSTED_TAKEN)
 			continue;
@@ -392,9 +405,12 @@ static int lane_post_ack(struct sovia_lane *lane, unsigned int padding)
 	if (padding)
 		skb_put_zero(skb, padding);
 	SOVIA_TX_CB(skb)->type = SOVIA_ACK;
+	SOVIA_TX_CB(skb)->ref = lane->grows ? lane->credit.own_window : 0;
 	err = lane_post(lane, skb);
 	if (err != SOVIA_POSTED_TAKEN)
 		kfree_skb(skb);
+	if (err >= 0)
+		lane->credit.told = lane->credit.own_window;
 	return err;
 }
 
@@ -473,8 +489,15 @@ static void lane_queue_reply(struct sovia_lane *lane, const struct sovia_reply *
 		sovia_lane_die(lane, -EPROTO);
 		return;
 	}
+	/* Of a parked link: what was asked long ago. */
+	if (unlikely(!lane->room))
+		lane->room = sovia_lane_room_alloc(lane, GFP_ATOMIC);
+	if (!lane->room) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		return;
+	}
 	at = (lane->reply_first + lane->reply_count) % lane->reply_max;
-	lane->reply_ring[at] = *reply;
+	lane->room->reply[at] = *reply;
 	sovia_credit_hold(&lane->credit, ++lane->reply_count);
 	sovia_lane_pump(lane);
 }
@@ -547,7 +570,7 @@ void sovia_lane_probe(struct sovia_lane *lane)
 {
 	spin_lock_bh(&lane->lock);
 	if (lane->open) {
-		lane->probe = true;
+		lane->probe = SOVIA_PROBE;
 		sovia_lane_pump(lane);
 	}
 	spin_unlock_bh(&lane->lock);

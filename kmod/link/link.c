@@ -12,8 +12,10 @@
  *	                    \                      \----unrecoverable---------^
  *	                     \------------------closed------------------------^
  *
+ *	UP ----idle----> PARKED ----needed----> RECOVERING
+ *
  * A lane is UP when it has been tried with long messages: link_trial.c.  A link that loses
- * its VI sets up another one and continues: link_recover.c.
+ * its VI sets up another one and continues: link_recover.c.  An idle one does without: link_park.c.
  *
  * DOWN is final: the link leaves the table, and the connections are notified.  The object
  * stays until its VI has ended.  The next connection to the peer creates a new link.
@@ -35,9 +37,11 @@
 #include "connd.h"
 #include "debug/objcount.h"
 #include "lane.h"
+#include "lane_park.h"
 #include "link.h"
 #include "link_conns.h"
 #include "link_moved.h"
+#include "link_park.h"
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_slot.h"
@@ -77,6 +81,7 @@ static const char * const link_state_names[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_CONNECTING]	= "CONNECTING",
 	[SOVIA_LINK_UP]		= "UP",
 	[SOVIA_LINK_RECOVERING]	= "RECOVERING",
+	[SOVIA_LINK_PARKED]	= "PARKED",
 	[SOVIA_LINK_DOWN]	= "DOWN",
 };
 
@@ -84,8 +89,10 @@ static const char * const link_state_names[SOVIA_LINK_STATES] = {
 static const u8 link_next[SOVIA_LINK_STATES] = {
 	[SOVIA_LINK_NEW]	= BIT(SOVIA_LINK_CONNECTING) | BIT(SOVIA_LINK_DOWN),
 	[SOVIA_LINK_CONNECTING]	= BIT(SOVIA_LINK_UP) | BIT(SOVIA_LINK_DOWN),
-	[SOVIA_LINK_UP]		= BIT(SOVIA_LINK_RECOVERING) | BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_UP]		= BIT(SOVIA_LINK_RECOVERING) | BIT(SOVIA_LINK_PARKED) |
+				  BIT(SOVIA_LINK_DOWN),
 	[SOVIA_LINK_RECOVERING]	= BIT(SOVIA_LINK_UP) | BIT(SOVIA_LINK_DOWN),
+	[SOVIA_LINK_PARKED]	= BIT(SOVIA_LINK_RECOVERING) | BIT(SOVIA_LINK_DOWN),
 };
 
 /**
@@ -304,7 +311,7 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 		pr_notice_ratelimited("link to %pI6c: %pe, recovery failed\n", &link->pair.remote,
 				      ERR_PTR(err));
 	}
-	if (was == SOVIA_LINK_UP || was == SOVIA_LINK_RECOVERING)
+	if (sovia_link_lives(was))
 		sovia_stat_inc(link->snet, link_down);
 	else
 		sovia_stat_inc(link->snet, link_fail);
@@ -320,11 +327,17 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 static void link_forget(struct sovia_link *link)
 {
 	link_stop_timer(link);
-	sovia_link_unpark(link);
+	sovia_link_decide_deferred(link);
 }
 
-/* End a link that no connection uses, unless one joins it first. */
-static bool link_retire(struct sovia_link *link)
+/**
+ * sovia_link_retire() - end a link that no connection uses, unless one joins it first
+ * @link: the link
+ *
+ * Context: connection thread; no link or lane lock.
+ * Return: true if it is DOWN now.
+ */
+bool sovia_link_retire(struct sovia_link *link)
 {
 	enum sovia_link_state was = link->state;
 
@@ -335,17 +348,33 @@ static bool link_retire(struct sovia_link *link)
 	return true;
 }
 
-/* A link has come up: if there are too many, one without connections goes. */
+/* A link has come up: if there are too many, one without connections goes, or an idle one is parked. */
 static void link_make_room(struct sovia_link *link)
 {
 	struct sovia_link *other;
+	bool done;
 
-	while ((other = sovia_link_excess(link))) {
-		bool done = link_retire(other);
-
-		sovia_link_put(other);
-		if (done)
+	do {
+		other = sovia_link_excess(link);
+		if (!other)
 			break;
+		done = READ_ONCE(other->conn_count) || sovia_link_retire(other);
+		if (READ_ONCE(other->conn_count))
+			sovia_link_ask_park(other);
+		sovia_link_put(other);
+	} while (!done);
+}
+
+/* A recovered or resumed link says so. */
+static void link_again(struct sovia_link *link)
+{
+	if (link->resumes) {
+		sovia_stat_inc(link->snet, link_resume);
+		pr_debug("link %pI6c - %pI6c resumed\n", &link->pair.local, &link->pair.remote);
+		link->resumes = false;
+	} else {
+		sovia_stat_inc(link->snet, link_recover);
+		pr_notice_ratelimited("link to %pI6c: recovered\n", &link->pair.remote);
 	}
 }
 
@@ -358,8 +387,7 @@ static void link_up(struct sovia_link *link)
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
 	sovia_slot_put(link);
-	if (!again)
-		link_make_room(link);
+	link_make_room(link);
 	link->pause = 0;
 	link->stale = 0;
 	link->trial_wait = 0;
@@ -370,8 +398,7 @@ static void link_up(struct sovia_link *link)
 	link->waiting = false;
 	link->doubted = false;
 	if (again) {
-		sovia_stat_inc(link->snet, link_recover);
-		pr_notice_ratelimited("link to %pI6c: recovered\n", &link->pair.remote);
+		link_again(link);
 	} else {
 		sovia_stat_inc(link->snet, link_up);
 		pr_debug("link %pI6c - %pI6c up\n", &link->pair.local, &link->pair.remote);
@@ -473,6 +500,11 @@ static void link_lost(struct sovia_link *link, int err)
 {
 	unsigned long wait = SOVIA_LINK_CROSS_WAIT;
 
+	if (link->state == SOVIA_LINK_UP && sovia_lane_rests(&link->lane) &&
+	    !link_verdict(link, err)) {
+		sovia_link_park(link);
+		return;
+	}
 	if (!sovia_link_lose(link, err))
 		return;
 	if (err != -EAGAIN)
@@ -581,7 +613,7 @@ static void link_idle(struct sovia_link *link)
 	if (link->lane.ctl_count || !skb_queue_empty(&link->lane.unacked))
 		idle = false;
 	spin_unlock_bh(&link->lane.lock);
-	if (!(idle && link_retire(link)) && !READ_ONCE(link->conn_count))
+	if (!(idle && sovia_link_retire(link)) && !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
 }
 
@@ -613,7 +645,7 @@ static void link_timer(struct sovia_link *link)
 	case SOVIA_LINK_CONNECTING:
 		if (link->trial_wait)
 			sovia_link_trial_go_on(link);
-		if (link->lane.vi || link->parked)
+		if (link->lane.vi || link->deferred)
 			break;
 		if (link_is_wanted(link))
 			sovia_link_connect(link);
@@ -649,7 +681,7 @@ static void link_slot(struct sovia_link *link)
 /* Connections are to be opened over a link that perhaps only the peer may use for that. */
 static void link_open(struct sovia_link *link)
 {
-	if (link->state != SOVIA_LINK_UP && link->state != SOVIA_LINK_RECOVERING)
+	if (!sovia_link_lives(link->state))
 		return;
 	if (sovia_peer_open(link))
 		sovia_link_notify_open(link, 0);
@@ -671,8 +703,16 @@ static void link_introduced(struct sovia_link *link)
 	/* Connections may wait as well, also while the link recovers. */
 	if (!err)
 		link_open(link);
-	else if (link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING)
+	else if (sovia_link_lives(link->state))
 		sovia_link_notify_open(link, err);
+}
+
+static void link_start(struct sovia_link *link)
+{
+	if (sovia_link_resume(link))
+		link_try(link);
+	else if (sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
+		sovia_link_connect(link);
 }
 
 static void link_work(struct kthread_work *work)
@@ -681,9 +721,10 @@ static void link_work(struct kthread_work *work)
 
 	if (test_and_clear_bit(SOVIA_LINK_EV_KILL, &link->events))
 		sovia_link_down(link, -ECONNRESET);
-	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events) &&
-	    sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
-		sovia_link_connect(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_PARK, &link->events))
+		sovia_link_look_parked(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_START, &link->events))
+		link_start(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_TRIAL, &link->events))
 		sovia_link_trial_start(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
@@ -699,6 +740,8 @@ static void link_work(struct kthread_work *work)
 		link_slot(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_PEER, &link->events))
 		link_introduced(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_SPARE, &link->events))
+		sovia_link_ask_park(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_MOVED, &link->events))
 		sovia_link_moved(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_OPEN, &link->events))
@@ -711,6 +754,7 @@ static void link_work(struct kthread_work *work)
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/link_test.c"
 #include "test/link_life_test.c"
+#include "test/link_park_test.c"
 #include "test/link_vi_test.c"
 #include "test/link_trial_test.c"
 #endif

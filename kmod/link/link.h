@@ -34,6 +34,7 @@ struct sovia_peer;
  * @SOVIA_LINK_UP: messages flow
  * @SOVIA_LINK_RECOVERING: the lane is lost, another VI is being set up; connections
  *	are not notified
+ * @SOVIA_LINK_PARKED: idle, without a VI: link_park.c; connections are not notified
  * @SOVIA_LINK_DOWN: dead and out of the table; connections are notified
  * @SOVIA_LINK_STATES: how many there are
  */
@@ -42,6 +43,7 @@ enum sovia_link_state {
 	SOVIA_LINK_CONNECTING,
 	SOVIA_LINK_UP,
 	SOVIA_LINK_RECOVERING,
+	SOVIA_LINK_PARKED,
 	SOVIA_LINK_DOWN,
 	SOVIA_LINK_STATES
 };
@@ -93,6 +95,20 @@ struct sovia_reply {
 };
 
 /**
+ * struct sovia_lane_room - what a lane has only for a VI
+ * @tx_slots: connections whose DATA may be compact, sending
+ * @rx_slots: the same, receiving; used by the bottom half only
+ * @reply: answers to messages without a connection, sent first: a ring, so that
+ *	queueing needs no memory.  It cannot overflow while the peer keeps to its
+ *	credits: see sovia_lane_reply().
+ */
+struct sovia_lane_room {
+	struct sovia_slots	tx_slots;
+	struct sovia_slots	rx_slots;
+	struct sovia_reply	reply[];
+};
+
+/**
  * struct sovia_lane - one VI of a link, with its credits and queues
  * @link: the link
  * @lock: protects what follows; taken with bottom halves off.  post_send is
@@ -104,6 +120,8 @@ struct sovia_reply {
  * @open: messages may be queued: it has been up, and the link is not DOWN
  * @up: messages may be posted to @vi
  * @trial: it is tried before that, as agreed with the peer: link_trial.c
+ * @grows: its windows begin small and grow, as agreed with the peer
+ * @growing: the provider is to post more receives
  * @tried: our part of that has been sent over @vi
  * @version: of the wire format
  * @dead: @vi has failed, or is being destroyed
@@ -112,18 +130,18 @@ struct sovia_reply {
  * @own_payload: largest payload that we take
  * @max_frags: page fragments that a message may have
  * @compact: DATA may be compact
- * @tx_slots: connections whose DATA may be, sending
- * @rx_slots: the same, receiving; used by the bottom half only
+ * @room: NULL while the link is parked
  * @credit: sequence numbers and credits
  * @turns: connections with control or stream messages waiting
  * @ctl_count: those with control messages
- * @reply_ring: answers to messages without a connection, sent first: a ring, so that
- *	queueing needs no memory.  It cannot overflow while the peer keeps to its
- *	credits: see sovia_lane_reply().
- * @reply_max: its size
+ * @reply_max: size of the ring of answers
  * @reply_first: index of the next one
  * @reply_count: how many
- * @probe: a PROBE waits
+ * @probe: SOVIA_PROBE or SOVIA_PARK, which waits, or 0
+ * @probes: how many of both have been sent or received
+ * @parks: it may be parked, as agreed with the peer
+ * @parking: the last numbered message was PARK
+ * @parked: @vi is not used any more: what is queued resumes the link
  * @rtx_queue: numbered messages to post first: the provider had no room for them, or
  *	the VI that they were posted to has failed
  * @unacked: messages sent and not acknowledged, in order of their numbers
@@ -141,6 +159,8 @@ struct sovia_lane {
 	bool			open;
 	bool			up;
 	bool			trial;
+	bool			grows;
+	bool			growing;
 	bool			tried;
 	u8			version;
 	bool			dead;
@@ -149,16 +169,18 @@ struct sovia_lane {
 	u32			own_payload;
 	int			max_frags;
 	bool			compact;
-	struct sovia_slots	tx_slots;
-	struct sovia_slots	rx_slots;
+	struct sovia_lane_room	*room;
 	struct sovia_credit	credit;
 	struct sovia_turns	turns;
 	unsigned int		ctl_count;
-	struct sovia_reply	*reply_ring;
 	unsigned int		reply_max;
 	unsigned int		reply_first;
 	unsigned int		reply_count;
-	bool			probe;
+	u8			probe;
+	bool			parks;
+	bool			parking;
+	bool			parked;
+	u32			probes;
 	struct sk_buff_head	rtx_queue;
 	struct sk_buff_head	unacked;
 	struct timer_list	ack_timer;
@@ -223,7 +245,9 @@ enum sovia_slot_kind {
  * @opener: of the last one that connects before it may
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
- * @far_node: in sovia_net::far_links, unless @prov is local.  Likewise.
+ * @far_node: in sovia_net::far_links or ::parked_links, unless @prov is local.  Likewise.
+ * @parked: in the second one.  Likewise.
+ * @idle: counted in sovia_net::idle_count.  Likewise.
  * @id: its number in sovia_net::link_ids.  Likewise.
  * @lock: protects @state and @conns; taken with bottom halves off
  * @state: written by the connection thread only, through link_enter()
@@ -236,7 +260,7 @@ enum sovia_slot_kind {
  * @recovery: of the lane
  * @vi: its VI until that has ended, or NULL: see link_vi.c
  * @wanted: an attempt of ours to make one waits
- * @parked: a request of the peer waits, or NULL
+ * @deferred: a request of the peer that waits for the end of @vi, or NULL
  * @pause: delay of the last retry because the peer had no room, jiffies
  * @slot: for its set-up
  * @slot_kind: of the slot that it has or waits for
@@ -256,6 +280,9 @@ enum sovia_slot_kind {
  * @rtr_retry: jiffies until the first message of the lane is repeated, or 0
  * @trial_wait: jiffies until the trial of its lane goes on or fails, or 0
  * @trials: failed ones in a row
+ * @used: number of messages but probes when the timer last fired
+ * @park_wanted: the peer is to be asked to park the link
+ * @resumes: RECOVERING, because it was parked
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
  * @doubt_una: the lane's first unacknowledged number when it started
@@ -272,6 +299,8 @@ struct sovia_link {
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
 	struct list_head		far_node;
+	bool				parked;
+	bool				idle;
 	u32				id;
 	spinlock_t			lock;	/* see above */
 	enum sovia_link_state		state;
@@ -284,7 +313,7 @@ struct sovia_link {
 	struct sovia_recovery		recovery;
 	struct sovia_vi			*vi;
 	bool				wanted;
-	struct sovia_vi_request		*parked;
+	struct sovia_vi_request		*deferred;
 	unsigned long			pause;
 	enum sovia_slot			slot;
 	enum sovia_slot_kind		slot_kind;
@@ -304,6 +333,9 @@ struct sovia_link {
 	unsigned long			rtr_retry;
 	unsigned long			trial_wait;
 	unsigned int			trials;
+	u32				used;
+	bool				park_wanted;
+	bool				resumes;
 	bool				doubted;
 	unsigned long			doubt_end;
 	u32				doubt_una;
@@ -342,7 +374,7 @@ struct sovia_client {
 };
 
 /* Events of a link, bits of sovia_link::events. */
-#define SOVIA_LINK_EV_START	0	/* a connection needs it */
+#define SOVIA_LINK_EV_START	0	/* it is needed: by a connection, or parked by a message */
 #define SOVIA_LINK_EV_UP	1	/* the lane is established */
 #define SOVIA_LINK_EV_DOWN	2	/* the lane died */
 #define SOVIA_LINK_EV_KILL	3	/* namespace exit */
@@ -354,6 +386,15 @@ struct sovia_client {
 #define SOVIA_LINK_EV_OPEN	9	/* connections are to be opened over a link of the peer's */
 #define SOVIA_LINK_EV_MOVED	10	/* our address has been removed */
 #define SOVIA_LINK_EV_TRIAL	11	/* the lane is tried */
+#define SOVIA_LINK_EV_PARK	12	/* we have agreed to park it */
+#define SOVIA_LINK_EV_SPARE	13	/* it is idle, and is to be parked */
+
+/* Has it been up, and its connections may go on? */
+static inline bool sovia_link_lives(enum sovia_link_state state)
+{
+	return state == SOVIA_LINK_UP || state == SOVIA_LINK_RECOVERING ||
+	       state == SOVIA_LINK_PARKED;
+}
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);

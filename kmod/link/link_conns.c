@@ -9,7 +9,7 @@
  * sovia_link_attach() - put a connection on the list of its link
  * @conn: not on the list
  *
- * The client's up or down upcall follows, unless the link is UP or RECOVERING: then
+ * The client's up or down upcall follows, unless the link has been UP and is not DOWN: then
  * this returns 1 and the up upcall is omitted.
  *
  * Context: process or softirq, socket lock held.
@@ -29,7 +29,7 @@ int sovia_link_attach(struct sovia_conn *conn)
 		list_add_tail(&conn->link_node, &link->conns);
 		conn->attached = true;
 		link->conn_count++;
-		ret = link->state == SOVIA_LINK_UP || link->state == SOVIA_LINK_RECOVERING;
+		ret = sovia_link_lives(link->state);
 	}
 	spin_unlock_bh(&link->lock);
 	if (!ret)
@@ -123,7 +123,7 @@ static void conn_barred(struct sovia_conn *conn, int err)
 
 /**
  * sovia_link_notify_open() - tell connections whether they may be opened now
- * @link: UP or RECOVERING
+ * @link: UP, RECOVERING or PARKED
  * @err: 0, or why not, a negative errno
  *
  * Context: connection thread; no link or lane lock.
@@ -140,7 +140,7 @@ void sovia_link_notify_open(struct sovia_link *link, int err)
 
 /**
  * sovia_link_may_open() - may connections to the peer be opened over a link
- * @link: UP or RECOVERING, not DOWN
+ * @link: UP, RECOVERING or PARKED
  *
  * Each direction needs a rendezvous that its side has begun.
  *
@@ -156,7 +156,7 @@ bool sovia_link_may_open(const struct sovia_link *link)
 
 /**
  * sovia_link_open() - ask for that
- * @link: UP or RECOVERING
+ * @link: UP, RECOVERING or PARKED
  * @uid: user that connects
  *
  * The client's up or barred upcall follows.

@@ -7,6 +7,7 @@
 
 #include "lane.h"
 #include "lane_tx.h"
+#include "link_park.h"
 #include "link_probe.h"
 #include "link_state.h"
 #include "param.h"
@@ -26,12 +27,13 @@ MODULE_PARM_DESC(probe_interval, "seconds between probes of a lane (0: never)");
 /* Rearm the timer. */
 static void link_look_again(struct sovia_link *link)
 {
-	unsigned long wait = link->rtr_retry ?: READ_ONCE(probe_interval) * (unsigned long)HZ;
+	unsigned long interval = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
+	unsigned long wait = link->rtr_retry ?: interval * HZ;
 	long left = link->doubt_end - jiffies;
 
 	if (link->doubted)
 		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
-	if (wait && !link->prov->local)
+	if (!link->prov->local)
 		sovia_link_set_timer(link, wait);
 }
 
@@ -138,7 +140,7 @@ void sovia_link_probe(struct sovia_link *link)
 		link_no_answer(link);
 	else if (link->rtr_retry)
 		link_retry_rtr(link, una);
-	else if (READ_ONCE(probe_interval))
+	else if (!sovia_link_rest(link) && READ_ONCE(probe_interval))
 		link_check_progress(link, flight, una);
 	link_look_again(link);
 }

@@ -82,6 +82,18 @@ void sovia_recovery_begin(struct sovia_link *link)
 }
 
 /**
+ * sovia_recovery_restart() - a parked link is resumed
+ * @link: RECOVERING, was PARKED
+ *
+ * Context: connection thread.
+ */
+void sovia_recovery_restart(struct sovia_link *link)
+{
+	link->recovery.since = jiffies;
+	link->recovery.tries = 0;
+}
+
+/**
  * sovia_recovery_left() - how long the link may go on trying
  * @link: RECOVERING
  *
@@ -137,6 +149,9 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 	while ((skb = __skb_dequeue_tail(&lane->unacked))) {
 		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 
+		/* What it asked for is over. */
+		if (SOVIA_TX_CB(skb)->type == SOVIA_PARK)
+			SOVIA_TX_CB(skb)->type = SOVIA_PROBE;
 		/* The header is rebuilt, or omitted. */
 		if (skb_headroom(skb) < sizeof(struct sovia_hdr))
 			__skb_pull(skb, sizeof(struct sovia_hdr));

@@ -8,6 +8,7 @@
 bool sovia_recovery_wanted(const struct sovia_link *link);
 void sovia_recovery_established(struct sovia_link *link);
 void sovia_recovery_begin(struct sovia_link *link);
+void sovia_recovery_restart(struct sovia_link *link);
 unsigned long sovia_recovery_left(const struct sovia_link *link);
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
 int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);

@@ -7,6 +7,8 @@
 
 #include "connd.h"
 #include "lane.h"
+#include "lane_park.h"
+#include "link_park.h"
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_request.h"
@@ -34,6 +36,7 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 			sovia_link_doubt(link);
 		return -EAGAIN;
 	case SOVIA_LINK_RECOVERING:
+	case SOVIA_LINK_PARKED:
 		if (link->lane.peer_id == peer_id)
 			return -EAGAIN;
 		/* The lane is dead, and the peer has lost its end. */
@@ -60,8 +63,16 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 		sovia_link_drop_vi(link);
 		break;
 	case SOVIA_LINK_UP:
-		if (!sovia_link_lose(link, -ECONNRESET))
+		/* The peer has agreed to park it, which we have not noticed yet. */
+		if (sovia_lane_rests(&link->lane)) {
+			sovia_link_park(link);
+			sovia_link_resume(link);
+		} else if (!sovia_link_lose(link, -ECONNRESET)) {
 			return -ESTALE;
+		}
+		break;
+	case SOVIA_LINK_PARKED:
+		sovia_link_resume(link);
 		break;
 	default:
 		return -ESTALE;

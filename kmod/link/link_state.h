@@ -8,6 +8,7 @@
 void sovia_link_down(struct sovia_link *link, int err);
 bool sovia_link_enter_unused(struct sovia_link *link);
 bool sovia_link_lose(struct sovia_link *link, int err);
+bool sovia_link_retire(struct sovia_link *link);
 bool sovia_link_own_attempt_counts(const struct sovia_link *link);
 bool sovia_link_set_state(struct sovia_link *link, enum sovia_link_state state);
 void sovia_link_set_timer(struct sovia_link *link, unsigned long delay);

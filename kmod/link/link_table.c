@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The table of a namespace's links: found by their pair of addresses, and at most
- * max_links.  It holds a reference to each; link.c has their states.
+ * max_links, not counting parked ones.  It holds a reference to each; link.c has their states.
  */
 #include <linux/jhash.h>
 #include <linux/mm.h>
@@ -17,12 +17,18 @@
 #define SOVIA_LINKS_PART	8
 #define SOVIA_LINKS_MIN		16U
 #define SOVIA_LINKS_MAX		4096U
+/* Parked links for each other one that there may be, and how many at most: each has a peer (peer.c). */
+#define SOVIA_LINKS_PARKED	32U
+#define SOVIA_LINKS_PARKED_MAX	6144U
 /* Links that a user or a peer may have half open, or a quarter of all if that is more. */
 #define SOVIA_LINKS_OWN		8U
 
 unsigned int sovia_max_links;
 module_param_named(max_links, sovia_max_links, uint, 0644);
-MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace (0: by the size of RAM)");
+MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace, unless parked (0: by the size of RAM)");
+
+/* Idle links of all namespaces. */
+static atomic_t links_idle = ATOMIC_INIT(0);
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
@@ -64,12 +70,52 @@ static unsigned int links_most(void)
 					       SOVIA_LINKS_MAX);
 }
 
+static unsigned int parked_most(void)
+{
+	return min(links_most(), SOVIA_LINKS_PARKED_MAX / SOVIA_LINKS_PARKED) * SOVIA_LINKS_PARKED;
+}
+
 static bool link_unused(const struct sovia_link *link)
 {
-	enum sovia_link_state state = READ_ONCE(link->state);
+	return !READ_ONCE(link->conn_count) && sovia_link_lives(READ_ONCE(link->state));
+}
 
-	return !READ_ONCE(link->conn_count) &&
-	       (state == SOVIA_LINK_UP || state == SOVIA_LINK_RECOVERING);
+/* May it be ended, or parked? */
+static bool link_spare(const struct sovia_link *link)
+{
+	return link_unused(link) || link->idle;
+}
+
+static void link_set_idle(struct sovia_link *link, bool idle)
+{
+	lockdep_assert_held(&link->snet->link_lock);
+	if (link->idle == idle)
+		return;
+	link->idle = idle;
+	WRITE_ONCE(link->snet->idle_count, link->snet->idle_count + (idle ? 1 : -1));
+	atomic_add(idle ? 1 : -1, &links_idle);
+}
+
+static void link_list(struct sovia_link *link)
+{
+	struct sovia_net *snet = link->snet;
+
+	if (link->parked) {
+		list_add_tail(&link->far_node, &snet->parked_links);
+		snet->parked_count++;
+	} else {
+		list_add_tail(&link->far_node, &snet->far_links);
+		snet->link_count++;
+	}
+}
+
+static void link_unlist(struct sovia_link *link)
+{
+	list_del(&link->far_node);
+	if (link->parked)
+		link->snet->parked_count--;
+	else
+		link->snet->link_count--;
 }
 
 /* Remove it from the table.  The caller puts the table's reference. */
@@ -78,17 +124,16 @@ static void link_unhash(struct sovia_link *link)
 	lockdep_assert_held(&link->snet->link_lock);
 	hash_del(&link->net_node);
 	xa_erase(&link->snet->link_ids, link->id);
-	if (!link->prov->local) {
-		list_del(&link->far_node);
-		link->snet->link_count--;
-	}
+	link_set_idle(link, false);
+	if (!link->prov->local)
+		link_unlist(link);
 }
 
 /**
  * struct link_census - what a new link competes with
  * @half: links that are not established yet
  * @own: those of its own user, or of its own peer if the peer asks
- * @unused: links that may be evicted
+ * @unused: links that may be ended or parked
  * @known: its peer has another link that is established
  */
 struct link_census {
@@ -126,7 +171,7 @@ static void link_count(struct sovia_net *snet, const struct sovia_link *fresh,
 		} else if (ipv6_addr_equal(&link->pair.remote, &fresh->pair.remote)) {
 			count->known = true;
 		}
-		count->unused += link_unused(link);
+		count->unused += link_spare(link);
 	}
 }
 
@@ -145,6 +190,8 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 	/* Loop links take hardly any memory, and end without connections. */
 	if (fresh->prov->local)
 		return true;
+	if (snet->parked_count >= parked_most())
+		return false;
 	link_count(snet, fresh, &count);
 	if (count.own >= max(quarter, SOVIA_LINKS_OWN))
 		return false;
@@ -159,8 +206,8 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
  * @fresh: UP
  *
  * Context: connection thread.
- * Return: one that no connection seems to use, with a reference for the caller, or NULL if there
- * are not too many, or all are in use.
+ * Return: the most idle one, or one that no connection seems to use, with a reference for the
+ * caller, or NULL if there are not too many, or all are in use.
  */
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 {
@@ -171,7 +218,7 @@ struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 	if (snet->link_count <= links_most())
 		goto unlock;
 	list_for_each_entry(link, &snet->far_links, far_node)
-		if (link != fresh && link_unused(link)) {
+		if (link != fresh && link_spare(link)) {
 			kref_get(&link->kref);
 			found = link;
 			break;
@@ -190,10 +237,8 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	if (!fresh->prov->local) {
-		list_add_tail(&fresh->far_node, &snet->far_links);
-		snet->link_count++;
-	}
+	if (!fresh->prov->local)
+		link_list(fresh);
 	return true;
 }
 
@@ -300,6 +345,104 @@ bool sovia_link_unlist_unused(struct sovia_link *link)
 	if (listed)
 		sovia_link_put(link);
 	return ended;
+}
+
+/**
+ * sovia_link_set_parked() - a link has given up its VI, or is to have one again
+ * @link: in the table or not, over a provider that is not local
+ * @parked: which of it
+ *
+ * Context: connection thread.
+ */
+void sovia_link_set_parked(struct sovia_link *link, bool parked)
+{
+	bool listed;
+
+	spin_lock_bh(&link->snet->link_lock);
+	listed = !hlist_unhashed(&link->net_node);
+	if (listed)
+		link_unlist(link);
+	link->parked = parked;
+	if (listed)
+		link_list(link);
+	spin_unlock_bh(&link->snet->link_lock);
+}
+
+/**
+ * sovia_link_set_idle() - note whether a link is idle
+ * @link: UP, over a provider that is not local
+ * @idle: it is, and may be parked
+ *
+ * One that is not becomes the last one to be parked.
+ *
+ * Context: connection thread, or with a reference.
+ */
+void sovia_link_set_idle(struct sovia_link *link, bool idle)
+{
+	spin_lock_bh(&link->snet->link_lock);
+	if (!hlist_unhashed(&link->net_node) && !link->parked) {
+		link_set_idle(link, idle);
+		if (!idle)
+			list_move_tail(&link->far_node, &link->snet->far_links);
+	}
+	spin_unlock_bh(&link->snet->link_lock);
+}
+
+/**
+ * sovia_link_idlest() - the most idle link of a namespace
+ * @snet: the namespace
+ *
+ * Context: any.
+ * Return: the link with a reference for the caller, or NULL if none is idle.
+ */
+struct sovia_link *sovia_link_idlest(struct sovia_net *snet)
+{
+	struct sovia_link *link, *found = NULL;
+
+	spin_lock_bh(&snet->link_lock);
+	list_for_each_entry(link, &snet->far_links, far_node)
+		if (link->idle) {
+			kref_get(&link->kref);
+			found = link;
+			break;
+		}
+	spin_unlock_bh(&snet->link_lock);
+	return found;
+}
+
+/**
+ * sovia_link_excess_parked() - there may be too many parked links: which one has to go
+ * @snet: the namespace
+ *
+ * Context: any.
+ * Return: the first parked one that no connection seems to use, with a reference for the caller, or
+ * NULL if there are not too many, or all are in use.
+ */
+struct sovia_link *sovia_link_excess_parked(struct sovia_net *snet)
+{
+	struct sovia_link *link, *found = NULL;
+
+	spin_lock_bh(&snet->link_lock);
+	if (snet->parked_count >= parked_most())
+		list_for_each_entry(link, &snet->parked_links, far_node)
+			if (link_unused(link)) {
+				kref_get(&link->kref);
+				found = link;
+				break;
+			}
+	spin_unlock_bh(&snet->link_lock);
+	return found;
+}
+
+/**
+ * sovia_links_idle() - number of idle links of all namespaces
+ *
+ * Context: any.
+ * Return: the number.
+ */
+unsigned int sovia_links_idle(void)
+{
+	return atomic_read(&links_idle);
 }
 
 /**

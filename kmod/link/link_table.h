@@ -12,6 +12,11 @@ struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_
 struct sovia_link *sovia_link_first(struct sovia_net *snet);
 bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh);
+void sovia_link_set_parked(struct sovia_link *link, bool parked);
+void sovia_link_set_idle(struct sovia_link *link, bool idle);
+struct sovia_link *sovia_link_idlest(struct sovia_net *snet);
+unsigned int sovia_links_idle(void);
+struct sovia_link *sovia_link_excess_parked(struct sovia_net *snet);
 void sovia_link_unlist(struct sovia_link *link);
 bool sovia_link_unlist_unused(struct sovia_link *link);
 

@@ -8,8 +8,9 @@
  *
  * A link has one VI at most.  link->vi is set until it has ended, lane.vi only while it may
  * be used.  What asks for a VI until then waits: link->wanted for an attempt of ours,
- * link->parked for a request of the peer.
+ * link->deferred for a request of the peer.
  */
+#include <net/ipv6.h>
 #include "debug/fault.h"
 #include "lane.h"
 #include "lane_rx.h"
@@ -28,6 +29,9 @@ static void link_set_version(struct sovia_link *link)
 	link->lane.version = link->peer->version;
 	link->lane.trial = !link->prov->in_memory &&
 			   link->peer->features & SOVIA_FEATURE_TRIAL;
+	link->lane.parks = !link->prov->in_memory && link->peer->features & SOVIA_FEATURE_PARK &&
+			   !ipv6_addr_equal(&link->pair.local, &link->pair.remote);
+	link->lane.grows = link->prov->post_more && link->peer->features & SOVIA_FEATURE_GROW;
 }
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
@@ -76,8 +80,9 @@ void sovia_link_go_on(struct sovia_link *link)
 {
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
+	int err;
 
-	if (!link->wanted || link->vi || link->parked || !sovia_peer_ready(link))
+	if (!link->wanted || link->vi || link->deferred || !sovia_peer_ready(link))
 		return;
 	if (link->peer)
 		link_set_prov(link, sovia_peer_provider(link->peer));
@@ -85,7 +90,11 @@ void sovia_link_go_on(struct sovia_link *link)
 		return;
 	link->wanted = false;
 	link_set_version(link);
-	sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
+	err = sovia_lane_prepare(&link->lane, true, link->lane.peer_id);
+	if (err) {
+		link_set_vi(link, ERR_PTR(err));
+		return;
+	}
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
@@ -105,11 +114,11 @@ void sovia_link_connect(struct sovia_link *link)
 }
 
 /* The VI of before has not ended yet.  A peer that asks again has given up its first try. */
-static void link_park(struct sovia_link *link, struct sovia_vi_request *req)
+static void link_defer(struct sovia_link *link, struct sovia_vi_request *req)
 {
-	if (link->parked)
-		sovia_link_request_reject(link->parked, -EAGAIN);
-	link->parked = req;
+	if (link->deferred)
+		sovia_link_request_reject(link->deferred, -EAGAIN);
+	link->deferred = req;
 }
 
 /**
@@ -127,16 +136,22 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 	struct net *net = req->net;
 	struct sovia_vi_attr attr;
 	struct sovia_hello hello;
+	int err;
 
 	if (link->vi) {
-		link_park(link, req);
+		link_defer(link, req);
 		return;
 	}
 	link_set_prov(link, req->prov);
 	sovia_slot_get(link, SOVIA_SLOT_PEER);
 	link->generation = be32_to_cpu(req->hello.generation);
 	link_set_version(link);
-	sovia_lane_prepare(&link->lane, false, peer_id);
+	err = sovia_lane_prepare(&link->lane, false, peer_id);
+	if (err) {
+		sovia_link_request_reject(req, -EBUSY);
+		link_set_vi(link, ERR_PTR(err));
+		return;
+	}
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
@@ -159,7 +174,7 @@ void sovia_link_drop_vi(struct sovia_link *link)
 
 	link->wanted = false;
 	/* Connections of a link that was UP may wait for their direction, without a VI. */
-	if (link->state != SOVIA_LINK_UP && link->state != SOVIA_LINK_RECOVERING)
+	if (!sovia_link_lives(link->state))
 		link->peer_waits = false;
 	link->trial_wait = 0;
 	spin_lock_bh(&link->lane.lock);
@@ -179,16 +194,16 @@ void sovia_link_drop_vi(struct sovia_link *link)
 }
 
 /**
- * sovia_link_unpark() - decide the request that waits on a link, if there is one
+ * sovia_link_decide_deferred() - decide the request that waits on a link, if there is one
  * @link: DOWN, or without a VI
  *
  * Context: connection thread; no link or lane lock.
  */
-void sovia_link_unpark(struct sovia_link *link)
+void sovia_link_decide_deferred(struct sovia_link *link)
 {
-	struct sovia_vi_request *req = link->parked;
+	struct sovia_vi_request *req = link->deferred;
 
-	link->parked = NULL;
+	link->deferred = NULL;
 	if (req)
 		sovia_link_request_decide(req);
 }
@@ -202,8 +217,10 @@ void sovia_link_unpark(struct sovia_link *link)
 void sovia_link_vi_ended(struct sovia_link *link)
 {
 	link->vi = NULL;
+	if (link->state == SOVIA_LINK_PARKED)
+		sovia_lane_room_free(&link->lane);
 	sovia_slot_put(link);
-	sovia_link_unpark(link);
+	sovia_link_decide_deferred(link);
 	sovia_link_go_on(link);
 	sovia_link_put(link);
 }

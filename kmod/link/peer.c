@@ -22,7 +22,7 @@
 #include "peer_way.h"
 #include "rendezvous.h"
 
-#define PEERS_MAX		4096
+#define PEERS_MAX		8192
 
 /*
  * How long links wait for a peer that is busy, or ends each connection: more than a lane in
@@ -477,7 +477,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 
 /**
  * sovia_peer_open() - may connections be opened over a link
- * @link: UP or RECOVERING
+ * @link: UP, RECOVERING or PARKED
  *
  * Context: connection thread; no link or lane lock.
  * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.

@@ -69,7 +69,7 @@ static void peer_forget(struct sovia_peer *peer)
 
 	sovia_peer_leave(peer, SOVIA_PEER_NONE);
 	list_for_each_entry_safe(link, next, &peer->links, peer_node)
-		if (link->state == SOVIA_LINK_RECOVERING)
+		if (link->state == SOVIA_LINK_RECOVERING || link->state == SOVIA_LINK_PARKED)
 			peer_end_link(link);
 }
 

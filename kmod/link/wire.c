@@ -30,6 +30,7 @@ static const struct {
 	[SOVIA_URGENT]	= { .known = true, .ports = true },
 	[SOVIA_PRESSURE] = { .known = true, .ports = true },
 	[SOVIA_RETURN]	= { .known = true, .ports = true },
+	[SOVIA_PARK]	= { .known = true },
 };
 
 /**

@@ -122,4 +122,15 @@ static inline bool sovia_sequenced(u8 type)
 	return type != SOVIA_ACK;
 }
 
+/**
+ * sovia_is_probe() - does a message of this type only ask for an acknowledgment
+ * @type: enum sovia_type
+ *
+ * Return: true for PROBE and PARK.
+ */
+static inline bool sovia_is_probe(u8 type)
+{
+	return type == SOVIA_PROBE || type == SOVIA_PARK;
+}
+
 #endif /* _SOVIA_WIRE_KMOD_H */

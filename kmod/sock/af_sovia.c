@@ -39,6 +39,7 @@
 #include "link/lane.h"
 #include "link/link.h"
 #include "link/link_moved.h"
+#include "link/link_park.h"
 #include "link/link_net.h"
 #include "link/peer_way.h"
 #include "link/rendezvous.h"
@@ -413,9 +414,12 @@ static int __init sovia_init(void)
 	err = sovia_moved_init();
 	if (err)
 		goto undo_rendezvous;
-	err = sovia_keys_init();
+	err = sovia_park_init();
 	if (err)
 		goto undo_moved;
+	err = sovia_keys_init();
+	if (err)
+		goto undo_park;
 	err = sovia_genl_init();
 	if (err)
 		goto undo_keys;
@@ -436,6 +440,8 @@ undo_genl:
 	sovia_genl_exit();
 undo_keys:
 	sovia_keys_exit();
+undo_park:
+	sovia_park_exit();
 undo_moved:
 	sovia_moved_exit();
 undo_rendezvous:
@@ -473,6 +479,7 @@ static void __exit sovia_exit(void)
 	sock_unregister(family);
 	unregister_protosw();
 	sovia_genl_exit();
+	sovia_park_exit();
 	sovia_moved_exit();
 	sovia_rendezvous_exit();
 	sovia_peer_ways_exit();

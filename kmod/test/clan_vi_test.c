@@ -121,7 +121,7 @@ static const struct sovia_vi_client vi_test_client = {
 };
 
 static const struct sovia_vi_attr vi_test_attr = {
-	.send_depth = 4, .recv_depth = 4, .msg_size = 16384,
+	.send_depth = 4, .recv_depth = 4, .recv_first = 4, .msg_size = 16384,
 };
 
 static void vi_test_requested(struct sovia_vi_request *req)

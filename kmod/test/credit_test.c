@@ -107,6 +107,64 @@ static void credit_starved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 0);
 }
 
+/* @a sends until it has to wait. */
+static void credit_fill(struct kunit *test, struct sovia_credit *a, struct sovia_credit *b)
+{
+	while (sovia_credit_may_send(a))
+		credit_message(test, a, b);
+}
+
+static void credit_grows(struct kunit *test)
+{
+	struct sovia_credit a, b;
+
+	credit_pair_init(&a, &b, 32, 16);
+	sovia_credit_begin(&a, 4);
+	sovia_credit_begin(&b, 4);
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, 4), 0);
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&b, 4), 0);
+	KUNIT_EXPECT_EQ(test, a.threshold, 2);
+	credit_fill(test, &a, &b);
+	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 4);
+	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, a.tx_next), -ENOBUFS);
+	KUNIT_EXPECT_EQ(test, sovia_credit_goal(&b, false), 4);
+	KUNIT_EXPECT_EQ(test, sovia_credit_goal(&b, true), 8);
+	credit_explicit_ack(test, &b, &a);
+
+	/* Not told without something to acknowledge; then at once. */
+	sovia_credit_take(&b, 8);
+	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
+	credit_message(test, &a, &b);
+	KUNIT_EXPECT_TRUE(test, sovia_credit_ack_due(&b));
+	credit_explicit_ack(test, &b, &a);
+	b.told = 8;
+	KUNIT_EXPECT_FALSE(test, sovia_credit_ack_due(&b));
+
+	/* Only as much as its own receives allow. */
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, 8), 0);
+	KUNIT_EXPECT_EQ(test, a.window, 4);
+	KUNIT_EXPECT_EQ(test, sovia_credit_goal(&a, false), 8);
+	sovia_credit_take(&a, 8);
+	KUNIT_EXPECT_EQ(test, a.window, 8);
+	KUNIT_EXPECT_EQ(test, b.window, 4);
+	credit_fill(test, &a, &b);
+	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 8);
+
+	/* Not beyond the limit, and not back. */
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, 64), 0);
+	KUNIT_EXPECT_EQ(test, sovia_credit_goal(&a, true), 32);
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, 63), -EPROTO);
+	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, SOVIA_WINDOW_MAX + 1), -EPROTO);
+	KUNIT_EXPECT_EQ(test, a.window, 8);
+	sovia_credit_take(&a, 32);
+	KUNIT_EXPECT_EQ(test, a.threshold, 16);
+	/* The next VI. */
+	sovia_credit_begin(&a, 4);
+	KUNIT_EXPECT_EQ(test, a.own_window, 4);
+	KUNIT_EXPECT_EQ(test, sovia_credit_receives(a.own_window), 10);
+	KUNIT_EXPECT_EQ(test, sovia_credit_of_receives(10), 4);
+}
+
 static void credit_bad_peer(struct kunit *test)
 {
 	struct sovia_credit a, b;
@@ -176,6 +234,7 @@ static struct kunit_case credit_test_cases[] = {
 	KUNIT_CASE(credit_threshold),
 	KUNIT_CASE(credit_asked),
 	KUNIT_CASE(credit_starved),
+	KUNIT_CASE(credit_grows),
 	KUNIT_CASE(credit_bad_peer),
 	KUNIT_CASE(credit_wraps),
 	KUNIT_CASE(credit_random),

@@ -27,6 +27,7 @@ enum hostile_harm { NOTHING, CONNECTION, LANE };
  * @compact: DATA without a header: @payload, and immediate data from @msg; its length
  *	is that of @payload unless it has another one
  * @no_window: the window is closed
+ * @grows: windows may grow
  * @counter: the counter that must increase
  * @harm: what exactly must end
  */
@@ -40,6 +41,7 @@ struct hostile_case {
 	bool			no_ports;
 	bool			no_credit;
 	bool			no_window;
+	bool			grows;
 	bool			compact;
 	enum sovia_stat		counter;
 	enum hostile_harm	harm;
@@ -66,6 +68,11 @@ static const struct hostile_case hostile_cases[] = {
 	  .counter = SOVIA_STAT_bad_ack, .harm = LANE },
 	{ .name = "acknowledges nonsense", .msg = { .type = SOVIA_WAKEUP },
 	  .ack_off = 0x7fffffff, .counter = SOVIA_STAT_bad_ack, .harm = LANE },
+	{ .name = "takes less than before", .msg = { .type = SOVIA_ACK, .ref = 1 },
+	  .no_ports = true, .grows = true, .counter = SOVIA_STAT_bad_ack, .harm = LANE },
+	{ .name = "takes more than there may be", .no_ports = true, .grows = true,
+	  .msg = { .type = SOVIA_ACK, .ref = SOVIA_WINDOW_MAX + 1 },
+	  .counter = SOVIA_STAT_bad_ack, .harm = LANE },
 	{ .name = "data beyond the window", .msg = { .type = SOVIA_DATA, .len = 5 },
 	  .payload = 5, .no_window = true, .counter = SOVIA_STAT_bad_window,
 	  .harm = CONNECTION },
@@ -135,7 +142,7 @@ static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_
 	if (!msg.sport && !c->no_ports) {
 		msg.sport = conn->rport;
 		msg.dport = conn->lport;
-		sovia_slots_set(&lane->rx_slots, msg.sport, msg.dport);
+		sovia_slots_set(&lane->room->rx_slots, msg.sport, msg.dport);
 	}
 	if (c->no_window)
 		sovia_sk(conn->sk)->rx.most = sovia_sk(conn->sk)->rx.nxt;
@@ -191,7 +198,9 @@ static void hostile_peer(struct kunit *test)
 	lane = &conn->link->lane;
 	hostile_settle(lane);
 	/* A previous pair of ports may have the same slot as the unknown one. */
-	memset(&lane->rx_slots, 0, sizeof(lane->rx_slots));
+	memset(&lane->room->rx_slots, 0, sizeof(lane->room->rx_slots));
+
+	lane->grows = c->grows;
 
 	before = snmp_fold_field(snet->mib, c->counter);
 	skb = hostile_message(test, c, conn, &imm);
@@ -256,7 +265,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 		msg.dport = 9;
 	msg.ref = hostile_near(rnd, msg.type == SOVIA_URGENT ? ss->rx.nxt : conn->conn_seq);
 	*compact = msg.type == SOVIA_DATA && prandom_u32_state(rnd) % 2 &&
-		   sovia_slots_has(&lane->rx_slots, msg.sport, msg.dport);
+		   sovia_slots_has(&lane->room->rx_slots, msg.sport, msg.dport);
 	*imm = sovia_imm_build(&msg);
 	/* The lane is its own peer: it has sent this, too. */
 	lane->credit.tx_next++;
@@ -340,13 +349,11 @@ static void hostile_random(struct kunit *test)
  * struct greeting_case - a hello that does not match the state of the lane
  * @name: description
  * @rx_off: added to the next sequence number to send
- * @window: instead of the negotiated one, if not 0
- * @payload: likewise
+ * @payload: instead of the negotiated one, if not 0
  */
 struct greeting_case {
 	const char	*name;
 	int		rx_off;
-	u16		window;
 	u32		payload;
 };
 
@@ -354,7 +361,6 @@ static const struct greeting_case greeting_cases[] = {
 	{ .name = "expects what was never sent", .rx_off = 1 },
 	{ .name = "expects what it has acknowledged", .rx_off = -1 },
 	{ .name = "expects nonsense", .rx_off = 0x7fffffff },
-	{ .name = "has a smaller window than before", .window = 1 },
 	{ .name = "takes less than before", .payload = SOVIA_PAYLOAD_MIN },
 };
 
@@ -392,7 +398,6 @@ static void hostile_greeting(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
 
 	params.rx_next += c->rx_off;
-	params.window = c->window ?: params.window;
 	params.payload = c->payload ?: params.payload;
 	before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello);
 	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);

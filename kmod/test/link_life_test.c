@@ -330,7 +330,7 @@ static void link_room_joined(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sovia_link_unlist_unused(link));
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_UP);
 	sock_release(first);
-	KUNIT_EXPECT_TRUE(test, link_retire(link));
+	KUNIT_EXPECT_TRUE(test, sovia_link_retire(link));
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
 	lock_sock(late->sk);
 	sovia_state_event(late->sk, SOVIA_EV_CONNECT);

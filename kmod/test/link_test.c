@@ -6,8 +6,10 @@
  * Included by link.c.
  */
 #include <linux/delay.h>
+#include <net/ip.h>
 #include <net/ipv6.h>
 #include "link/connd.h"
+#include "link/lane_park.h"
 #include "link/lane_tx.h"
 #include "link/link_net.h"
 #include "link/link_request.h"
@@ -86,6 +88,14 @@ static int test_prov_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return SOVIA_POSTED;
 }
 
+/* What it has been asked for last. */
+static unsigned int test_more;
+
+static void test_prov_post_more(struct sovia_vi *vi, unsigned int depth)
+{
+	test_more = depth;
+}
+
 static void test_prov_fail(struct sovia_vi *vi)
 {
 	vi->client->closed(vi, -ECONNRESET);
@@ -123,6 +133,7 @@ static struct sovia_provider test_provider = {
 	.accept		= test_prov_accept,
 	.reject		= test_prov_reject,
 	.post_send	= test_prov_post_send,
+	.post_more	= test_prov_post_more,
 	.fail		= test_prov_fail,
 	.end		= test_prov_end,
 };
@@ -150,15 +161,17 @@ static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
  * @STAGE_WAITING: CONNECTING without one: the peer's attempt wins
  * @STAGE_UP: UP
  * @STAGE_RECOVERING: RECOVERING, with a VI
+ * @STAGE_PARKED: PARKED
  * @STAGE_DOWN: DOWN
  * @STAGES: number of stages
  */
 enum link_stage {
-	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_DOWN, STAGES
+	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED, STAGE_DOWN,
+	STAGES
 };
 
 static const char * const stage_names[STAGES] = {
-	"NEW", "asking", "waiting", "UP", "RECOVERING", "DOWN"
+	"NEW", "asking", "waiting", "UP", "RECOVERING", "PARKED", "DOWN"
 };
 
 /**
@@ -176,6 +189,10 @@ static const char * const stage_names[STAGES] = {
  * @HAS_POST_ERROR: a message cannot be posted
  * @HAS_REQUEST: a fresh request of a peer that has no link
  * @HAS_OLD_REQUEST: a fresh request that the peer sent before its reply to ours
+ * @HAS_PARK: the peer asks to park it, when nothing is under way
+ * @HAS_PARK_USED: the same, when something is
+ * @HAS_ASKED_CLOSED: we have asked, and the peer closes the VI
+ * @HAS_ASKED_USED_CLOSED: the same, but we have sent something behind that
  * @HAS_TIMER: its timer has fired
  * @HAS_KILL: the namespace is destroyed
  * @LINK_HAPPENINGS: number of events
@@ -183,7 +200,8 @@ static const char * const stage_names[STAGES] = {
 enum link_happening {
 	HAS_START, HAS_FAILED, HAS_ESTABLISHED, HAS_BAD_HELLO, HAS_ESTABLISHED_TWICE,
 	HAS_CLOSED, HAS_CLOSED_TWICE, HAS_CLOSED_ESTABLISHED, HAS_ESTABLISHED_CLOSED,
-	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_OLD_REQUEST, HAS_TIMER, HAS_KILL,
+	HAS_REJECTED, HAS_POST_ERROR, HAS_REQUEST, HAS_OLD_REQUEST, HAS_PARK, HAS_PARK_USED,
+	HAS_ASKED_CLOSED, HAS_ASKED_USED_CLOSED, HAS_TIMER, HAS_KILL,
 	LINK_HAPPENINGS
 };
 
@@ -191,6 +209,7 @@ enum link_happening {
 #define CONN	SOVIA_LINK_CONNECTING
 #define UP	SOVIA_LINK_UP
 #define RECO	SOVIA_LINK_RECOVERING
+#define PARK	SOVIA_LINK_PARKED
 #define DOWN	SOVIA_LINK_DOWN
 
 /* The expected state afterwards; upcalls need a stage with a VI. */
@@ -198,28 +217,36 @@ static const struct {
 	const char		*name;
 	enum sovia_link_state	next[STAGES];
 } link_expected[LINK_HAPPENINGS] = {
-	/* NEW, asking, waiting, UP, RECOVERING, DOWN */
-	[HAS_START] = { "start", { CONN, CONN, CONN, UP, RECO, DOWN } },
-	[HAS_FAILED] = { "failed", { DOWN, CONN, CONN, UP, RECO, DOWN } },
-	[HAS_ESTABLISHED] = { "established", { NEW, UP, CONN, UP, UP, DOWN } },
-	[HAS_BAD_HELLO] = { "bad hello", { NEW, DOWN, CONN, DOWN, DOWN, DOWN } },
-	[HAS_ESTABLISHED_TWICE] = { "est. twice", { NEW, UP, CONN, UP, UP, DOWN } },
-	[HAS_CLOSED] = { "closed", { NEW, DOWN, CONN, RECO, RECO, DOWN } },
-	[HAS_CLOSED_TWICE] = { "closed twice", { NEW, DOWN, CONN, RECO, RECO, DOWN } },
-	[HAS_CLOSED_ESTABLISHED] = { "closed, est.", { NEW, DOWN, CONN, RECO, RECO, DOWN } },
-	[HAS_ESTABLISHED_CLOSED] = { "est., closed", { NEW, RECO, CONN, RECO, RECO, DOWN } },
-	[HAS_REJECTED] = { "rejected", { NEW, CONN, CONN, RECO, RECO, DOWN } },
-	[HAS_POST_ERROR] = { "post error", { NEW, CONN, CONN, RECO, RECO, DOWN } },
-	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, UP, DOWN, DOWN } },
-	[HAS_OLD_REQUEST] = { "old request", { CONN, CONN, CONN, UP, RECO, DOWN } },
-	[HAS_TIMER] = { "timer", { NEW, CONN, CONN, UP, RECO, DOWN } },
-	[HAS_KILL] = { "kill", { DOWN, DOWN, DOWN, DOWN, DOWN, DOWN } },
+	/* NEW, asking, waiting, UP, RECOVERING, PARKED, DOWN */
+	[HAS_START] = { "start", { CONN, CONN, CONN, UP, RECO, RECO, DOWN } },
+	[HAS_FAILED] = { "failed", { DOWN, CONN, CONN, UP, RECO, RECO, DOWN } },
+	[HAS_ESTABLISHED] = { "established", { NEW, UP, CONN, UP, UP, PARK, DOWN } },
+	[HAS_BAD_HELLO] = { "bad hello", { NEW, DOWN, CONN, DOWN, DOWN, PARK, DOWN } },
+	[HAS_ESTABLISHED_TWICE] = { "est. twice", { NEW, UP, CONN, UP, UP, PARK, DOWN } },
+	[HAS_CLOSED] = { "closed", { NEW, DOWN, CONN, RECO, RECO, PARK, DOWN } },
+	[HAS_CLOSED_TWICE] = { "closed twice", { NEW, DOWN, CONN, RECO, RECO, PARK, DOWN } },
+	[HAS_CLOSED_ESTABLISHED] = { "closed, est.",
+				     { NEW, DOWN, CONN, RECO, RECO, PARK, DOWN } },
+	[HAS_ESTABLISHED_CLOSED] = { "est., closed",
+				     { NEW, RECO, CONN, RECO, RECO, PARK, DOWN } },
+	[HAS_REJECTED] = { "rejected", { NEW, CONN, CONN, RECO, RECO, PARK, DOWN } },
+	[HAS_POST_ERROR] = { "post error", { NEW, CONN, CONN, RECO, RECO, RECO, DOWN } },
+	[HAS_REQUEST] = { "request", { CONN, CONN, CONN, UP, DOWN, DOWN, DOWN } },
+	[HAS_OLD_REQUEST] = { "old request", { CONN, CONN, CONN, UP, RECO, PARK, DOWN } },
+	[HAS_PARK] = { "park", { NEW, CONN, CONN, PARK, RECO, PARK, DOWN } },
+	[HAS_PARK_USED] = { "park used", { NEW, CONN, CONN, UP, RECO, RECO, DOWN } },
+	[HAS_ASKED_CLOSED] = { "asked, closed", { NEW, DOWN, CONN, PARK, RECO, PARK, DOWN } },
+	[HAS_ASKED_USED_CLOSED] = { "asked, used, closed",
+				    { NEW, DOWN, CONN, RECO, RECO, RECO, DOWN } },
+	[HAS_TIMER] = { "timer", { NEW, CONN, CONN, UP, RECO, PARK, DOWN } },
+	[HAS_KILL] = { "kill", { DOWN, DOWN, DOWN, DOWN, DOWN, DOWN, DOWN } },
 };
 
 #undef NEW
 #undef CONN
 #undef UP
 #undef RECO
+#undef PARK
 #undef DOWN
 
 /* IDs of the peer: of the existing link, and of a fresh request. */
@@ -252,6 +279,33 @@ static void link_test_closed(struct sovia_link *link, int err)
 
 	if (vi)
 		vi->client->closed(vi, err);
+}
+
+/* A message of the peer, which has received what we have sent, or nothing of it. */
+static void link_test_receive(struct kunit *test, struct sovia_link *link, u8 type, u16 flags,
+			      bool acked)
+{
+	struct sovia_credit *credit = &link->lane.credit;
+	const struct sovia_msg msg = {
+		.type = type, .flags = flags, .seq = credit->rx_next,
+		.ack = acked ? credit->tx_next : credit->tx_una,
+	};
+	struct sovia_vi *vi = link->lane.vi;
+	struct sk_buff *skb = sovia_msg_alloc(0, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg, SOVIA_WIRE_VERSION);
+	local_bh_disable();
+	KUNIT_EXPECT_FALSE(test, vi->client->receive(vi, skb, NULL));
+	local_bh_enable();
+	kfree_skb(skb);
+}
+
+/* ... in states where there may be one. */
+static void link_test_message(struct kunit *test, struct sovia_link *link, u8 type, bool acked)
+{
+	if (link->lane.vi && link->lane.up)
+		link_test_receive(test, link, type, 0, acked);
 }
 
 static void link_test_ask(struct kunit *test, struct sovia_link *link, u64 id, u64 our_id)
@@ -342,6 +396,21 @@ static void link_test_upcalls(struct kunit *test, struct sovia_link *link,
 	case HAS_OLD_REQUEST:
 		link_test_request(test, link, TEST_PEER_ID);
 		break;
+	case HAS_PARK:
+		link_test_message(test, link, SOVIA_PARK, true);
+		break;
+	case HAS_PARK_USED:
+		sovia_lane_probe(&link->lane);
+		link_test_message(test, link, SOVIA_PARK, false);
+		break;
+	case HAS_ASKED_USED_CLOSED:
+	case HAS_ASKED_CLOSED:
+		link_test_message(test, link, SOVIA_ACK, true);
+		sovia_lane_ask_park(&link->lane);
+		if (what == HAS_ASKED_USED_CLOSED)
+			sovia_lane_probe(&link->lane);
+		link_test_closed(link, -ECONNRESET);
+		break;
 	case HAS_TIMER:
 		sovia_link_event(link, SOVIA_LINK_EV_TIMER);
 		break;
@@ -396,10 +465,13 @@ static void link_test_reach(struct kunit *test, struct sovia_link *link, struct 
 	link_test_attach(test, link, sk);
 	if (stage == STAGE_WAITING)
 		link_test_happen(test, link, HAS_REJECTED);
-	else if (stage == STAGE_UP || stage == STAGE_RECOVERING)
+	else if (stage == STAGE_UP || stage == STAGE_RECOVERING || stage == STAGE_PARKED)
 		link_test_happen(test, link, HAS_ESTABLISHED);
 	else if (stage == STAGE_DOWN)
 		link_test_happen(test, link, HAS_CLOSED);
+	link->lane.parks = true;
+	if (stage == STAGE_PARKED)
+		link_test_happen(test, link, HAS_PARK);
 	if (stage == STAGE_RECOVERING) {
 		link_test_happen(test, link, HAS_CLOSED);
 		/* The link starts the next attempt. */
@@ -448,7 +520,7 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 	if (what == HAS_REQUEST && stage == STAGE_ASKING)
 		KUNIT_EXPECT_EQ(test, test_rejected,
 				sovia_link_own_attempt_counts(link) ? -EAGAIN : 0);
-	if (what == HAS_OLD_REQUEST && (stage == STAGE_UP || stage == STAGE_RECOVERING))
+	if (what == HAS_OLD_REQUEST && stage >= STAGE_UP && stage != STAGE_DOWN)
 		KUNIT_EXPECT_EQ(test, test_rejected, -EAGAIN);
 	/* The request may be forged: the lane is probed. */
 	if (what == HAS_REQUEST && stage == STAGE_UP)
@@ -464,7 +536,7 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 }
 
 static const enum link_stage link_stages[] = {
-	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_DOWN,
+	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED, STAGE_DOWN,
 };
 
 static void link_stage_name(const enum link_stage *stage, char *desc)

@@ -34,7 +34,7 @@ static void link_waits_for_end(struct kunit *test)
 	test_rejected = 0;
 	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
 	link_flush();
-	KUNIT_EXPECT_NOT_NULL(test, link->parked);
+	KUNIT_EXPECT_NOT_NULL(test, link->deferred);
 	KUNIT_EXPECT_EQ(test, test_rejected, 0);
 	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
 	link_flush();
@@ -43,7 +43,7 @@ static void link_waits_for_end(struct kunit *test)
 	test_end_later = false;
 	test_vi_ended(old);
 	link_flush();
-	KUNIT_EXPECT_NULL(test, link->parked);
+	KUNIT_EXPECT_NULL(test, link->deferred);
 	KUNIT_EXPECT_EQ(test, test_requests, 0);
 	KUNIT_EXPECT_EQ(test, test_vis, 1);
 	KUNIT_ASSERT_NOT_NULL(test, link->vi);
@@ -72,12 +72,12 @@ static void link_down_does_not_wait(struct kunit *test)
 	/* Our attempt does not count, the peer's request waits for its end. */
 	link->lane.active = false;
 	link_test_happen(test, link, HAS_REQUEST);
-	KUNIT_EXPECT_NOT_NULL(test, link->parked);
+	KUNIT_EXPECT_NOT_NULL(test, link->deferred);
 	link_test_happen(test, link, HAS_KILL);
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE);
 	/* It has got a link of its own. */
-	KUNIT_EXPECT_NULL(test, link->parked);
+	KUNIT_EXPECT_NULL(test, link->deferred);
 	KUNIT_EXPECT_EQ(test, test_requests, 0);
 	KUNIT_EXPECT_EQ(test, test_vis, 2);
 	sock_release(sock);

@@ -350,7 +350,7 @@ static void peer_requests(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, peer_test_say(test, &peer_test_greeting), SOVIA_RDV_OK);
 	peer_test_request(pt, 0, 2, &req, &params);
 	KUNIT_EXPECT_EQ(test, peer_test_check(pt, &req, &params), 0);
-	/* The same one once more, for one that was parked. */
+	/* The same one once more, for one that was deferred. */
 	KUNIT_EXPECT_EQ(test, peer_test_check(pt, &req, &params), 0);
 	/* Sent again, an older one, a newer one, another lane's. */
 	req.checked = false;

@@ -37,6 +37,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_events_suite,
 	&sovia_link_suite,
 	&sovia_link_life_suite,
+	&sovia_link_park_suite,
 	&sovia_link_vi_suite,
 	&sovia_link_trial_suite,
 	&sovia_urgent_suite,

@@ -34,6 +34,7 @@ extern struct kunit_suite sovia_vi_check_suite;
 extern struct kunit_suite sovia_events_suite;
 extern struct kunit_suite sovia_link_suite;
 extern struct kunit_suite sovia_link_life_suite;
+extern struct kunit_suite sovia_link_park_suite;
 extern struct kunit_suite sovia_link_vi_suite;
 extern struct kunit_suite sovia_link_trial_suite;
 extern struct kunit_suite sovia_urgent_suite;

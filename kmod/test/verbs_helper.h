@@ -71,7 +71,7 @@ static const struct sovia_vi_client told_client = {
 };
 
 static const struct sovia_vi_attr told_attr = {
-	.send_depth = 4, .recv_depth = 4, .msg_size = SOVIA_PAYLOAD_MAX,
+	.send_depth = 4, .recv_depth = 4, .recv_first = 4, .msg_size = SOVIA_PAYLOAD_MAX,
 };
 
 /* Addresses that no host has (RFC 5737). */

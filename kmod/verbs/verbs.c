@@ -492,6 +492,7 @@ const struct sovia_provider sovia_verbs_provider = {
 	.accept		= verbs_accept,
 	.reject		= verbs_reject,
 	.post_send	= verbs_post_send,
+	.post_more	= verbs_post_more,
 	.fail		= verbs_fail,
 	.end		= verbs_end,
 };

@@ -37,7 +37,7 @@ struct verbs_vi;
 /* Bytes of a message that land in the descriptor's head, not in pages. */
 #define VERBS_HEAD	256
 
-/* Receive descriptors that are posted with one call. */
+/* Receive descriptors that are posted with one call, if there are more than the first few. */
 #define VERBS_RX_BATCH	4
 
 /*
@@ -203,7 +203,7 @@ enum verbs_setup {
  * @heard_work: tells rdma_cm that a message has arrived
  * @deadline: fires if a step of the set-up takes too long
  * @fail_work: closes a VI that failed in a context where upcalls may not run
- * @refill_work: allocates memory for @rx_unposted
+ * @refill_work: allocates memory for @rx_unposted, and more receives
  *
  * @tx: ring of @tx_mask + 1 descriptors, @vi.attr.send_depth used at a time
  * @tx_sge: their scatter lists
@@ -215,6 +215,9 @@ enum verbs_setup {
  * @max_sge: maximum of scatter/gather entries of a message
  *
  * @rx: verbs_rx_depth() descriptors
+ * @rx_made: how many of them are in use, the first ones; written by the set-up and @refill_work
+ * @rx_goal: receives that the client wants to be kept posted
+ * @rx_batch: descriptors that are posted together; protected by @lock
  * @rx_first: first of the descriptors that wait to be posted together
  * @rx_last: the last one of them
  * @rx_waiting: their number; these three are protected by @lock
@@ -279,6 +282,9 @@ struct verbs_vi {
 	unsigned int		tx_tail ____cacheline_aligned_in_smp;
 
 	struct verbs_rx		*rx;
+	unsigned int		rx_made;
+	unsigned int		rx_goal;
+	unsigned int		rx_batch;
 	struct verbs_rx		*rx_first;
 	struct verbs_rx		*rx_last;
 	unsigned int		rx_waiting;
@@ -304,7 +310,7 @@ static inline bool verbs_iwarp(const struct verbs_vi *v)
 	return rdma_protocol_iwarp(v->id->device, v->id->port_num);
 }
 
-/* Number of receive descriptors of a VI: some may wait to be posted. */
+/* The most receive descriptors of a VI: some may wait to be posted. */
 static inline unsigned int verbs_rx_depth(const struct verbs_vi *v)
 {
 	return v->vi.attr.recv_depth + VERBS_RX_BATCH - 1;
@@ -386,5 +392,6 @@ void verbs_rx_free(struct verbs_vi *v);
 int verbs_rx_post_all(struct verbs_vi *v);
 void verbs_rx_replay(struct verbs_vi *v);
 void verbs_rx_refill_work(struct work_struct *work);
+void verbs_post_more(struct sovia_vi *vi, unsigned int depth);
 
 #endif /* _SOVIA_VERBS_H */

@@ -15,6 +15,9 @@
  * Descriptors are posted VERBS_RX_BATCH at a time.  The ring has spare ones to make up
  * for those that wait for a batch.
  *
+ * A VI may begin with a few receives, and get the others when its client asks: until then there are no
+ * spare ones, and each is posted by itself.
+ *
  * Messages that arrive before the VI is open wait in
  * verbs_vi::early_rx.
  */
@@ -96,14 +99,14 @@ static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i)
 	return page;
 }
 
-static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i)
+static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i, gfp_t gfp)
 {
 	struct ib_device *ibdev = verbs_ibdev(v);
 
 	rx->v = v;
 	rx->pages = v->rx_pages + i * v->rx_num_pages;
 	rx->sge = v->rx_sge + i * (v->rx_num_pages + 1);
-	rx->head = kmalloc(VERBS_HEAD, GFP_KERNEL);
+	rx->head = kmalloc(VERBS_HEAD, gfp);
 	if (!rx->head)
 		return -ENOMEM;
 	rx->sge[0].addr = ib_dma_map_single(ibdev, rx->head, VERBS_HEAD, DMA_FROM_DEVICE);
@@ -119,7 +122,7 @@ static int verbs_rx_init(struct verbs_rx *rx, struct verbs_vi *v, unsigned int i
 	rx->wr.wr_cqe = &rx->cqe;
 	rx->wr.sg_list = rx->sge;
 	rx->wr.num_sge = v->rx_num_pages + 1;
-	return verbs_rx_fill(rx, GFP_KERNEL);
+	return verbs_rx_fill(rx, gfp);
 }
 
 static void verbs_rx_release(struct verbs_rx *rx)
@@ -136,6 +139,8 @@ static void verbs_rx_release(struct verbs_rx *rx)
 	sovia_object_dec(receives);
 	kfree(rx->head);
 	kfree_skb(rx->skb);
+	rx->head = NULL;
+	rx->skb = NULL;
 }
 
 /* ---- posting ---- */
@@ -160,7 +165,7 @@ static int verbs_rx_chain(struct verbs_vi *v, struct verbs_rx *rx)
 	else
 		v->rx_first = rx;
 	v->rx_last = rx;
-	if (++v->rx_waiting < VERBS_RX_BATCH)
+	if (++v->rx_waiting < v->rx_batch)
 		return 0;
 	v->rx_waiting = 0;
 	return ib_post_recv(v->qp, &v->rx_first->wr, NULL);
@@ -229,8 +234,52 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 	queue_delayed_work(sovia_setup_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
+/* No hard reclaim, as for a refill: what there is has to do, and the client may ask again. */
+static void verbs_rx_grow(struct verbs_vi *v)
+{
+	unsigned int want = READ_ONCE(v->rx_goal) + VERBS_RX_BATCH - 1;
+
+	if (v->rx_made >= want)
+		return;
+	while (v->rx_made < want) {
+		struct verbs_rx *rx = &v->rx[v->rx_made];
+
+		if (!verbs_vi_usable(v))
+			return;
+		if (verbs_rx_init(rx, v, v->rx_made, GFP_KERNEL | __GFP_NORETRY)) {
+			verbs_rx_release(rx);
+			break;
+		}
+		v->rx_made++;
+		verbs_rx_post(rx);
+	}
+	/* Upcalls expect bottom halves to be off. */
+	spin_lock_bh(&v->lock);
+	if (v->rx_made == want)
+		v->rx_batch = VERBS_RX_BATCH;
+	spin_unlock(&v->lock);
+	if (verbs_vi_usable(v))
+		v->vi.client->rx_grown(&v->vi, v->rx_made - (VERBS_RX_BATCH - 1));
+	local_bh_enable();
+}
+
 /**
- * verbs_rx_refill_work - allocate memory for descriptors that lack it
+ * verbs_post_more - struct sovia_provider::post_more
+ * @vi: the VI
+ * @depth: see there
+ *
+ * Context: as there.
+ */
+void verbs_post_more(struct sovia_vi *vi, unsigned int depth)
+{
+	struct verbs_vi *v = verbs_vi(vi);
+
+	WRITE_ONCE(v->rx_goal, depth);
+	mod_delayed_work(sovia_setup_wq, &v->refill_work, 0);
+}
+
+/**
+ * verbs_rx_refill_work - allocate memory for descriptors that lack it, and make more
  * @work: verbs_vi::refill_work
  *
  * Context: workqueue.
@@ -253,6 +302,7 @@ void verbs_rx_refill_work(struct work_struct *work)
 			v->vi.client->rx_unposted(&v->vi, -1);
 		local_bh_enable();
 	}
+	verbs_rx_grow(v);
 }
 
 /* ---- delivery to the client ---- */
@@ -423,15 +473,18 @@ int verbs_rx_alloc(struct verbs_vi *v)
 	v->rx_sge = kvcalloc(depth * (v->rx_num_pages + 1), sizeof(*v->rx_sge), GFP_KERNEL);
 	if (!v->rx || !v->rx_pages || !v->rx_sge)
 		return -ENOMEM;
-	for (i = 0; i < depth && !err; i++) {
+	for (i = 0; i < depth; i++)
 		v->rx[i].cqe.done = verbs_rx_done;
-		err = verbs_rx_init(&v->rx[i], v, i);
-	}
+	v->rx_goal = v->vi.attr.recv_first;
+	v->rx_batch = v->rx_goal < v->vi.attr.recv_depth ? 1 : VERBS_RX_BATCH;
+	v->rx_made = v->rx_goal + v->rx_batch - 1;
+	for (i = 0; i < v->rx_made && !err; i++)
+		err = verbs_rx_init(&v->rx[i], v, i, GFP_KERNEL);
 	return err;
 }
 
 /**
- * verbs_rx_post_all - post all receives of a new VI
+ * verbs_rx_post_all - post the first receives of a new VI
  * @v: VI whose queue pair is not connected yet
  *
  * Context: process.
@@ -442,7 +495,7 @@ int verbs_rx_post_all(struct verbs_vi *v)
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < verbs_rx_depth(v) && !err; i++)
+	for (i = 0; i < v->rx_made && !err; i++)
 		err = ib_post_recv(v->qp, &v->rx[i].wr, NULL);
 	return err;
 }

@@ -828,7 +828,7 @@ static bool welcome(const struct sovia_hello *hello, bool open, u32 window, u32 
 		return false;
 	if (!loop && lane->peer_id && id != lane->peer_id)
 		return false;
-	if (open && (min(window, theirs) != peer.window || peer.payload != payload))
+	if (open && peer.payload != payload)
 		return false;
 	return rx_next - peer.una <= peer.next - peer.una;
 }
@@ -986,7 +986,8 @@ static void check_lane(void)
 	int i;
 
 	MUST(!lane->lock.held);
-	MUST(sovia_credit_flight(&lane->credit) <= lane->credit.window);
+	/* What a new VI may have is known when it is up. */
+	MUST(!lane->up || sovia_credit_flight(&lane->credit) <= lane->credit.window);
 	MUST(lane->credit.rx_next - lane->credit.rx_acked <= lane->credit.own_window);
 	/* However many replies the peer provokes. */
 	MUST(lane->reply_count <= lane->reply_max);

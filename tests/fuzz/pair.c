@@ -60,6 +60,7 @@ struct node {
 	struct sk_buff		*posted[RING];	/* by this node */
 	unsigned int		completed, posts;
 	u32			starved;
+	unsigned int		more;		/* receives that are to be posted, or 0 */
 	u8			room;		/* bit by bit: the provider has none */
 	u8			quiet;		/* ... or the send is unsignaled */
 	u32			window;		/* of the message being received */
@@ -288,7 +289,18 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 	return SOVIA_POSTED;
 }
 
-const struct sovia_provider sovia_verbs_provider = { .post_send = provider_post_send };
+static void provider_post_more(struct sovia_vi *vi, unsigned int depth)
+{
+	struct node *node = container_of(vi, struct node, vi);
+
+	MUST(node->link.lane.lock.held && node->established && !node->failing && !node->more);
+	MUST(depth > 2 * node->link.lane.credit.own_window + 2 && depth <= 2 * node->own_window + 2U);
+	node->more = depth;
+}
+
+const struct sovia_provider sovia_verbs_provider = {
+	.post_send = provider_post_send, .post_more = provider_post_more,
+};
 const struct sovia_provider sovia_loop_provider;
 
 /* When a VI dies, a message may have arrived whether @done or not. */
@@ -308,6 +320,18 @@ static void starve(struct node *node, int delta)
 {
 	node->starved += delta;
 	node->vi.client->rx_unposted(&node->vi, delta);
+}
+
+/* They are posted, but @less for lack of memory. */
+static bool grow(struct node *node, unsigned int less)
+{
+	unsigned int depth = node->more;
+
+	if (!depth)
+		return false;
+	node->more = 0;
+	node->vi.client->rx_grown(&node->vi, depth - min(less, depth - 4));
+	return true;
 }
 
 static bool arrive_one(struct node *node, bool starving)
@@ -454,7 +478,7 @@ static void drop(struct node *node)
 	while (complete_one(node, false))
 		;
 	lane->vi = NULL;
-	node->number = node->starved = 0;
+	node->number = node->starved = node->more = 0;
 	node->established = node->failing = false;
 }
 
@@ -465,7 +489,7 @@ static void make(struct node *node, bool active, u64 peer_id, unsigned int numbe
 	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
 	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
 	sovia_lane_prepare(&node->link.lane, active, peer_id);
-	MUST(node->link.lane.credit.own_window == node->own_window);
+	MUST(node->link.lane.credit.limit == node->own_window);
 	node->number = number;
 	sovia_lane_hello(&node->link.lane, &node->peer->hello);
 }
@@ -529,6 +553,13 @@ static void op_memory(struct input *in)
 	memory_short = memory_left < 16;
 }
 
+static void op_grow(struct input *in)
+{
+	u8 how = take8(in);
+
+	grow(&nodes[how & 1], how & 2 ? how >> 2 : 0);
+}
+
 static void op_probe(struct input *in)
 {
 	sovia_lane_probe(&which(in)->link.lane);
@@ -537,7 +568,7 @@ static void op_probe(struct input *in)
 static void (* const operations[])(struct input *in) = {
 	op_arrive, op_send, op_sent, op_send, op_control, op_arrive, op_timer, op_refill,
 	op_send, op_provider, op_arrive, op_memory, op_sent, op_send, op_control, op_probe,
-	op_lose, op_reconnect, op_establish,
+	op_lose, op_reconnect, op_establish, op_grow,
 };
 
 /* ---- one run ---- */
@@ -549,7 +580,7 @@ static void begin(struct input *in, struct node *node, bool imm)
 
 	memset(&node->link, 0, offsetof(struct node, wire));
 	node->arrived = node->sent_to = node->completed = node->posts = 0;
-	node->starved = node->room = node->quiet = 0;
+	node->starved = node->room = node->quiet = node->more = 0;
 	node->peer = &nodes[!own];
 	snet[own].mib = &node->mib;
 	node->link.snet = &snet[own];
@@ -599,6 +630,7 @@ static bool round_of_everything(struct node *node)
 		did = true;
 	while (complete_one(node, true))
 		did = true;
+	did |= grow(node, 0);
 	return fire(node) || did;
 }
 
@@ -666,6 +698,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	vis = 0;
 	for (i = 0; i < 2; i++)
 		begin(&in, &nodes[i], how & 1);
+	for (i = 0; i < 2; i++)
+		nodes[i].link.lane.grows = how & 4;
 	reconnect(&nodes[how >> 1 & 1]);
 	for (i = 0; i < 2; i++)
 		establish(&nodes[i]);

@@ -376,9 +376,17 @@ struct kmem_cache { size_t size; };
 
 static inline void kmem_cache_destroy(struct kmem_cache *cache) { }
 
+#define struct_size(p, member, n)	(sizeof(*(p)) + (n) * sizeof((p)->member[0]))
+#define swap(a, b)	do { __typeof__(a) swapped = (a); (a) = (b); (b) = swapped; } while (0)
+
 static inline void *kcalloc(size_t n, size_t size, gfp_t gfp)
 {
 	return fuzz_no_memory() ? NULL : calloc(n, size);
+}
+
+static inline void *kzalloc(size_t size, gfp_t gfp)
+{
+	return kcalloc(1, size, gfp);
 }
 
 static inline void *kmem_cache_zalloc(struct kmem_cache *cache, gfp_t gfp)

@@ -160,7 +160,6 @@ static void spoil_next(struct sovia_hello *hello) { hello->rx_next = htonl(ntohl
 static void spoil_far(struct sovia_hello *hello) { hello->rx_next = htonl(ntohl(hello->rx_next) + 0x80000000); }
 static void spoil_old(struct sovia_hello *hello) { hello->rx_next = htonl(ntohl(hello->rx_next) - 1); }
 static void spoil_start(struct sovia_hello *hello) { hello->rx_next = 0; }
-static void spoil_window(struct sovia_hello *hello) { hello->window = htons(WINDOW - 1); }
 static void spoil_payload(struct sovia_hello *hello) { hello->payload = htonl(PAYLOAD - 1); }
 
 static const struct {
@@ -169,7 +168,7 @@ static const struct {
 } spoilers[] = {
 	{ spoil_next, "rx_next one too large" }, { spoil_far, "rx_next far too large" },
 	{ spoil_old, "rx_next one too small" }, { spoil_start, "rx_next 0" },
-	{ spoil_window, "a smaller window" }, { spoil_payload, "a smaller payload" },
+	{ spoil_payload, "a smaller payload" },
 };
 
 void resumes(void)
@@ -382,7 +381,7 @@ void answering(void)
 {
 	static void (*const spoil[])(struct sovia_hello *) = {
 		spoil_magic, spoil_lane, spoil_id, spoil_other_id, spoil_peer_id, spoil_other_peer_id, spoil_next, spoil_far,
-		spoil_old, spoil_start, spoil_window, spoil_payload,
+		spoil_old, spoil_start, spoil_payload,
 	};
 	unsigned int i;
 
