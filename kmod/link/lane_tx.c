@@ -7,6 +7,9 @@
  * retransmissions, answers without a connection, and then tenants and their connections in
  * turn (turn.c).
  *
+ * What is posted cannot be overtaken.  So connections that go on sending leave a quarter of the credits to the
+ * others, and no more of their bytes are posted than keep the device busy (dynamic_queue_limits).
+ *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
  * has its own reference until the local completion.  The last reference uncharges
  * the socket.
@@ -146,6 +149,9 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	else
 		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg, lane->version);
 	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
+	/* The send_done upcall takes it off. */
+	if (ret == SOVIA_POSTED && conn)
+		dql_queued(&lane->room->bytes, cb->len);
 	if (ret >= 0)
 		lane_posted(lane, conn, &msg, ret);
 	else if (!msg.compact)
@@ -316,15 +322,31 @@ bool sovia_lane_has_work(const struct sovia_lane *lane)
 	       !list_empty(&lane->turns.active);
 }
 
+/* Messages that connections which go on sending may have unacknowledged. */
+static u32 lane_bulk_window(const struct sovia_lane *lane)
+{
+	u32 window = lane->credit.window;
+
+	return lane->link->prov->in_memory ? window : window - window / 4;
+}
+
+static bool lane_may_bulk(const struct sovia_lane *lane)
+{
+	return lane->link->prov->in_memory ||
+	       (sovia_credit_flight(&lane->credit) < lane_bulk_window(lane) &&
+		dql_avail(&lane->room->bytes) >= 0);
+}
+
 static struct sk_buff *lane_next_turn(struct sovia_lane *lane)
 {
-	struct sovia_turn *turn = sovia_turn_next(&lane->turns);
+	bool bulk = lane_may_bulk(lane);
+	struct sovia_turn *turn = sovia_turn_next(&lane->turns, bulk);
 	struct list_head *list;
 	struct sk_buff *skb;
 
 	if (!turn)
 		return NULL;
-	list = sovia_turn_pick(turn);
+	list = sovia_turn_pick(turn, bulk);
 	if (list == &turn->ctl)
 		skb = lane_next_ctl(lane, turn);
 	else
@@ -345,10 +367,15 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 	return lane_next_turn(lane);
 }
 
-/* Request an ACK, whatever the threshold is, and a larger window if that would be used. */
+/* With the last credit request an ACK, whatever the threshold is, and a larger window if it would be used. */
 static u16 lane_last_credit(const struct sovia_lane *lane)
 {
-	bool want = lane->grows && lane->credit.granted < lane->credit.limit &&
+	u32 flight = sovia_credit_flight(&lane->credit) + 1;
+	bool want;
+
+	if (flight < lane->credit.window && flight != lane_bulk_window(lane))
+		return 0;
+	want = lane->grows && lane->credit.granted < lane->credit.limit &&
 		    sovia_lane_has_work(lane);
 
 	return SOVIA_F_ACKREQ | (want ? SOVIA_F_WANT : 0);
@@ -376,8 +403,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		skb = lane_next(lane);
 		if (!skb)
 			return;
-		if (sovia_credit_flight(&lane->credit) + 1 >= lane->credit.window)
-			SOVIA_TX_CB(skb)->flags |= lane_last_credit(lane);
+		SOVIA_TX_CB(skb)->flags |= lane_last_credit(lane);
 		err = lane_post(lane, skb);
 		if (err == SOVIA_POSTED_TAKEN)
 			continue;

@@ -17,6 +17,7 @@
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <net/sock.h>
+#include "compat/dql.h"
 #include "compat/timer.h"
 #include "conn.h"
 #include "credit.h"
@@ -80,24 +81,25 @@ struct sovia_tx_cb {
 
 /**
  * struct sovia_reply - a message that belongs to no connection
- * @type: enum sovia_type
+ * @ref: number of the message it answers, or 0
  * @sport: own port, or 0
  * @dport: the peer's port, or 0
- * @ref: number of the message it answers, or 0
+ * @type: enum sovia_type
  * @code: enum sovia_code
  */
 struct sovia_reply {
-	u8	type;
+	u32	ref;
 	u16	sport;
 	u16	dport;
-	u32	ref;
-	u32	code;
+	u8	type;
+	u8	code;
 };
 
 /**
  * struct sovia_lane_room - what a lane has only for a VI
  * @tx_slots: connections whose DATA may be compact, sending
  * @rx_slots: the same, receiving; used by the bottom half only
+ * @bytes: payload that the device has not sent yet
  * @reply: answers to messages without a connection, sent first: a ring, so that
  *	queueing needs no memory.  It cannot overflow while the peer keeps to its
  *	credits: see sovia_lane_reply().
@@ -105,6 +107,7 @@ struct sovia_reply {
 struct sovia_lane_room {
 	struct sovia_slots	tx_slots;
 	struct sovia_slots	rx_slots;
+	struct dql		bytes;
 	struct sovia_reply	reply[];
 };
 

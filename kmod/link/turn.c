@@ -114,13 +114,14 @@ void sovia_turn_del(struct sovia_turns *turns, struct sovia_conn *conn, struct l
 /**
  * sovia_turn_pick() - whose turn is it within a tenant
  * @turn: of the tenant
+ * @bulk: as for sovia_turn_next()
  *
  * Context: lane lock held.
  * Return: @turn's ctl, first, or more, which is not empty.
  */
-struct list_head *sovia_turn_pick(struct sovia_turn *turn)
+struct list_head *sovia_turn_pick(struct sovia_turn *turn, bool bulk)
 {
-	if (unlikely(turn->ahead >= TURN_AHEAD)) {
+	if (unlikely(turn->ahead >= TURN_AHEAD) && bulk) {
 		turn->ahead = 0;
 		if (!list_empty(&turn->more))
 			return &turn->more;
@@ -132,18 +133,29 @@ struct list_head *sovia_turn_pick(struct sovia_turn *turn)
 	return list_empty(&turn->first) ? &turn->more : &turn->first;
 }
 
-/**
- * sovia_turn_next() - whose turn is it
- * @turns: of a lane
- *
- * Context: lane lock held.
- * Return: one with connections, or NULL if none has any.
- */
-struct sovia_turn *sovia_turn_next(struct sovia_turns *turns)
+static struct sovia_turn *turn_eligible(struct sovia_turns *turns, bool bulk)
 {
 	struct sovia_turn *turn;
 
-	while ((turn = list_first_entry_or_null(&turns->active, struct sovia_turn, node))) {
+	list_for_each_entry(turn, &turns->active, node)
+		if (bulk || !list_empty(&turn->ctl) || !list_empty(&turn->first))
+			return turn;
+	return NULL;
+}
+
+/**
+ * sovia_turn_next() - whose turn is it
+ * @turns: of a lane
+ * @bulk: connections that go on sending may have it
+ *
+ * Context: lane lock held.
+ * Return: one with connections, or NULL if none has any that may send.
+ */
+struct sovia_turn *sovia_turn_next(struct sovia_turns *turns, bool bulk)
+{
+	struct sovia_turn *turn;
+
+	while ((turn = turn_eligible(turns, bulk))) {
 		if (likely(turn->credit > 0 || list_is_singular(&turns->active)))
 			return turn;
 		turn->credit += TURN_QUANTUM;

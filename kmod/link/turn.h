@@ -47,8 +47,8 @@ void sovia_turn_add_ctl(struct sovia_turns *turns, struct sovia_conn *conn);
 void sovia_turn_add(struct sovia_turns *turns, struct sovia_conn *conn);
 void sovia_turn_del(struct sovia_turns *turns, struct sovia_conn *conn, struct list_head *node);
 void sovia_turn_again(struct sovia_turn *turn, struct sovia_conn *conn);
-struct sovia_turn *sovia_turn_next(struct sovia_turns *turns);
-struct list_head *sovia_turn_pick(struct sovia_turn *turn);
+struct sovia_turn *sovia_turn_next(struct sovia_turns *turns, bool bulk);
+struct list_head *sovia_turn_pick(struct sovia_turn *turn, bool bulk);
 void sovia_turn_took(struct sovia_turns *turns, struct sovia_turn *turn,
 		     const struct list_head *list, unsigned int len);
 

@@ -31,12 +31,12 @@ static unsigned int turn_small;
 /* Who sends next, a message of @len bytes; it has more then if @again. */
 static int turn_send(struct kunit *test, unsigned int len, bool again)
 {
-	struct sovia_turn *turn = sovia_turn_next(turn_turns);
+	struct sovia_turn *turn = sovia_turn_next(turn_turns, true);
 	struct list_head *list;
 	struct sovia_conn *conn;
 
 	KUNIT_ASSERT_NOT_NULL(test, turn);
-	list = sovia_turn_pick(turn);
+	list = sovia_turn_pick(turn, true);
 	conn = list_first_entry(list, struct sovia_conn, ready_node);
 	if (conn->tenant && turn_small)
 		len = turn_small;
@@ -99,31 +99,56 @@ static void turn_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, preferred, 16);
 }
 
+/* While bulk has to wait, what is not goes on: tenants in turn, too. */
+static void turn_urgent(struct kunit *test)
+{
+	struct sovia_turn *turn;
+
+	turn_conns[1].tenant = 1;
+	sovia_turn_add(turn_turns, &turn_conns[0]);
+	sovia_turn_add(turn_turns, &turn_conns[1]);
+	KUNIT_EXPECT_EQ(test, turn_send(test, 16384, true), 0);
+	KUNIT_EXPECT_EQ(test, turn_send(test, 16384, true), 1);
+	/* Both go on sending now. */
+	KUNIT_EXPECT_NULL(test, sovia_turn_next(turn_turns, false));
+	turn_conns[2].tenant = 1;
+	sovia_turn_add(turn_turns, &turn_conns[2]);
+	turn = sovia_turn_next(turn_turns, false);
+	KUNIT_ASSERT_PTR_EQ(test, turn, &turn_turns->turn[1]);
+	turn->ahead = TURN_AHEAD;
+	KUNIT_EXPECT_PTR_EQ(test, sovia_turn_pick(turn, false), &turn->first);
+	KUNIT_EXPECT_PTR_EQ(test, sovia_turn_pick(turn, true), &turn->more);
+	sovia_turn_add_ctl(turn_turns, &turn_conns[3]);
+	turn->credit = -1;
+	KUNIT_EXPECT_PTR_EQ(test, sovia_turn_next(turn_turns, false), &turn_turns->turn[0]);
+}
+
 /* A turn is over when the last connection has left. */
 static void turn_empty(struct kunit *test)
 {
 	struct sovia_turn *turn;
 
-	KUNIT_EXPECT_NULL(test, sovia_turn_next(turn_turns));
+	KUNIT_EXPECT_NULL(test, sovia_turn_next(turn_turns, true));
 	turn_conns[1].tenant = 1;
 	sovia_turn_add(turn_turns, &turn_conns[0]);
 	sovia_turn_add_ctl(turn_turns, &turn_conns[1]);
 	sovia_turn_del(turn_turns, &turn_conns[0], &turn_conns[0].ready_node);
-	turn = sovia_turn_next(turn_turns);
+	turn = sovia_turn_next(turn_turns, true);
 	KUNIT_EXPECT_PTR_EQ(test, turn, &turn_turns->turn[1]);
 	KUNIT_EXPECT_FALSE(test, list_empty(&turn->ctl));
 	sovia_turn_del(turn_turns, &turn_conns[1], &turn_conns[1].ctl_node);
-	KUNIT_EXPECT_NULL(test, sovia_turn_next(turn_turns));
+	KUNIT_EXPECT_NULL(test, sovia_turn_next(turn_turns, true));
 	KUNIT_EXPECT_TRUE(test, list_empty(&turn_turns->active));
 	/* Tenants beyond the table share. */
 	turn_conns[2].tenant = SOVIA_TURNS + 1;
 	sovia_turn_add(turn_turns, &turn_conns[2]);
-	KUNIT_EXPECT_PTR_EQ(test, sovia_turn_next(turn_turns), &turn_turns->turn[1]);
+	KUNIT_EXPECT_PTR_EQ(test, sovia_turn_next(turn_turns, true), &turn_turns->turn[1]);
 }
 
 static struct kunit_case turn_test_cases[] = {
 	KUNIT_CASE(turn_fair),
 	KUNIT_CASE(turn_first),
+	KUNIT_CASE(turn_urgent),
 	KUNIT_CASE(turn_empty),
 	{}
 };
