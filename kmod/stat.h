@@ -55,6 +55,7 @@
  * @SOVIA_STAT_no_socket: messages for ports without a connection
  * @SOVIA_STAT_nomem: allocations that failed and are retried
  * @SOVIA_STAT_no_room: connections refused at the limit mem, orphans reset at max_orphans
+ * @SOVIA_STAT_uncharged: messages received beyond the limit of a memory control group
  * @SOVIA_STAT_no_link: links refused because of max_links
  * @SOVIA_STAT_bad_message: malformed messages
  * @SOVIA_STAT_bad_sequence: messages out of sequence or beyond the credit
@@ -118,6 +119,7 @@ enum sovia_stat {
 	SOVIA_STAT_no_socket,
 	SOVIA_STAT_nomem,
 	SOVIA_STAT_no_room,
+	SOVIA_STAT_uncharged,
 	SOVIA_STAT_no_link,
 	SOVIA_STAT_bad_message,
 	SOVIA_STAT_bad_sequence,

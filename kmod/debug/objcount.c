@@ -17,6 +17,7 @@ static const char * const object_names[SOVIA_OBJECTS] = {
 	[SOVIA_OBJECT_sockets]		= "sockets",
 	[SOVIA_OBJECT_connections]	= "connections",
 	[SOVIA_OBJECT_tenants]		= "tenants",
+	[SOVIA_OBJECT_charges]		= "charges",
 	[SOVIA_OBJECT_links]		= "links",
 	[SOVIA_OBJECT_peers]		= "peers",
 	[SOVIA_OBJECT_anchors]		= "anchors",

@@ -14,6 +14,7 @@
  *	messages in flight or a grace period
  * @SOVIA_OBJECT_connections: until their memory is freed
  * @SOVIA_OBJECT_tenants: until their memory is freed
+ * @SOVIA_OBJECT_charges: pages that memory control groups are charged for received data
  * @SOVIA_OBJECT_links: with their lanes
  * @SOVIA_OBJECT_peers: other kernels that are known
  * @SOVIA_OBJECT_anchors: connections to them
@@ -32,6 +33,7 @@ enum sovia_object {
 	SOVIA_OBJECT_sockets,
 	SOVIA_OBJECT_connections,
 	SOVIA_OBJECT_tenants,
+	SOVIA_OBJECT_charges,
 	SOVIA_OBJECT_links,
 	SOVIA_OBJECT_peers,
 	SOVIA_OBJECT_anchors,

@@ -20,6 +20,7 @@
 #include <net/ipv6.h>
 #include <net/protocol.h>
 #include <linux/sovia.h>
+#include "charge.h"
 #include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
@@ -384,6 +385,9 @@ static int __init sovia_init(void)
 	if (err)
 		goto undo_listeners;
 	sovia_mem_init();
+	err = sovia_charge_init();
+	if (err)
+		goto undo_sock_list;
 	err = sovia_pages_init();
 	if (err)
 		goto undo_pages;
@@ -463,6 +467,8 @@ undo_conn:
 	sovia_conn_exit();
 undo_pages:
 	sovia_pages_exit();
+	sovia_charge_exit();
+undo_sock_list:
 	sovia_sock_list_exit();
 undo_listeners:
 	sovia_listeners_exit();
@@ -508,6 +514,7 @@ static void __exit sovia_exit(void)
 	sovia_conn_exit();
 	sovia_send_pages_exit();
 	sovia_pages_exit();
+	sovia_charge_exit();
 	sovia_sock_list_exit();
 	sovia_listeners_exit();
 	sovia_ports_exit();

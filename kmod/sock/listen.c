@@ -13,6 +13,7 @@
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include "charge.h"
 #include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
@@ -606,8 +607,10 @@ int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accep
 
 	do {
 		err = sovia_inet_accept(sock, newsock, arg);
-		if (!err)
+		if (!err) {
 			sovia_see_sol_socket(newsock);
+			sovia_charge_begin(newsock->sk);
+		}
 		if (err != -ENOTSUPP)
 			break;
 		err = sovia_fallback_accept(sock, newsock, arg);

@@ -56,6 +56,7 @@ static const struct snmp_mib stat_list[] = {
 	SNMP_MIB_ITEM("no_socket", SOVIA_STAT_no_socket),
 	SNMP_MIB_ITEM("nomem", SOVIA_STAT_nomem),
 	SNMP_MIB_ITEM("no_room", SOVIA_STAT_no_room),
+	SNMP_MIB_ITEM("uncharged", SOVIA_STAT_uncharged),
 	SNMP_MIB_ITEM("no_link", SOVIA_STAT_no_link),
 	SNMP_MIB_ITEM("bad_message", SOVIA_STAT_bad_message),
 	SNMP_MIB_ITEM("bad_sequence", SOVIA_STAT_bad_sequence),

@@ -11,6 +11,7 @@
 #include <net/busy_poll.h>
 #include <net/inet_common.h>
 #include "busy_poll.h"
+#include "charge.h"
 #include "mem.h"
 #include "recv.h"
 #include "rx.h"
@@ -61,7 +62,7 @@ static void grow_window(struct sock *sk)
 
 	ss->rx.half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
-	    sovia_mem_ample(sk))
+	    sovia_mem_ample(sk) && !sovia_charge_short(sk))
 		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
 }
 
@@ -99,8 +100,10 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	/* The bottom half may have appended to it since. */
 	empty = SOVIA_RX_CB(skb)->off == skb->len;
-	if (empty)
+	if (empty) {
 		__skb_unlink(skb, &sk->sk_receive_queue);
+		sovia_uncharge(sk, skb);
+	}
 	WRITE_ONCE(ss->rx.copied, ss->rx.copied + len);
 	sovia_urgent_passed(sk, len, more);
 	sovia_rx_advance(sk);

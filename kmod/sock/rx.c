@@ -20,6 +20,7 @@
 
 #include <net/busy_poll.h>
 #include "busy_poll.h"
+#include "charge.h"
 #include "defer.h"
 #include "link/link_conns.h"
 #include "mem.h"
@@ -40,7 +41,7 @@ static u32 window_size(const struct sock *sk)
 	int buf = READ_ONCE(sk->sk_rcvbuf);
 	u32 size;
 
-	if (sovia_mem_short(sk))
+	if (sovia_mem_short(sk) || sovia_charge_short(sk))
 		buf = min(buf, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]));
 	size = max(buf / 2, 1);
 	return clamp ? min(size, clamp) : size;
@@ -109,11 +110,18 @@ void sovia_rx_over(struct sock *sk)
  */
 void sovia_rx_purge(struct sock *sk)
 {
-	skb_queue_purge(&sk->sk_receive_queue);
+	struct sk_buff_head unread;
+	struct sk_buff *skb;
+
+	__skb_queue_head_init(&unread);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
+	skb_queue_walk(&sk->sk_receive_queue, skb)
+		sovia_uncharge(sk, skb);
+	skb_queue_splice_init(&sk->sk_receive_queue, &unread);
 	sovia_sk(sk)->rx.copied = sovia_sk(sk)->rx.nxt;
 	rx_settle(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	__skb_queue_purge(&unread);
 }
 
 /**
@@ -291,6 +299,17 @@ static void recv_stamp(const struct sock *sk, struct sk_buff *skb)
 		__net_timestamp(skb);
 }
 
+/* Put a buffer on the queue.  @own: struct sovia_rx_cb's. */
+static void recv_append(struct sock *sk, struct sk_buff *skb, bool own)
+{
+	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
+	skb_orphan(skb);
+	SOVIA_RX_CB(skb)->off = 0;
+	SOVIA_RX_CB(skb)->own = own;
+	__skb_queue_tail(&sk->sk_receive_queue, skb);
+	sovia_charge(sk, skb);
+}
+
 /* Append a small payload to the last buffer.  False if that is not possible. */
 static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 {
@@ -302,9 +321,7 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 		tail = alloc_skb(max(size, len), GFP_ATOMIC | __GFP_NOWARN);
 		if (!tail)
 			return false;
-		SOVIA_RX_CB(tail)->off = 0;
-		skb_set_owner_r(tail, sk);
-		__skb_queue_tail(&sk->sk_receive_queue, tail);
+		recv_append(sk, tail, true);
 	}
 	/* Cannot fail: the length has been checked against the message. */
 	skb_copy_bits(skb, 0, skb_put(tail, len), len);
@@ -327,11 +344,8 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
 		return false;
-	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
-	skb_set_owner_r(skb, sk);
-	SOVIA_RX_CB(skb)->off = 0;
+	recv_append(sk, skb, !sovia_conn_of(sk)->link->prov->local);
 	recv_stamp(sk, skb);
-	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	return true;
 }
 

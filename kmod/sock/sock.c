@@ -2,6 +2,7 @@
 /* A socket's lifetime: initialise, set addresses, free. */
 #include <net/ipv6.h>
 #include <net/transp_v6.h>
+#include "charge.h"
 #include "compat/proto.h"
 #include "debug/objcount.h"
 #include "fallback.h"
@@ -68,8 +69,11 @@ void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 	atomic_inc(&sovia_net(sock_net(sk))->socks);
 	sovia_object_inc(sockets);
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
-	if (sk->sk_socket)
+	/* Not of a child. */
+	if (sk->sk_socket) {
 		sovia_see_sol_socket(sk->sk_socket);
+		sovia_charge_begin(sk);
+	}
 }
 
 /**

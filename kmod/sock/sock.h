@@ -152,6 +152,8 @@ struct sovia_tx {
  * @over: nothing more is expected
  * @fin: FIN has arrived, no data may follow
  * @closed: the program closed the socket or shut down both halves, data is refused
+ * @counts: what is queued counts in sk_rmem_alloc; of a child, since accept()
+ * @pays: its memory control group is charged for it: charge.c
  * @half_time: when the reader last completed half of a window, jiffies.  Socket lock.
  *
  * sk_receive_queue.lock, except @half_time.
@@ -168,6 +170,8 @@ struct sovia_rx {
 	bool			over;
 	bool			fin;
 	bool			closed;
+	bool			counts;
+	bool			pays;
 	unsigned long		half_time;
 };
 

@@ -30,6 +30,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_listener_suite,
 	&sovia_segment_suite,
 	&sovia_window_suite,
+	&sovia_charge_suite,
 	&sovia_fault_suite,
 #if IS_ENABLED(CONFIG_PROVE_LOCKING)
 	&sovia_vi_check_suite,

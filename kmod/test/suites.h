@@ -29,6 +29,7 @@ extern struct kunit_suite sovia_port_suite;
 extern struct kunit_suite sovia_listener_suite;
 extern struct kunit_suite sovia_segment_suite;
 extern struct kunit_suite sovia_window_suite;
+extern struct kunit_suite sovia_charge_suite;
 extern struct kunit_suite sovia_fault_suite;
 extern struct kunit_suite sovia_vi_check_suite;
 extern struct kunit_suite sovia_events_suite;
