@@ -180,6 +180,8 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 		kfree_skb(skb);
 		no_socket(conn, msg.type);
 	} else if (msg.type == SOVIA_DATA) {
+		/* This may wake the sender, or call back a kernel user: not under any lock. */
+		skb_orphan(skb);
 		if (!sovia_link_client->data(mate, skb, &msg))
 			kfree_skb(skb);
 	} else {

@@ -411,7 +411,7 @@ int sovia_set_rcvlowat(struct sock *sk, int val)
 		set_rcvbuf(sk, val * 2);
 		sovia_tell_window(sk);
 	}
-	sovia_rx_ready(sk, false);
+	sovia_rx_ready(sk, sovia_conn_of(sk), false);
 	return 0;
 }
 

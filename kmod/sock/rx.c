@@ -22,6 +22,7 @@
 #include "busy_poll.h"
 #include "charge.h"
 #include "defer.h"
+#include "later.h"
 #include "link/link_conns.h"
 #include "mem.h"
 #include "program.h"
@@ -378,20 +379,36 @@ bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target)
 	return have >= target || (have > 0 && window_used(ss));
 }
 
+/*
+ * A sender here has locks.  Waking readers is all that is done under them: the sk_data_ready of a
+ * kernel user, who may send from there, is called from a softirq, under the socket's own lock, as
+ * TCP's is.
+ */
+static void tell_ready(struct sock *sk, struct sovia_conn *conn)
+{
+	void (*ready)(struct sock *sk) = READ_ONCE(sk->sk_data_ready);
+
+	if (likely(ready == sovia_plain_ready) || !conn || !READ_ONCE(conn->direct))
+		ready(sk);
+	else
+		sovia_later(conn, SOVIA_DEFER_READY, 0);
+}
+
 /**
  * sovia_rx_ready() - wake readers; not below SO_RCVLOWAT, as with TCP
  * @sk: the socket
+ * @conn: its connection, or NULL
  * @urgent: the urgent byte has arrived: wake them in any case
  *
  * Context: any but hard interrupts.
  */
-void sovia_rx_ready(struct sock *sk, bool urgent)
+void sovia_rx_ready(struct sock *sk, struct sovia_conn *conn, bool urgent)
 {
 	const struct sovia_sock *ss = sovia_sk(sk);
 
 	if (urgent || sovia_rx_enough(ss, sovia_rx_start(sk), READ_ONCE(sk->sk_rcvlowat)) ||
 	    sock_flag(sk, SOCK_DONE) || READ_ONCE(ss->await_data))
-		sk->sk_data_ready(sk);
+		tell_ready(sk, conn);
 }
 
 /**
@@ -482,7 +499,7 @@ static void data_fin(struct sock *sk, struct sovia_conn *conn, const struct sovi
 		     bool urgent)
 {
 	sovia_defer(conn, SOVIA_DEFER_FIN, msg->flags & SOVIA_F_GONE);
-	sovia_rx_ready(sk, urgent);
+	sovia_rx_ready(sk, conn, urgent);
 	sock_put(sk);
 }
 
@@ -518,7 +535,7 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 		if (msg->flags & SOVIA_F_FIN)
 			sock_hold(sk);
 		else
-			sovia_rx_ready(sk, res.urgent);
+			sovia_rx_ready(sk, conn, res.urgent);
 	}
 	spin_unlock(&conn->lock);
 	if (res.push)

@@ -20,6 +20,6 @@ s64 sovia_rx_lower(struct sock *sk);
 bool sovia_rx_returned(struct sock *sk, u32 end);
 bool sovia_rx_fin(struct sock *sk);
 bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target);
-void sovia_rx_ready(struct sock *sk, bool urgent);
+void sovia_rx_ready(struct sock *sk, struct sovia_conn *conn, bool urgent);
 
 #endif /* _SOVIA_RX_H */

@@ -10,6 +10,9 @@
 #include "send.h"
 #include "upcall.h"
 
+/* The sk_data_ready that the kernel gives each new socket: it only wakes.  Not exported. */
+void (*sovia_plain_ready)(struct sock *sk) __read_mostly;
+
 /* Runs when the lane has freed the last message and a grace period has passed. */
 static void sock_destruct(struct sock *sk)
 {
@@ -63,6 +66,9 @@ void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 	timer_setup(&ss->tx.cork_timer, sovia_cork_timeout, 0);
 	sk->sk_destruct = sock_destruct;
 	sk->sk_write_space = sovia_write_space;
+	/* The first socket has no listener that it could have another one from. */
+	if (unlikely(!READ_ONCE(sovia_plain_ready)))
+		WRITE_ONCE(sovia_plain_ready, sk->sk_data_ready);
 	/* Charge the sender's control group; no OOM kill to make room for a message. */
 	sk->sk_allocation = GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 	sock_set_flag(sk, SOCK_RCU_FREE);

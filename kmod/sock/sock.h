@@ -28,6 +28,7 @@ enum sovia_deferred {
 	/* These have no argument. */
 	SOVIA_DEFER_WINDOW,
 	SOVIA_DEFER_PUSH,
+	SOVIA_DEFER_READY,
 	SOVIA_DEFER_COUNT
 };
 
@@ -392,6 +393,7 @@ static inline struct sovia_conn *sovia_conn_of(const struct sock *sk)
 }
 
 /* sock.c */
+extern void (*sovia_plain_ready)(struct sock *sk);
 void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant);
 void sovia_sock_init_v6(struct sock *sk);
 void sovia_lock_class(struct sock *sk);

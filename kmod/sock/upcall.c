@@ -109,6 +109,11 @@ static void on_push(struct sock *sk, u32 unused)
 	sovia_push(sk);
 }
 
+static void on_ready(struct sock *sk, u32 unused)
+{
+	sk->sk_data_ready(sk);
+}
+
 /* In the order in which several deferred events are handled. */
 void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_UP]	= on_up,
@@ -123,6 +128,7 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_PRESSURE]	= on_pressure,
 	[SOVIA_DEFER_WINDOW]	= on_window,
 	[SOVIA_DEFER_PUSH]	= on_push,
+	[SOVIA_DEFER_READY]	= on_ready,
 };
 
 static bool update_window(struct sock *sk, u32 window)

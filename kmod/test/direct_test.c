@@ -2,6 +2,10 @@
 /* KUnit suite of direct.c; included by it. */
 #include <linux/delay.h>
 #include <net/ip.h>
+#include "link/lane_tx.h"
+#include "sock/mem.h"
+#include "sock/recv.h"
+#include "sock/send.h"
 #include "sock_helper.h"
 #include "suites.h"
 
@@ -98,10 +102,93 @@ static void direct_again(struct kunit *test)
 	sock_release(listener);
 }
 
+#define ECHOES	1000
+
+/**
+ * struct direct_echo - two ends that answer each other
+ * @left: how many answers are left
+ * @depth: callbacks that run
+ * @nested: one has been called from inside another
+ * @done: no answers are left
+ */
+struct direct_echo {
+	atomic_t		left;
+	atomic_t		depth;
+	bool			nested;
+	struct completion	done;
+};
+
+/* Under the socket's lock: what sendmsg() does once it has copied the data. */
+static void direct_push(struct sock *sk)
+{
+	struct sk_buff *skb = sovia_msg_alloc(1, GFP_ATOMIC);
+
+	skb_put_zero(skb, 1);
+	SOVIA_TX_CB(skb)->type = SOVIA_DATA;
+	SOVIA_TX_CB(skb)->len = 1;
+	sovia_own_tx(skb, sk);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+	atomic_inc(&sovia_conn_of(sk)->outq);
+	sovia_sk(sk)->tx.queued++;
+	sovia_push(sk);
+}
+
+/* A kernel user's sk_data_ready that sends at once. */
+static void direct_answer(struct sock *sk)
+{
+	struct direct_echo *echo = sk->sk_user_data;
+
+	if (atomic_inc_return(&echo->depth) > 1)
+		echo->nested = true;
+	else if (atomic_dec_return(&echo->left) >= 0)
+		direct_push(sk);
+	else
+		complete(&echo->done);
+	atomic_dec(&echo->depth);
+}
+
+static void direct_own(struct socket *sock, void *user, void (*ready)(struct sock *sk))
+{
+	write_lock_bh(&sock->sk->sk_callback_lock);
+	sock->sk->sk_user_data = user;
+	sock->sk->sk_data_ready = ready;
+	write_unlock_bh(&sock->sk->sk_callback_lock);
+}
+
+/* What a kernel user does when data comes is not done inside the call that sent it. */
+static void direct_kernel_users(struct kunit *test)
+{
+	struct direct_echo echo = { .left = ATOMIC_INIT(ECHOES) };
+	void (*plain)(struct sock *sk);
+	struct socket *a, *b;
+	int left;
+
+	init_completion(&echo.done);
+	test_connected(test, &a, &b);
+	plain = a->sk->sk_data_ready;
+	direct_own(a, &echo, direct_answer);
+	direct_own(b, &echo, direct_answer);
+	lock_sock(a->sk);
+	local_bh_disable();
+	direct_push(a->sk);
+	left = atomic_read(&echo.left);
+	local_bh_enable();
+	release_sock(a->sk);
+	KUNIT_EXPECT_EQ(test, left, ECHOES);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&echo.done, 60 * HZ), 0);
+	KUNIT_EXPECT_FALSE(test, echo.nested);
+	direct_own(a, NULL, plain);
+	direct_own(b, NULL, plain);
+	KUNIT_EXPECT_EQ(test, sovia_inq(a->sk) + sovia_inq(b->sk), ECHOES + 1);
+	sock_release(a);
+	sock_release(b);
+}
+
 static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(direct_pairs),
 	KUNIT_CASE(direct_parts),
 	KUNIT_CASE(direct_again),
+	KUNIT_CASE(direct_kernel_users),
 	{}
 };
 
