@@ -240,6 +240,20 @@ bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 	return room;
 }
 
+/**
+ * sovia_conn_copy() - copy a few bytes of the stream to the other end, if that is here
+ * @conn: established connection; no stream message waits
+ * @from: the bytes
+ * @len: how many
+ *
+ * Context: process, socket lock held.
+ * Return: false if they have to go as a message; nothing has been taken of @from then.
+ */
+bool sovia_conn_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
+{
+	return goes_direct(conn) && sovia_direct_copy(conn, from, len);
+}
+
 static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane, u8 type)
 {
 	lockdep_assert_held(&lane->lock);

@@ -139,12 +139,19 @@ static inline void sovia_conn_prefer(struct sovia_conn *conn, bool preferred)
 		WRITE_ONCE(conn->preferred, preferred);
 }
 
+/* Is a header due, because the peer has not been told of a window that ends at @window? */
+static inline bool sovia_conn_wnd_due(const struct sovia_conn *conn, u32 window)
+{
+	return window - READ_ONCE(conn->rcv_wnd_sent) >= READ_ONCE(conn->wnd_update_min);
+}
+
 void sovia_conn_put_later(struct sovia_conn *conn);
 int sovia_conn_init(void);
 void sovia_conn_exit(void);
 struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
 				     u16 rport, u16 tenant, gfp_t gfp);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
+bool sovia_conn_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len);
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg);
 bool sovia_conn_is_heard(const struct sovia_conn *conn);
 void sovia_conn_purge(struct sovia_conn *conn);

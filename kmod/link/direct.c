@@ -4,7 +4,8 @@
  *
  * CONN goes by the lane of the link, as with any provider.  The child that answers is paired with
  * the client's connection, and whatever either end sends from then on is given to the other one at
- * once, in the sender's context: no credit, no acknowledgment, no second queue.
+ * once, in the sender's context: no credit, no acknowledgment, no second queue.  A small write does
+ * not even become a message: its bytes are copied to those that the other end has not read yet.
  *
  * Locks: the sender's socket lock, then the receiver's connection and receive queue, but never two
  * socket locks.  What has to be done under the receiver's is done later (sock/later.c).
@@ -191,6 +192,35 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	if (fin)
 		sovia_link_client->delivered(conn);
 	rcu_read_unlock_bh();
+}
+
+/**
+ * sovia_direct_copy() - copy a few bytes of the stream to the other end
+ * @conn: paired; all that was sent before has been given to the other end
+ * @from: the bytes
+ * @len: how many
+ *
+ * Like a compact message, it does not tell of our window.
+ *
+ * Context: process, socket lock held.
+ * Return: false if they have to go as a message; nothing has been taken of @from then.
+ */
+bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
+{
+	struct sovia_conn *mate;
+	bool done;
+
+	if (sovia_conn_wnd_due(conn, READ_ONCE(conn->rcv_wnd_end)))
+		return false;
+	rcu_read_lock_bh();
+	mate = receiver(conn);
+	done = mate && sovia_link_client->copy(mate, from, len);
+	if (done) {
+		atomic64_add(len, &conn->acked);
+		count(conn, mate, len);
+	}
+	rcu_read_unlock_bh();
+	return done;
 }
 
 /**

@@ -8,6 +8,7 @@
 void sovia_direct_pair(struct sovia_conn *child, u32 seq);
 void sovia_direct_part(struct sovia_conn *conn);
 void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb);
+bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len);
 void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg);
 
 #endif /* _SOVIA_DIRECT_H */

@@ -84,7 +84,7 @@ static bool lane_may_be_compact(const struct sovia_lane *lane, const struct sovi
 {
 	return lane->compact && cb->type == SOVIA_DATA && !(cb->flags & ~SOVIA_IMM_FLAGS_MASK) &&
 	       sovia_slots_has(&lane->room->tx_slots, cb->sport, cb->dport) &&
-	       cb->window - READ_ONCE(cb->conn->rcv_wnd_sent) < READ_ONCE(cb->conn->wnd_update_min);
+	       !sovia_conn_wnd_due(cb->conn, cb->window);
 }
 
 /*

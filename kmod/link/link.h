@@ -354,6 +354,8 @@ struct sovia_link {
  * @request: a CONN arrived.  Softirq.  @skb, its payload, is borrowed.
  * @data: a DATA message arrived for @conn.  Softirq, under RCU.
  *	Returns true if it took @skb, the payload.
+ * @copy: @len bytes of the stream of a sender here, in his process, come without a message.
+ *	Returns false if they have to come with one; nothing has been taken of @from then.
  * @control: any other message arrived for @conn.  Softirq; as above.
  * @tx_ready: messages of @conn were sent and there is room for more.  Softirq
  *	or process.
@@ -368,6 +370,7 @@ struct sovia_client {
 			const struct sovia_msg *msg);
 	bool (*data)(struct sovia_conn *conn, struct sk_buff *skb,
 		     const struct sovia_msg *msg);
+	bool (*copy)(struct sovia_conn *conn, struct iov_iter *from, u32 len);
 	void (*control)(struct sovia_conn *conn, const struct sovia_msg *msg);
 	void (*tx_ready)(struct sovia_conn *conn);
 	void (*delivered)(struct sovia_conn *conn);

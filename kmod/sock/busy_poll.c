@@ -21,7 +21,9 @@
 
 static bool busy_arrived(const struct sock *sk)
 {
-	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+
+	return READ_ONCE(rx->nxt) != READ_ONCE(rx->copied) ||
 	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN || READ_ONCE(sk->sk_err) ||
 	       READ_ONCE(sk->sk_state) == TCP_CLOSE;
 }

@@ -99,7 +99,7 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 	SOVIA_RX_CB(skb)->off += len;
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	/* The bottom half may have appended to it since. */
-	empty = SOVIA_RX_CB(skb)->off == skb->len;
+	empty = SOVIA_RX_CB(skb)->off == skb->len && !sovia_rx_keep(sk, skb);
 	if (empty) {
 		__skb_unlink(skb, &sk->sk_receive_queue);
 		sovia_uncharge(sk, skb);

@@ -9,10 +9,12 @@
  * struct sovia_rx_cb - skb->cb of received data in sk_receive_queue
  * @off: bytes of it that the program has read.  Socket lock.
  * @own: its memory is the receiver's, not that of a sender within this host.  Constant.
+ * @gathers: it is a buffer that small payloads are copied to
  */
 struct sovia_rx_cb {
 	u32	off;
 	bool	own;
+	bool	gathers;
 };
 
 #define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)

@@ -6,7 +6,8 @@
  * or not a process owns the socket; recv.c reads from it.  A large
  * payload stays in the buffer it arrived in.  A small one is copied, into the
  * free end of the last buffer if there is one: a thousand 1-byte messages do
- * not pin a thousand buffers.
+ * not pin a thousand buffers.  What a sender here writes in small pieces is copied there from its
+ * memory, without a message (sovia_sock_rx_copy()), and the buffer is used again once it was read.
  *
  * The window is half of the receive buffer in payload bytes.  Buffers at least
  * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
@@ -35,6 +36,8 @@
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
 /* The first of them, which may stay alone, gets one of this size. */
 #define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
+/* Those up to this truesize are used again. */
+#define SOVIA_KEEP		SKB_TRUESIZE(SOVIA_GATHER_FIRST)
 
 static u32 window_size(const struct sock *sk)
 {
@@ -307,23 +310,72 @@ static void recv_append(struct sock *sk, struct sk_buff *skb, bool own)
 	skb_orphan(skb);
 	SOVIA_RX_CB(skb)->off = 0;
 	SOVIA_RX_CB(skb)->own = own;
+	SOVIA_RX_CB(skb)->gathers = false;
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	sovia_charge(sk, skb);
+}
+
+/* A kept buffer, which is alone in the queue, is not of use. */
+static void drop_kept(struct sock *sk)
+{
+	struct sk_buff *skb = skb_peek_tail(&sk->sk_receive_queue);
+
+	if (skb && !skb->len) {
+		__skb_unlink(skb, &sk->sk_receive_queue);
+		sovia_uncharge(sk, skb);
+		kfree_skb(skb);
+	}
+}
+
+/* The last buffer, if it has room for a small payload, or a new one; NULL without memory. */
+static struct sk_buff *gather_tail(struct sock *sk, u32 len, gfp_t gfp)
+{
+	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+	u32 size;
+
+	if (tail && !skb_is_nonlinear(tail) && !skb_cloned(tail) && skb_tailroom(tail) >= len)
+		return tail;
+	drop_kept(sk);
+	size = skb_queue_empty(&sk->sk_receive_queue) ? SOVIA_GATHER_FIRST : SOVIA_GATHER;
+	tail = alloc_skb(max(size, len), gfp | __GFP_NOWARN);
+	if (!tail)
+		return NULL;
+	/* A sender here has paid for it. */
+	recv_append(sk, tail, !(gfp & __GFP_ACCOUNT));
+	SOVIA_RX_CB(tail)->gathers = true;
+	return tail;
+}
+
+/**
+ * sovia_rx_keep() - may a buffer that has been read be used again
+ * @sk: the socket
+ * @skb: the buffer, in its queue
+ *
+ * One that small payloads are copied to stays when it is the last one, empty, for the next of them.
+ * The window that is promised has memory for it.
+ *
+ * Context: any, socket lock and the receive queue's lock held.
+ * Return: true if so; then it is empty now.
+ */
+bool sovia_rx_keep(struct sock *sk, struct sk_buff *skb)
+{
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (!SOVIA_RX_CB(skb)->gathers || skb->truesize > SOVIA_KEEP ||
+	    !skb_queue_is_last(&sk->sk_receive_queue, skb))
+		return false;
+	__skb_trim(skb, 0);
+	skb->tstamp = 0;
+	SOVIA_RX_CB(skb)->off = 0;
+	return true;
 }
 
 /* Append a small payload to the last buffer.  False if that is not possible. */
 static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 {
-	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+	struct sk_buff *tail = gather_tail(sk, len, GFP_ATOMIC);
 
-	if (!tail || skb_is_nonlinear(tail) || skb_cloned(tail) || skb_tailroom(tail) < len) {
-		u32 size = tail ? SOVIA_GATHER : SOVIA_GATHER_FIRST;
-
-		tail = alloc_skb(max(size, len), GFP_ATOMIC | __GFP_NOWARN);
-		if (!tail)
-			return false;
-		recv_append(sk, tail, true);
-	}
+	if (!tail)
+		return false;
 	/* Cannot fail: the length has been checked against the message. */
 	skb_copy_bits(skb, 0, skb_put(tail, len), len);
 	recv_stamp(sk, tail);
@@ -336,8 +388,10 @@ static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
  */
 static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 {
+	const struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+
 	return !sovia_conn_of(sk)->link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
-	       skb_queue_empty(&sk->sk_receive_queue);
+	       (!tail || !tail->len);
 }
 
 /* Queue a payload.  Returns true if @skb itself was taken. */
@@ -345,7 +399,9 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
 	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
 		return false;
-	recv_append(sk, skb, !sovia_conn_of(sk)->link->prov->local);
+	drop_kept(sk);
+	/* Where both sockets are here, it is the memory of the sender. */
+	recv_append(sk, skb, !sovia_conn_of(sk)->link->prov->by_lane);
 	recv_stamp(sk, skb);
 	return true;
 }
@@ -545,6 +601,68 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 	else if (msg->flags & SOVIA_F_FIN)
 		data_fin(sk, conn, msg, res.urgent);
 	return res.taken;
+}
+
+/* May bytes come without a message?  If not, the message finds out what is wrong. */
+static bool copy_allowed(const struct sock *sk, u32 len)
+{
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+
+	return rx->open && !rx->closed && !rx->over && !rx->fin &&
+	       !sovia_before(rx->most, rx->nxt + len) &&
+	       sovia_sk(sk)->urg.state != SOVIA_URG_EXPECTED &&
+	       !rcu_access_pointer(sk->sk_filter);
+}
+
+/* Pages that are not there have to be waited for: not here. */
+static bool copy_some(struct sk_buff *skb, struct iov_iter *from, u32 len)
+{
+	bool done;
+
+	pagefault_disable();
+	done = copy_from_iter_full(skb_tail_pointer(skb), len, from);
+	pagefault_enable();
+	if (done)
+		__skb_put(skb, len);
+	return done;
+}
+
+/**
+ * sovia_sock_rx_copy() - struct sovia_client::copy
+ * @conn: the connection
+ * @from: the bytes
+ * @len: how many
+ *
+ * Context: the sender's process, under RCU, bottom halves off; his socket lock held.
+ * Return: true if they have been copied.
+ */
+bool sovia_sock_rx_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
+{
+	struct sock *sk = READ_ONCE(conn->sk);
+	struct sk_buff *tail;
+	bool done = false;
+
+	if (!sk)
+		return false;
+	spin_lock(&sk->sk_receive_queue.lock);
+	/* It may just be leaving. */
+	if (sovia_conn_of(sk) == conn && copy_allowed(sk, len)) {
+		tail = gather_tail(sk, len, GFP_ATOMIC | __GFP_ACCOUNT);
+		done = tail && copy_some(tail, from, len);
+		if (done) {
+			recv_stamp(sk, tail);
+			sovia_sk(sk)->rx.bytes += len;
+			WRITE_ONCE(sovia_sk(sk)->rx.nxt, sovia_sk(sk)->rx.nxt + len);
+		} else {
+			drop_kept(sk);
+		}
+	}
+	spin_unlock(&sk->sk_receive_queue.lock);
+	if (done) {
+		sk_incoming_cpu_update(sk);
+		sovia_rx_ready(sk, conn, false);
+	}
+	return done;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

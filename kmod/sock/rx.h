@@ -7,6 +7,8 @@
 
 bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 			const struct sovia_msg *msg);
+bool sovia_sock_rx_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len);
+bool sovia_rx_keep(struct sock *sk, struct sk_buff *skb);
 bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
 		       const struct sovia_msg *msg);
 void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open);

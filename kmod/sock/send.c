@@ -596,9 +596,31 @@ static void check_idle(struct sock *sk)
 		sk->sk_write_space(sk);
 }
 
+/*
+ * A small write to a socket here, of whose messages none waits: its bytes are copied to where they
+ * are read from.  False if it has to become a message.
+ */
+static bool send_small(struct sock *sk, struct msghdr *msg)
+{
+	const int special = MSG_OOB | MSG_MORE | MSG_SPLICE_PAGES;
+	struct sovia_sock *ss = sovia_sk(sk);
+	size_t len = msg_data_left(msg);
+
+	if (len > SOVIA_COPYBREAK || (msg->msg_flags & special) || ss->opt.cork ||
+	    !len || len > window_room(ss) || !skb_queue_empty(&sk->sk_write_queue) ||
+	    sovia_mem_none(sk) || !sovia_conn_copy(sovia_conn_of(sk), &msg->msg_iter, len))
+		return false;
+	ss->tx.more = false;
+	ss->tx.bytes += len;
+	WRITE_ONCE(ss->tx.nxt, ss->tx.nxt + len);
+	ss->urg.snd_end = ss->tx.nxt;
+	return true;
+}
+
 static int send_locked(struct sock *sk, struct msghdr *msg)
 {
 	long timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	size_t len = msg_data_left(msg);
 	struct sovia_sock *ss = sovia_sk(sk);
 	int err, ret, copied = 0;
 	u32 full;
@@ -608,6 +630,8 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		return -ENOTSUPP;
 	if (err)
 		return sk_stream_error(sk, msg->msg_flags, err);
+	if (send_small(sk, msg))
+		return len;
 	sk_clear_bit(SOCKWQ_ASYNC_NOSPACE, sk);
 	if (ss->tx.queued)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);

@@ -251,6 +251,7 @@ static void conn_barred(struct sovia_conn *conn, int err)
 const struct sovia_client sovia_sock_client = {
 	.request	= sovia_sock_rx_conn,
 	.data		= sovia_sock_rx_data,
+	.copy		= sovia_sock_rx_copy,
 	.control	= conn_control,
 	.tx_ready	= conn_tx_ready,
 	.delivered	= conn_delivered,

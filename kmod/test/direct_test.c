@@ -102,6 +102,86 @@ static void direct_again(struct kunit *test)
 	sock_release(listener);
 }
 
+static int direct_put(struct socket *sock, char *data, int len)
+{
+	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL | MSG_DONTWAIT };
+	struct kvec vec = { .iov_base = data, .iov_len = len };
+
+	return kernel_sendmsg(sock, &msg, &vec, 1, len);
+}
+
+static int direct_get(struct socket *sock, char *data, int len)
+{
+	struct msghdr msg = {};
+	struct kvec vec = { .iov_base = data, .iov_len = len };
+
+	return kernel_recvmsg(sock, &msg, &vec, 1, len, MSG_DONTWAIT);
+}
+
+/* Small writes share a buffer, which is used again, and leaves when a message comes. */
+static void direct_small(struct kunit *test)
+{
+	char *data = kunit_kzalloc(test, 30000, GFP_KERNEL);
+	struct sk_buff_head *queue;
+	struct sk_buff *first;
+	struct socket *a, *b;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	test_connected(test, &a, &b);
+	queue = &b->sk->sk_receive_queue;
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_EQ(test, direct_put(a, "0123456789" + i, 1), 1);
+	KUNIT_EXPECT_EQ(test, skb_queue_len(queue), 1);
+	first = skb_peek(queue);
+	KUNIT_EXPECT_EQ(test, direct_get(b, data, 4), 4);
+	KUNIT_EXPECT_EQ(test, direct_put(a, "a", 1), 1);
+	KUNIT_EXPECT_EQ(test, direct_get(b, data + 4, 100), 7);
+	KUNIT_EXPECT_EQ(test, memcmp(data, "0123456789a", 11), 0);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 0);
+	KUNIT_EXPECT_EQ(test, direct_put(a, "bc", 2), 2);
+	KUNIT_EXPECT_PTR_EQ(test, skb_peek(queue), first);
+	KUNIT_EXPECT_EQ(test, direct_get(b, data, 2), 2);
+	KUNIT_EXPECT_EQ(test, direct_put(a, data, 30000), 30000);
+	KUNIT_EXPECT_PTR_NE(test, skb_peek(queue), first);
+	KUNIT_EXPECT_EQ(test, direct_put(a, "d", 1), 1);
+	KUNIT_EXPECT_EQ(test, direct_get(b, data, 30000), 30000);
+	KUNIT_EXPECT_EQ(test, memcmp(data, "bc", 2), 0);
+	KUNIT_EXPECT_EQ(test, direct_get(b, data, 100), 1);
+	KUNIT_EXPECT_EQ(test, data[0], 'd');
+	sock_release(a);
+	sock_release(b);
+}
+
+/* Nothing beyond the window, or the end of the stream, is copied. */
+static void direct_small_limits(struct kunit *test)
+{
+	char *data = kunit_kzalloc(test, SOVIA_COPYBREAK, GFP_KERNEL);
+	struct socket *a, *b;
+	struct sovia_rx *rx;
+	int ret, sent = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	while ((ret = direct_put(a, data, SOVIA_COPYBREAK)) > 0)
+		sent += ret;
+	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, rx->nxt, rx->most);
+	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk), sovia_mem_cost(rx->promised));
+	while ((ret = direct_get(b, data, SOVIA_COPYBREAK)) > 0 || sovia_outq(a->sk)) {
+		sent -= max(ret, 0);
+		cond_resched();
+	}
+	KUNIT_EXPECT_EQ(test, sent, 0);
+	KUNIT_EXPECT_EQ(test, kernel_sock_shutdown(b, SHUT_RDWR), 0);
+	while ((ret = direct_put(a, data, 1)) == 1)
+		msleep(20);
+	KUNIT_EXPECT_TRUE(test, ret == -EPIPE || ret == -ECONNRESET);
+	sock_release(a);
+	sock_release(b);
+}
+
 #define ECHOES	1000
 
 /**
@@ -188,6 +268,8 @@ static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(direct_pairs),
 	KUNIT_CASE(direct_parts),
 	KUNIT_CASE(direct_again),
+	KUNIT_CASE(direct_small),
+	KUNIT_CASE(direct_small_limits),
 	KUNIT_CASE(direct_kernel_users),
 	{}
 };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """MSG_* flags, corking, timeouts and interruption of transfers."""
+import mmap
 import os
 import select
 import signal
@@ -130,6 +131,17 @@ def test_partial(t):
     ok(0 < taken < size, f"{taken} of {size}")
     near.close()
     eq(sum(map(len, iter(lambda: far.recv(262144), b""))), taken)
+
+
+def test_untouched_memory(t):
+    """Writes of all sizes from pages that are not there yet."""
+    near, far = t.pair()
+    for size in (1, 100, 2000, 3000, 70000):
+        memory = mmap.mmap(-1, 2 * 70000)
+        near.sendall(memoryview(memory)[4090:4090 + size])
+        eq(far.recv_exact(size), bytes(size))
+        near.sendall(b"next")
+        eq(far.recv_exact(4), b"next")
 
 
 def test_more(t):
