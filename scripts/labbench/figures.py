@@ -9,6 +9,7 @@ SIZES = {
 }
 COUNTS = {
     "scaling": ((1, 100), (1, 10, 100, 300, 1000)),
+    "pairs": ((1, 16), (1, 2, 4, 16)),
     "streams": ((4,), (1, 2, 4, 8, 16)),
     "fanin": ((8,), (1, 2, 4, 8, 16)),
     "fanout": ((8,), (1, 2, 4, 8, 16)),
@@ -27,6 +28,7 @@ GROUPS = {
     "cpu": "processors' time of both ends together for a write, one way",
     "memory": "of a connection, both ends together",
     "scaling": "round trips of 64 B on many connections",
+    "pairs": "round trips of 64 B of pairs of threads, each pair on one processor",
     "streams": "connections beside each other, 16 KB writes",
     "fanin": "many senders, one receiving thread, 16 KB writes",
     "fanout": "one sending thread, many receivers, 16 KB writes",
@@ -89,6 +91,11 @@ def scaling(path, count):
                   lambda system: system.exchanges(count), ("connections", count))
 
 
+def pairs(path, count):
+    return Figure("pairs", path, "pairs", f"round trips, {count} pairs", "1/s",
+                  lambda system: system.pairs(count), ("pairs", count))
+
+
 def streams(path, count):
     return Figure("streams", path, "streams", f"{count} streams", "MB/s",
                   lambda system: system.streams(count), ("streams", count))
@@ -139,8 +146,8 @@ def memory(path):
 
 
 # Left out of a default run, which has to finish in a quarter of an hour.
-NOT_DEFAULT = {"wire": ("fanin", "fanout", "bulk", "load"),
-               "host": ("duplex", "connect", "memory", "scaling", "streams", "fanin", "fanout", "hotspot", "bulk",
+NOT_DEFAULT = {"wire": ("pairs", "fanin", "fanout", "bulk", "load"),
+               "host": ("duplex", "connect", "memory", "scaling", "pairs", "streams", "fanin", "fanout", "hotspot", "bulk",
                         "load")}
 
 
@@ -151,8 +158,8 @@ def usual(path, everything):
 def choose(groups, everything, path, rate):
     """The figures of one path.  rate: of TCP's round trips."""
     extent = 1 if everything else 0
-    makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "streams": streams,
-              "hotspot": hotspot, "bulk": bulk}
+    makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "pairs": pairs,
+              "streams": streams, "hotspot": hotspot, "bulk": bulk}
     found = []
     for group in groups:
         if group in ("fanin", "fanout"):

@@ -39,6 +39,7 @@ class System:
     def connects(self, kind): return None               # 1/s; first: us
     def memory(self): return None                       # bytes per idle connection; active: per active one
     def exchanges(self, connections): return None       # 1/s
+    def pairs(self, connections): return None           # 1/s, a thread for each at both ends, on one processor
     def streams(self, connections): return None         # MB/s, a thread for each at both ends
     def fan(self, kind, connections): return None       # MB/s, one thread on the peer
     def hotspot(self, connections): return None         # us, half round trip beside that many
@@ -161,6 +162,11 @@ class Sockets(System):
     def exchanges(self, connections):
         found = self.pp("--nodelay", "--size", MESSAGE, "--connections", connections, "many")
         return {**self.times(found), "median": found["median_us"], "value": found["per_s"]}
+
+    def pairs(self, connections):
+        if not self.one_host():
+            return None
+        return {"value": self.pp("--nodelay", "--size", MESSAGE, "--connections", connections, "pairs")["per_s"]}
 
     def streams(self, connections):
         return {"value": self.pp("--size", WRITE, "--connections", connections, "bandwidth")["mb_per_s"]}

@@ -15,6 +15,8 @@
  *				way; http: a request, 8 KB back; first: how long
  *				a single connect() takes
  *	pp many HOST		round trips on --connections at once
+ *	pp pairs HOST		the same, each connection with a thread at both ends, both on
+ *				one processor: the first on the first, and so on
  *	pp hold HOST		--connections; see many.c
  *	pp load HOST		--rate messages per second over --connections, to be
  *				answered
@@ -38,7 +40,8 @@ struct options opt = {
 
 static int usage(void)
 {
-	fputs("Usage: pp serve | latency HOST | bandwidth HOST | connect HOST | many HOST | hold HOST | load HOST\n"
+	fputs("Usage: pp serve | latency HOST | bandwidth HOST | connect HOST | many HOST |\n"
+	      "          pairs HOST | hold HOST | load HOST\n"
 	      "  -4, -6              IPv4 or IPv6 alone\n"
 	      "  --family inet|sovia|smc|unix\n"
 	      "                      what to open sockets of\n"
@@ -113,7 +116,7 @@ int main(int argc, char **argv)
 		int (*function)(void);
 	} clients[] = {
 		{ "latency", latency }, { "bandwidth", bandwidth }, { "connect", connection_rate },
-		{ "many", many }, { "hold", hold }, { "load", load },
+		{ "many", many }, { "pairs", pairs }, { "hold", hold }, { "load", load },
 	};
 	const char *what;
 	size_t i;

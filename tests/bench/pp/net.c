@@ -6,6 +6,7 @@
 #include <linux/sovia.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +197,9 @@ int connect_to(const struct addrinfo *ai)
 int open_connection(char op)
 {
 	static const struct addrinfo *ai;
-	struct request rq = { htonl(opt.size), htonl(opt.nodelay), htonl(opt.seconds * 1e3) };
+	struct request rq = {
+		htonl(opt.size), htonl(opt.nodelay), htonl(opt.seconds * 1e3), htonl(opt.place)
+	};
 	int fd;
 
 	if (!ai)
@@ -206,6 +209,19 @@ int open_connection(char op)
 	must_send(fd, &op, 1);
 	must_send(fd, &rq, sizeof(rq));
 	return fd;
+}
+
+/* Binds this thread to a processor: see struct request. */
+void stay_at(uint32_t place)
+{
+	cpu_set_t set;
+
+	if (!place)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(place - 1, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
 }
 
 /* Keeps the last @want bytes of a stream in @tail. */

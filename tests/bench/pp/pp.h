@@ -35,6 +35,7 @@ struct request {
 	uint32_t size;		/* of messages, or writes */
 	uint32_t nodelay;
 	uint32_t ms;		/* how long to send */
+	uint32_t place;		/* 1 + the processor of the server's thread, or 0 */
 };
 
 /* Trailer of the stream back, if bytes were counted; big endian. */
@@ -53,6 +54,7 @@ struct options {
 	bool announce;
 	uint32_t busy_poll;	/* us that recv() may spin, at this end */
 	uint32_t size, count, connections;
+	uint32_t place;			/* as in struct request, of the next connection */
 	double seconds, rate;
 };
 
@@ -73,6 +75,7 @@ struct addrinfo *resolve(const char *host, int port_offset);
 int listen_at(const struct addrinfo *ai);
 int connect_to(const struct addrinfo *ai);
 int open_connection(char op);
+void stay_at(uint32_t place);
 bool count_stream(int fd, struct arrived *all, struct arrived *trailer);
 bool send_count(int fd, const struct arrived *all);
 bool send_until(int fd, uint32_t size, uint64_t end, uint64_t *sent);
@@ -86,6 +89,7 @@ int latency(void);
 int bandwidth(void);
 int connection_rate(void);
 int many(void);
+int pairs(void);
 int hold(void);
 int load(void);
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static void *work(void *argument)
 	struct arrived all;
 	bool ok;
 
+	stay_at(job->rq.place);
 	errno = 0;
 	if (job->op == OP_LATENCY)
 		ok = echo(job->fd, job->rq.size);
@@ -109,12 +111,12 @@ static void serve_one(int fd)
 		return;
 	}
 	if (!strchr("lbdmio", op) || !recv_all(fd, &rq, sizeof(rq)) ||
-	    !ntohl(rq.size) || ntohl(rq.size) > SIZE_MAX_BYTES) {
+	    !ntohl(rq.size) || ntohl(rq.size) > SIZE_MAX_BYTES || ntohl(rq.place) > CPU_SETSIZE) {
 		fputs("pp: not a request\n", stderr);
 		close(fd);
 		return;
 	}
-	rq = (struct request){ ntohl(rq.size), ntohl(rq.nodelay), ntohl(rq.ms) };
+	rq = (struct request){ ntohl(rq.size), ntohl(rq.nodelay), ntohl(rq.ms), ntohl(rq.place) };
 	set_options(fd, rq.nodelay);
 	if (op == OP_MANY || op == OP_FANIN || op == OP_FANOUT) {
 		ready_server(fd, op, &rq);
