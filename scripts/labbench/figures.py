@@ -208,9 +208,8 @@ def quick(path):
     found = [latency(path, size) for size in sizes]
     for figure in found:
         figure.unit = "k insns"
-    if path == "wire":
-        found.append(cost(bandwidth(path, 64), "64 B, one of many writes", 64))
-        found.append(cost(bandwidth(path, 1024), "1 KB in writes of 1 KB", 1024))
+    found.append(cost(bandwidth(path, 64), "64 B, one of many writes", 64))
+    found.append(cost(bandwidth(path, 1024), "1 KB in writes of 1 KB", 1024))
     found.append(cost(bandwidth(path, 65536), "1 KB in writes of 64 KB", 1024))
     if path == "wire":
         found += [cost(figure, name, 1e6) for figure, name in
