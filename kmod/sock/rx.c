@@ -36,8 +36,8 @@
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
 /* The first of them, which may stay alone, gets one of this size. */
 #define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
-/* Those up to this truesize are used again. */
-#define SOVIA_KEEP		SKB_TRUESIZE(SOVIA_GATHER_FIRST)
+/* Those up to this truesize are used again: the first ones, however the kernel rounds. */
+#define SOVIA_KEEP		1024
 
 static u32 window_size(const struct sock *sk)
 {
