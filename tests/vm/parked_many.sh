@@ -68,10 +68,16 @@ with_connections() {
 		equal "$(count link_down) $(count no_link)" '0 0'
 }
 
+# With what it has printed.
+measured() {
+	check "$@"
+	sed 's/^/# /' <<<"$output"
+}
+
 limit $((60 + LINKS))
 check "an RDMA device, $ADDRESSES addresses"		begin
-check "links that are up"				few
-check "$LINKS links, parked"				all
-check 'a message over each again'			again
+measured 'links that are up'				few
+measured "$LINKS links, parked"				all
+measured 'a message over each again'			again
 check 'and again, with a connection over each that was parked'	with_connections
 finish
