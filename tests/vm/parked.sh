@@ -73,6 +73,21 @@ chatting() {
 	echo "parked $(($(count link_park) - parked)) times"
 	[ "$(count link_park)" -gt $((parked + 2)) ]
 }
+# The kernel's reclaim asks for idle links.
+state4_is() { awk -v peer=":$(address 4 "$SOVIA_PEER")" -v state="$1" 'index($3, peer) { found = $1 } END { exit found != state }' /proc/net/sovia/link; }
+reclaims() {
+	local pid
+	parameter idle_links 64 && there parameter idle_links 64 || return
+	idle say "$SOVIA_PEER" $PORT "$WORK/idle" >"$WORK/answer" 2>&1 &
+	pid=$!
+	eventually test -e "$WORK/idle" && sleep 5 && state4_is UP || return
+	echo 2 >/proc/sys/vm/drop_caches
+	eventually state4_is PARKED || return
+	parameter idle_links 0 && there parameter idle_links 0 || return
+	rm -f "$WORK/idle"
+	wait $pid
+	equal "$(cat "$WORK/answer")" ok
+}
 another() { equal "$(idle say "${TARGET:-$SOVIA_PEER}" $PORT "$WORK/other" & eventually test -e "$WORK/other"; rm "$WORK/other"; wait)" ok; }
 # Its program ends while nothing gets through, and its link in vain tries to say so.
 no_link() { ! grep -q ":$(address 4 "$SOVIA_PEER") verbs" /proc/net/sovia/link; }
@@ -109,6 +124,7 @@ check 'with IPv6, too'					ipv6_too
 check 'the peer resumes it'				idle_during ok theirs true
 check 'both do, at the same time'			crossing
 check 'a new connection does'				idle_during ok '' another
+check 'memory is short'				reclaims
 check 'messages now and then'				chatting
 check 'the peer'\''s program ends meanwhile'		idle_during ok end stop
 check 'a server again'					serve

@@ -71,7 +71,7 @@ with_connections() {
 # With what it has printed.
 measured() {
 	check "$@"
-	sed 's/^/# /' <<<"$output"
+	echo "# ${output//$'\n'/$'\n# '}"
 }
 
 limit $((60 + LINKS))
