@@ -105,7 +105,7 @@ chan wire[2] = [2 * LIMIT0 + 2] of { mtype, byte, byte, byte, byte };
 
 #define FLIGHT(i)	SUB(s[i].tx_next, s[i].tx_una)
 #define OWN(i)		s[i].own	/* MUTANT own-before-receives (grow): s[i].own => (s[i].growing -> NEXT_W(i) : s[i].own) */
-#define OWN_T(i)	((i -> T1 : T0) * OWN(i) >= LIMIT(i) -> (i -> T1 : T0) * OWN(i) / LIMIT(i) : 1)
+#define OWN_T(i)	((i -> T1 : T0) < OWN(i) -> (i -> T1 : T0) : OWN(i))
 #define NEXT_W(i)	MIN(2 * s[i].own, LIMIT(i))
 #define WINDOW(i)	MIN(s[i].granted, OWN(i))	/* MUTANT granted-used-at-once (grow): MIN(s[i].granted, OWN(i)) => s[i].granted */
 #define MAY_SEND(i)	(FLIGHT(i) < WINDOW(i))	/* MUTANT window-not-the-smaller (wide): WINDOW(i) => s[i].granted */

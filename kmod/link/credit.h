@@ -66,11 +66,11 @@ struct sovia_credit {
 	bool	asked;
 };
 
-/* We take @own_window messages from now on.  The threshold is in proportion. */
+/* We take @own_window messages from now on. */
 static inline void sovia_credit_take(struct sovia_credit *c, u32 own_window)
 {
 	c->own_window = own_window;
-	c->threshold = max(c->threshold_limit * own_window / c->limit, 1U);
+	c->threshold = min(c->threshold_limit, own_window);
 	c->window = min(c->granted, own_window);
 }
 
@@ -159,12 +159,17 @@ static inline bool sovia_credit_ack_pending(const struct sovia_credit *c)
 	return sovia_credit_ack(c) != c->rx_acked;
 }
 
+/* Have so many messages come, without any of ours to acknowledge them? */
+static inline bool sovia_credit_ack_many(const struct sovia_credit *c)
+{
+	return sovia_credit_ack(c) - c->rx_acked >= c->threshold;
+}
+
 /* Must it be acknowledged now, without waiting to piggyback it on a message? */
 static inline bool sovia_credit_ack_due(const struct sovia_credit *c)
 {
-	u32 pending = sovia_credit_ack(c) - c->rx_acked;
-
-	return pending >= c->threshold || (pending && (c->asked || c->told != c->own_window));
+	return sovia_credit_ack_many(c) ||
+	       (sovia_credit_ack_pending(c) && (c->asked || c->told != c->own_window));
 }
 
 /*

@@ -236,6 +236,9 @@ static int lane_parse(struct sovia_lane *lane, struct sk_buff *skb, const u32 *i
 /* Acknowledge received messages, now or by the timer. */
 static void lane_acknowledge(struct sovia_lane *lane)
 {
+	/* A larger window needs fewer ACKs. */
+	if (lane->grows && sovia_credit_ack_many(&lane->credit))
+		sovia_lane_grow(lane, true);
 	if (sovia_credit_ack_due(&lane->credit))
 		sovia_lane_ack(lane);
 	else if (sovia_credit_ack_pending(&lane->credit))

@@ -123,7 +123,7 @@ static void credit_grows(struct kunit *test)
 	sovia_credit_begin(&b, 4);
 	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&a, 4), 0);
 	KUNIT_EXPECT_EQ(test, sovia_credit_granted(&b, 4), 0);
-	KUNIT_EXPECT_EQ(test, a.threshold, 2);
+	KUNIT_EXPECT_EQ(test, a.threshold, 4);
 	credit_fill(test, &a, &b);
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&a), 4);
 	KUNIT_EXPECT_EQ(test, sovia_credit_receive(&b, a.tx_next), -ENOBUFS);
