@@ -66,12 +66,27 @@ struct sovia_credit {
 	bool	asked;
 };
 
+/* Credits of a window for connections that go on sending; the rest is kept for others. */
+static inline u32 sovia_credit_bulk(u32 window)
+{
+	return window - window / 4;
+}
+
+/*
+ * Both sides use the smaller one of what they take.  Each acknowledges so many messages at the latest that
+ * bulk of the other one does not have to wait.
+ */
+static inline void sovia_credit_agree(struct sovia_credit *c)
+{
+	c->window = min(c->granted, c->own_window);
+	c->threshold = min(c->threshold_limit, sovia_credit_bulk(c->window ?: c->own_window));
+}
+
 /* We take @own_window messages from now on. */
 static inline void sovia_credit_take(struct sovia_credit *c, u32 own_window)
 {
 	c->own_window = own_window;
-	c->threshold = min(c->threshold_limit, own_window);
-	c->window = min(c->granted, own_window);
+	sovia_credit_agree(c);
 }
 
 /* A new VI: we take @first messages, which its hello tells. */
@@ -86,7 +101,7 @@ static inline void sovia_credit_begin(struct sovia_credit *c, u32 first)
 static inline void sovia_credit_grant(struct sovia_credit *c, u32 window)
 {
 	c->granted = window;
-	c->window = min(window, c->own_window);
+	sovia_credit_agree(c);
 }
 
 /* ... as its ACK says.  -EPROTO: fewer than before, or too many. */

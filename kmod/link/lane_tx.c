@@ -327,7 +327,7 @@ static u32 lane_bulk_window(const struct sovia_lane *lane)
 {
 	u32 window = lane->credit.window;
 
-	return lane->link->prov->in_memory ? window : window - window / 4;
+	return lane->link->prov->in_memory ? window : sovia_credit_bulk(window);
 }
 
 static bool lane_may_bulk(const struct sovia_lane *lane)
@@ -367,18 +367,23 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 	return lane_next_turn(lane);
 }
 
-/* With the last credit request an ACK, whatever the threshold is, and a larger window if it would be used. */
+/*
+ * The last credit, of bulk or of all: request an ACK, whatever the threshold is, and a larger window if it
+ * would be used.  A peer that knows of that does not let bulk wait for its threshold.
+ */
 static u16 lane_last_credit(const struct sovia_lane *lane)
 {
 	u32 flight = sovia_credit_flight(&lane->credit) + 1;
-	bool want;
+	bool last = flight >= lane->credit.window;
+	u16 flags = 0;
 
-	if (flight < lane->credit.window && flight != lane_bulk_window(lane))
+	if (!last && flight != lane_bulk_window(lane))
 		return 0;
-	want = lane->grows && lane->credit.granted < lane->credit.limit &&
-		    sovia_lane_has_work(lane);
-
-	return SOVIA_F_ACKREQ | (want ? SOVIA_F_WANT : 0);
+	if (last || !lane->grows)
+		flags |= SOVIA_F_ACKREQ;
+	if (lane->grows && lane->credit.granted < lane->credit.limit && sovia_lane_has_work(lane))
+		flags |= SOVIA_F_WANT;
+	return flags;
 }
 
 /**
