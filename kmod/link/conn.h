@@ -10,6 +10,7 @@
 #include <linux/skbuff.h>
 #include <net/sock.h>
 
+struct iov_iter;
 struct sovia_link;
 
 /* Limit of conn->txq; further data stays in the socket. */

@@ -216,6 +216,11 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	abort();
 }
 
+bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
+{
+	abort();
+}
+
 void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
 {
 	abort();
