@@ -69,7 +69,7 @@ struct sovia_credit {
 /* Credits of a window for connections that go on sending; the rest is kept for others. */
 static inline u32 sovia_credit_bulk(u32 window)
 {
-	return window - window / 4;
+	return window - window / 8;
 }
 
 /*

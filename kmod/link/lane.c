@@ -178,12 +178,7 @@ void sovia_lane_grow(struct sovia_lane *lane, bool wanted)
  */
 struct sovia_lane_room *sovia_lane_room_alloc(const struct sovia_lane *lane, gfp_t gfp)
 {
-	struct sovia_lane_room *room;
-
-	room = kzalloc(struct_size(room, reply, lane->reply_max), gfp | __GFP_NOWARN);
-	if (room)
-		dql_init(&room->bytes, HZ);
-	return room;
+	return kzalloc(struct_size(lane->room, reply, lane->reply_max), gfp | __GFP_NOWARN);
 }
 
 /**
@@ -237,7 +232,6 @@ static void lane_ready(struct sovia_lane *lane, bool active, u64 peer_id)
 	if (lane->room) {
 		memset(&lane->room->tx_slots, 0, sizeof(lane->room->tx_slots));
 		memset(&lane->room->rx_slots, 0, sizeof(lane->room->rx_slots));
-		dql_reset(&lane->room->bytes);
 	}
 	if (lane->open)
 		sovia_credit_restart(&lane->credit);

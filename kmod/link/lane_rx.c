@@ -300,7 +300,6 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 
 	spin_lock(&lane->lock);
 	if (conn) {
-		dql_completed(&lane->room->bytes, SOVIA_TX_CB(skb)->len);
 		conn->inflight--;
 		/* The peer's acknowledgment may have preceded the send completion. */
 		done |= sovia_before(SOVIA_TX_CB(skb)->seq, lane->credit.tx_una);

@@ -7,8 +7,7 @@
  * retransmissions, answers without a connection, and then tenants and their connections in
  * turn (turn.c).
  *
- * What is posted cannot be overtaken.  So connections that go on sending leave a quarter of the credits to the
- * others, and no more of their bytes are posted than keep the device busy (dynamic_queue_limits).
+ * Connections that go on sending leave some credits to the others.
  *
  * A message stays on lane->unacked until the peer acknowledges it; the provider
  * has its own reference until the local completion.  The last reference uncharges
@@ -149,9 +148,6 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	else
 		sovia_msg_build(skb_push(skb, sizeof(struct sovia_hdr)), &msg, lane->version);
 	ret = lane->vi->prov->post_send(lane->vi, skb, &how);
-	/* The send_done upcall takes it off. */
-	if (ret == SOVIA_POSTED && conn)
-		dql_queued(&lane->room->bytes, cb->len);
 	if (ret >= 0)
 		lane_posted(lane, conn, &msg, ret);
 	else if (!msg.compact)
@@ -332,9 +328,7 @@ static u32 lane_bulk_window(const struct sovia_lane *lane)
 
 static bool lane_may_bulk(const struct sovia_lane *lane)
 {
-	return lane->link->prov->in_memory ||
-	       (sovia_credit_flight(&lane->credit) < lane_bulk_window(lane) &&
-		dql_avail(&lane->room->bytes) >= 0);
+	return sovia_credit_flight(&lane->credit) < lane_bulk_window(lane);
 }
 
 static struct sk_buff *lane_next_turn(struct sovia_lane *lane)

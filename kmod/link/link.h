@@ -17,7 +17,6 @@
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <net/sock.h>
-#include "compat/dql.h"
 #include "compat/timer.h"
 #include "conn.h"
 #include "credit.h"
@@ -99,7 +98,6 @@ struct sovia_reply {
  * struct sovia_lane_room - what a lane has only for a VI
  * @tx_slots: connections whose DATA may be compact, sending
  * @rx_slots: the same, receiving; used by the bottom half only
- * @bytes: payload that the device has not sent yet
  * @reply: answers to messages without a connection, sent first: a ring, so that
  *	queueing needs no memory.  It cannot overflow while the peer keeps to its
  *	credits: see sovia_lane_reply().
@@ -107,7 +105,6 @@ struct sovia_reply {
 struct sovia_lane_room {
 	struct sovia_slots	tx_slots;
 	struct sovia_slots	rx_slots;
-	struct dql		bytes;
 	struct sovia_reply	reply[];
 };
 

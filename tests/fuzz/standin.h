@@ -389,24 +389,6 @@ static inline void *kzalloc(size_t size, gfp_t gfp)
 	return kcalloc(1, size, gfp);
 }
 
-/* ---- bytes in flight: a fixed number instead of one that adapts ---- */
-
-struct dql {
-	unsigned int queued, completed;
-};
-
-static inline void dql_init(struct dql *dql, unsigned int hold) { }
-static inline void dql_reset(struct dql *dql) { dql->queued = dql->completed = 0; }
-static inline void dql_queued(struct dql *dql, unsigned int count) { dql->queued += count; }
-static inline int dql_avail(const struct dql *dql) { return 4096 - (int)(dql->queued - dql->completed); }
-
-static inline void dql_completed(struct dql *dql, unsigned int count)
-{
-	if (count > dql->queued - dql->completed)
-		abort();
-	dql->completed += count;
-}
-
 static inline void *kmem_cache_zalloc(struct kmem_cache *cache, gfp_t gfp)
 {
 	return kcalloc(1, cache->size, gfp);
