@@ -16,8 +16,8 @@
  * before it reposts.  Further unposted ones hold acknowledgments back.
  * (Documentation/models/lane.pml)
  *
- * Windows may grow in the life of a VI.  A side raises its own one after it has posted the receives for
- * it, and uses what the other one takes only up to that: so the count above always holds.
+ * Windows may grow in the life of a VI.  A side raises its own one after it has posted the receives
+ * for it, and uses what the other one takes only up to that: so the count above always holds.
  *
  * Answers to messages without a connection are never dropped, and must not need memory
  * without bound.  Up to w of them may wait; each further one holds an acknowledgment
@@ -73,8 +73,8 @@ static inline u32 sovia_credit_bulk(u32 window)
 }
 
 /*
- * Both sides use the smaller one of what they take.  Each acknowledges so many messages at the latest that
- * bulk of the other one does not have to wait.
+ * Both sides use the smaller one of what they take.  Each acknowledges before bulk of the other one
+ * has to wait.
  */
 static inline void sovia_credit_agree(struct sovia_credit *c)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes whose links are parked: PARK is sent, or taken.  See Documentation/recovery.rst, "Parked links";
- * link_park.c decides when.
+ * Lanes whose links are parked: PARK is sent, or taken.  See Documentation/recovery.rst, "Parked
+ * links"; link_park.c decides when.
  */
 #include "lane.h"
 #include "lane_park.h"

@@ -362,8 +362,8 @@ static struct sk_buff *lane_next(struct sovia_lane *lane)
 }
 
 /*
- * The last credit, of bulk or of all: request an ACK, whatever the threshold is, and a larger window if it
- * would be used.  A peer that knows of that does not let bulk wait for its threshold.
+ * The last credit, of bulk or of all: request an ACK, whatever the threshold is, and a larger
+ * window if it would be used.  A peer that knows of that does not let bulk wait for its threshold.
  */
 static u16 lane_last_credit(const struct sovia_lane *lane)
 {

@@ -348,7 +348,7 @@ bool sovia_link_retire(struct sovia_link *link)
 	return true;
 }
 
-/* A link has come up: if there are too many, one without connections goes, or an idle one is parked. */
+/* A link has come up: if there are too many, an unused one ends, or an idle one is parked. */
 static void link_make_room(struct sovia_link *link)
 {
 	struct sovia_link *other;

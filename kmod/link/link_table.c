@@ -17,7 +17,7 @@
 #define SOVIA_LINKS_PART	8
 #define SOVIA_LINKS_MIN		16U
 #define SOVIA_LINKS_MAX		4096U
-/* Parked links for each other one that there may be, and how many at most: each has a peer (peer.c). */
+/* Parked links for each other one that there may be, and at most: each has a peer (peer.c). */
 #define SOVIA_LINKS_PARKED	32U
 #define SOVIA_LINKS_PARKED_MAX	6144U
 /* Links that a user or a peer may have half open, or a quarter of all if that is more. */

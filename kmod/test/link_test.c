@@ -166,8 +166,8 @@ static struct sovia_vi *test_vi_make(const struct sovia_pair *pair,
  * @STAGES: number of stages
  */
 enum link_stage {
-	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED, STAGE_DOWN,
-	STAGES
+	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED,
+	STAGE_DOWN, STAGES
 };
 
 static const char * const stage_names[STAGES] = {
@@ -536,7 +536,8 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 }
 
 static const enum link_stage link_stages[] = {
-	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED, STAGE_DOWN,
+	STAGE_NEW, STAGE_ASKING, STAGE_WAITING, STAGE_UP, STAGE_RECOVERING, STAGE_PARKED,
+	STAGE_DOWN,
 };
 
 static void link_stage_name(const enum link_stage *stage, char *desc)

@@ -15,8 +15,8 @@
  * Descriptors are posted VERBS_RX_BATCH at a time.  The ring has spare ones to make up
  * for those that wait for a batch.
  *
- * A VI may begin with a few receives, and get the others when its client asks: until then there are no
- * spare ones, and each is posted by itself.
+ * A VI may begin with a few receives, and get the others when its client asks: until then there
+ * are no spare ones, and each is posted by itself.
  *
  * Messages that arrive before the VI is open wait in
  * verbs_vi::early_rx.
