@@ -360,11 +360,11 @@ static struct sk_buff *gather_tail(struct sock *sk, u32 len, gfp_t gfp)
 bool sovia_rx_keep(struct sock *sk, struct sk_buff *skb)
 {
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	if (!SOVIA_RX_CB(skb)->gathers || skb->truesize > SOVIA_KEEP ||
+	/* The reader still needs its timestamp. */
+	if (!SOVIA_RX_CB(skb)->gathers || skb->tstamp || skb->truesize > SOVIA_KEEP ||
 	    !skb_queue_is_last(&sk->sk_receive_queue, skb))
 		return false;
 	__skb_trim(skb, 0);
-	skb->tstamp = 0;
 	SOVIA_RX_CB(skb)->off = 0;
 	return true;
 }
