@@ -358,9 +358,8 @@ static void link_make_room(struct sovia_link *link)
 		other = sovia_link_excess(link);
 		if (!other)
 			break;
-		done = READ_ONCE(other->conn_count) || sovia_link_retire(other);
-		if (READ_ONCE(other->conn_count))
-			sovia_link_ask_park(other);
+		done = sovia_link_ask_park(other) || READ_ONCE(other->conn_count) ||
+		       sovia_link_retire(other);
 		sovia_link_put(other);
 	} while (!done);
 }

@@ -50,12 +50,12 @@ static bool link_is_used(struct sovia_link *link)
  * @link: in any state
  *
  * Context: connection thread; no link or lane lock.
+ * Return: true if it has been asked.
  */
-void sovia_link_ask_park(struct sovia_link *link)
+bool sovia_link_ask_park(struct sovia_link *link)
 {
 	link->park_wanted = link_may_park(link);
-	if (link->park_wanted)
-		sovia_lane_ask_park(&link->lane);
+	return link->park_wanted && sovia_lane_ask_park(&link->lane);
 }
 
 /* The most idle link of the namespace is not needed. */

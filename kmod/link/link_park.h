@@ -6,7 +6,7 @@
 #include "link.h"
 
 bool sovia_link_rest(struct sovia_link *link);
-void sovia_link_ask_park(struct sovia_link *link);
+bool sovia_link_ask_park(struct sovia_link *link);
 void sovia_link_look_parked(struct sovia_link *link);
 void sovia_link_park(struct sovia_link *link);
 bool sovia_link_resume(struct sovia_link *link);

@@ -80,10 +80,20 @@ static bool link_unused(const struct sovia_link *link)
 	return !READ_ONCE(link->conn_count) && sovia_link_lives(READ_ONCE(link->state));
 }
 
+/* May it be parked, as far as can be seen without its lane's lock? */
+static bool link_quiet(const struct sovia_link *link)
+{
+	const struct sovia_lane *lane = &link->lane;
+
+	return link->idle || (READ_ONCE(lane->parks) && READ_ONCE(lane->up) &&
+			      READ_ONCE(lane->credit.tx_next) == READ_ONCE(lane->credit.tx_una) &&
+			      list_empty_careful(&lane->turns.active));
+}
+
 /* May it be ended, or parked? */
 static bool link_spare(const struct sovia_link *link)
 {
-	return link_unused(link) || link->idle;
+	return link_unused(link) || link_quiet(link);
 }
 
 static void link_set_idle(struct sovia_link *link, bool idle)
@@ -206,7 +216,7 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
  * @fresh: UP
  *
  * Context: connection thread.
- * Return: the most idle one, or one that no connection seems to use, with a reference for the
+ * Return: the most idle one, or else one that no connection seems to use, with a reference for the
  * caller, or NULL if there are not too many, or all are in use.
  */
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
@@ -217,12 +227,15 @@ struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 	spin_lock_bh(&snet->link_lock);
 	if (snet->link_count <= links_most())
 		goto unlock;
-	list_for_each_entry(link, &snet->far_links, far_node)
-		if (link != fresh && link_spare(link)) {
-			kref_get(&link->kref);
-			found = link;
+	list_for_each_entry(link, &snet->far_links, far_node) {
+		if (link == fresh || !link_spare(link) || (found && !link_quiet(link)))
+			continue;
+		found = link;
+		if (link_quiet(link))
 			break;
-		}
+	}
+	if (found)
+		kref_get(&found->kref);
 unlock:
 	spin_unlock_bh(&snet->link_lock);
 	return found;
