@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of connect.c; included by it. */
+#include <linux/delay.h>
 #include "suites.h"
 #include "sock_helper.h"
 
@@ -46,9 +47,12 @@ static void connect_patience(struct kunit *test)
 	struct socket *first = test_socket(test), *second = test_socket(test);
 	struct sovia_connecting *connect = &sovia_sk(second->sk)->connect;
 	struct sovia_link *link;
+	int tries = 500;
 
 	KUNIT_ASSERT_EQ(test, test_connect(first, listener, 0), 0);
 	KUNIT_ASSERT_EQ(test, test_connect(second, listener, O_NONBLOCK), -EINPROGRESS);
+	while (!sovia_conn_is_heard(test_conn(second)) && tries--)
+		msleep(20);
 	lock_sock(second->sk);
 	/* The listener is busy, which is an answer. */
 	KUNIT_ASSERT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
