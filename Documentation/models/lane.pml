@@ -15,7 +15,7 @@
 #define T0	2
 #define T1	2
 #endif
-/* What w may grow to, by doubling; t is in proportion to that. */
+/* What w may grow to, by doubling; t is w at most. */
 #ifndef LIMIT0
 #define LIMIT0	W0
 #endif
