@@ -26,7 +26,7 @@ static struct sk_buff *skb_of(const void *data, size_t size)
 
 static bool has_ports(u8 type)
 {
-	return type != SOVIA_ACK && type != SOVIA_PROBE;
+	return type != SOVIA_ACK && type != SOVIA_PROBE && type != SOVIA_PARK;
 }
 
 /* Checks an accepted message. */
