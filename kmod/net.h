@@ -18,7 +18,9 @@
 #include "sysctl.h"
 
 struct socket;
+struct sovia_hists;
 struct sovia_rules;
+struct sovia_tcp_entry;
 
 #define SOVIA_LINK_BITS		8
 
@@ -39,6 +41,8 @@ struct sovia_rules;
  * @peers: struct sovia_peer::net_node by hash of the addresses; of the connection thread
  * @peer_lru: struct sovia_peer::lru_node, the least recently used first; likewise
  * @peer_count: how many; likewise
+ * @peer_ids: all in @peers, by a number of their own; readers use RCU
+ * @flush: forget those without links, whatever @mode is
  * @forget_work: forgets them when @mode is off; runs in the connection thread
  * @ways_work: has them introduced again; likewise
  */
@@ -58,6 +62,8 @@ struct sovia_rendezvous {
 	DECLARE_HASHTABLE(peers, SOVIA_LINK_BITS);
 	struct list_head	peer_lru;
 	unsigned int		peer_count;
+	struct xarray		peer_ids;
+	bool			flush;
 	struct kthread_work	forget_work;
 	struct kthread_work	ways_work;
 };
@@ -119,9 +125,24 @@ struct sovia_memories {
 };
 
 /**
+ * struct sovia_tcp_log - the last connections that became TCP's: sock/tcp_log.c
+ * @lock: protects them; innermost
+ * @next: number of the next entry
+ * @ring: by number, or NULL before the first one
+ */
+struct sovia_tcp_log {
+	spinlock_t		lock;	/* see above */
+	u64			next;
+	struct sovia_tcp_entry	*ring;
+};
+
+/**
  * struct sovia_net - per network namespace
  * @net: the namespace
  * @mib: counters
+ * @hists: histograms, or NULL: hist.c
+ * @histograms: net.sovia.histograms: they are counted
+ * @tcp_log: which connections became TCP's
  * @conns: connections by link and ports; lookups under RCU take the reference
  * @link_lock: protects @links and what follows up to @idle_count; bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair
@@ -156,6 +177,9 @@ struct sovia_memories {
 struct sovia_net {
 	struct net			*net;
 	DEFINE_SNMP_STAT(struct sovia_mib, mib);
+	struct sovia_hists __percpu	*hists;
+	struct sovia_sysctl		histograms;
+	struct sovia_tcp_log		tcp_log;
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Network namespaces: init and exit of their state. */
+#include "hist.h"
 #include "link/conn_table.h"
 #include "link/link_net.h"
 #include "link/peer_memory.h"
@@ -8,6 +9,7 @@
 #include "rule.h"
 #include "sock/dry_syn.h"
 #include "sock/fallback.h"
+#include "sock/tcp_log.h"
 
 static int __net_init net_begin(struct net *net)
 {
@@ -22,6 +24,7 @@ static int __net_init net_begin(struct net *net)
 	mutex_init(&snet->listen_mutex);
 	sovia_link_net_init(snet);
 	sovia_memories_init(snet);
+	sovia_tcp_log_net_init(snet);
 	snet->mib = alloc_percpu(struct sovia_mib);
 	if (!snet->mib)
 		return -ENOMEM;
@@ -37,11 +40,16 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_dry_syn_net_init(snet);
 	if (err)
 		goto free_fallback;
-	err = sovia_rendezvous_net_init(snet);
+	err = sovia_hist_net_init(snet);
 	if (err)
 		goto free_dry_syn;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_hist;
 	return 0;
 
+free_hist:
+	sovia_hist_net_exit(snet);
 free_dry_syn:
 	sovia_dry_syn_net_exit(snet);
 free_fallback:
@@ -58,6 +66,7 @@ free_mib:
 static void __net_exit net_before_end(struct net *net)
 {
 	sovia_rendezvous_net_pre_exit(sovia_net(net));
+	sovia_hist_net_exit(sovia_net(net));
 	sovia_dry_syn_net_exit(sovia_net(net));
 	sovia_fallback_net_exit(sovia_net(net));
 }
@@ -70,6 +79,8 @@ static void __net_exit net_end(struct net *net)
 	sovia_link_net_exit(snet);
 	sovia_rules_replace(snet, NULL);
 	sovia_conn_table_exit(snet);
+	sovia_tcp_log_net_free(snet);
+	sovia_hist_net_free(snet);
 	free_percpu(snet->mib);
 }
 

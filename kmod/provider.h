@@ -311,6 +311,20 @@ struct sovia_provider {
 	void (*end)(struct sovia_vi *vi);
 };
 
+/**
+ * struct sovia_device_info - an RDMA device, to be shown
+ * @name: as rdma(8) has it
+ * @vis: VIs that use it
+ * @cqs: its completion queues
+ * @stuck: VIs whose queue pair did not drain
+ */
+struct sovia_device_info {
+	char		name[64];
+	unsigned int	vis;
+	unsigned int	cqs;
+	unsigned int	stuck;
+};
+
 /* All providers, NULL-terminated. */
 extern const struct sovia_provider * const sovia_providers[];
 
@@ -322,6 +336,7 @@ extern const struct sovia_provider sovia_clan_soft_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);
+bool sovia_verbs_device_from(const struct net *net, u32 *index, struct sovia_device_info *info);
 bool sovia_clan_is_soft(const struct net *net);
 int sovia_clan_pci_init(void);
 void sovia_clan_pci_exit(void);

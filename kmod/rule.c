@@ -13,6 +13,7 @@
 #include "l3.h"
 #include "link/peer_memory.h"
 #include "rule.h"
+#include "trace.h"
 
 /* Protects sovia_net::rules of all namespaces; innermost. */
 static DEFINE_SPINLOCK(rules_lock);
@@ -204,6 +205,7 @@ u8 sovia_rules_ask(struct sovia_net *snet, struct sock *sk, u8 direction,
 			continue;
 		atomic64_inc(&rules->rule[i].hits);
 		action = rules->rule[i].action;
+		trace_sovia_rule(pair, port, direction, i, action);
 		if (wait)
 			*wait = rules->rule[i].wait;
 		break;

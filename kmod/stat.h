@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters of a network namespace, per CPU, shown in /proc/net/sovia/stat under
- * the lower-case part of their names.
+ * Counters of a network namespace, per CPU, shown under the lower-case part of their names:
+ * /proc/net/sovia/stat, genl/stat.c.
  */
 #ifndef _SOVIA_STAT_H
 #define _SOVIA_STAT_H
@@ -151,6 +151,11 @@ enum sovia_stat {
 struct sovia_mib {
 	unsigned long	mibs[SOVIA_STAT_COUNT];
 };
+
+struct sovia_net;
+
+const char *sovia_stat_name(enum sovia_stat which);
+u64 sovia_stat_sum(const struct sovia_net *snet, enum sovia_stat which);
 
 #define sovia_stat_add(snet, name, n) \
 	SNMP_ADD_STATS((snet)->mib, SOVIA_STAT_##name, n)

@@ -9,6 +9,7 @@
 #include "lane.h"
 #include "lane_tx.h"
 #include "param.h"
+#include "trace.h"
 
 /* The layer above; set at module init. */
 const struct sovia_client *sovia_link_client __ro_after_init;
@@ -165,6 +166,7 @@ void sovia_lane_grow(struct sovia_lane *lane, bool wanted)
 		return;
 	lane->growing = true;
 	sovia_stat_inc(lane->link->snet, window_grow);
+	trace_sovia_window_grow(lane);
 	lane->vi->prov->post_more(lane->vi, sovia_credit_receives(goal));
 }
 

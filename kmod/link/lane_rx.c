@@ -13,6 +13,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "conn_table.h"
+#include "hist.h"
 #include "lane.h"
 #include "lane_park.h"
 #include "lane_rx.h"
@@ -21,6 +22,7 @@
 #include "near.h"
 #include "peer_hello.h"
 #include "peer_way.h"
+#include "trace.h"
 
 /* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
@@ -60,6 +62,10 @@ static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 	enum sovia_stat stats = lane->link->prov->stats;
 
 	WRITE_ONCE(lane->rx_time, jiffies);
+	lane->count.rx_msgs++;
+	lane->count.rx_bytes += msg->len;
+	sovia_hist_add(snet, SOVIA_HIST_RX_SIZE, msg->len);
+	trace_sovia_msg_receive(lane, msg, msg->dport, msg->sport);
 	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_MSGS, 1);
 	sovia_stat_add_at(snet, stats + SOVIA_STATS_RX_BYTES, msg->len);
 	if (msg->type == SOVIA_ACK)
@@ -299,6 +305,8 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	bool ready = false, fin = false;
 
 	spin_lock(&lane->lock);
+	sovia_hist_since(lane->link->snet, SOVIA_HIST_POST, SOVIA_TX_CB(skb)->posted);
+	trace_sovia_send_done(lane, SOVIA_TX_CB(skb), done);
 	if (conn) {
 		conn->inflight--;
 		/* The peer's acknowledgment may have preceded the send completion. */

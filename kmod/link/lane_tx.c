@@ -14,8 +14,10 @@
  * the socket.
  */
 #include <linux/slab.h>
+#include "hist.h"
 #include "lane.h"
 #include "lane_tx.h"
+#include "trace.h"
 
 /* Delay of an idle lane's ACK. */
 #define SOVIA_ACK_DELAY		msecs_to_jiffies(10)
@@ -48,6 +50,9 @@ static void lane_count_tx(struct sovia_lane *lane, u32 len)
 	const struct sovia_link *link = lane->link;
 	enum sovia_stat stats = link->prov->stats;
 
+	lane->count.tx_msgs++;
+	lane->count.tx_bytes += len;
+	sovia_hist_add(link->snet, SOVIA_HIST_TX_SIZE, len);
 	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_MSGS, 1);
 	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_BYTES, len);
 }
@@ -104,6 +109,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 	else if (msg->type == SOVIA_DATA)
 		sovia_slots_set(&lane->room->tx_slots, msg->sport, msg->dport);
 	lane_count_tx(lane, msg->len);
+	trace_sovia_msg_send(lane, msg, msg->sport, msg->dport);
 	if (!conn)
 		return;
 	if (!msg->compact)
@@ -380,6 +386,13 @@ static u16 lane_last_credit(const struct sovia_lane *lane)
 	return flags;
 }
 
+static void lane_stall(struct sovia_lane *lane)
+{
+	lane->count.stalls++;
+	sovia_stat_inc(lane->link->snet, credit_stall);
+	trace_sovia_credit_stall(lane);
+}
+
 /**
  * sovia_lane_pump() - send what may be sent
  * @lane: the lane
@@ -396,7 +409,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		sovia_link_event(lane->link, SOVIA_LINK_EV_START);
 	while (lane->up && sovia_lane_has_work(lane)) {
 		if (!sovia_credit_may_send(&lane->credit)) {
-			sovia_stat_inc(lane->link->snet, credit_stall);
+			lane_stall(lane);
 			return;
 		}
 		skb = lane_next(lane);
@@ -407,6 +420,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 		if (err == SOVIA_POSTED_TAKEN)
 			continue;
 		if (err >= 0) {
+			sovia_hist_begin(&SOVIA_TX_CB(skb)->posted);
 			__skb_queue_tail(&lane->unacked, skb);
 			continue;
 		}
@@ -454,6 +468,7 @@ void sovia_lane_ack(struct sovia_lane *lane)
 		return;
 	err = lane_post_ack(lane, 0);
 	if (err >= 0) {
+		lane->count.tx_acks++;
 		sovia_stat_inc(lane->link->snet, ack_tx);
 	} else if (err == -ENOMEM || err == -EAGAIN) {
 		sovia_stat_inc(lane->link->snet, nomem);

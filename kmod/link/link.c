@@ -36,6 +36,7 @@
 #include "conn_table.h"
 #include "connd.h"
 #include "debug/objcount.h"
+#include "genl/event.h"
 #include "lane.h"
 #include "lane_park.h"
 #include "link.h"
@@ -53,6 +54,7 @@
 #include "peer_meet.h"
 #include "peer_memory.h"
 #include "param.h"
+#include "trace.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)
@@ -114,11 +116,14 @@ const char *sovia_link_state_name(enum sovia_link_state state)
 static bool link_change(struct sovia_link *link, enum sovia_link_state state,
 			struct list_head *conns, bool unused)
 {
+	enum sovia_link_state was;
 	bool ok;
 
 	spin_lock_bh(&link->lock);
-	ok = link_next[link->state] & BIT(state) && !(unused && link->conn_count);
+	was = link->state;
+	ok = link_next[was] & BIT(state) && !(unused && link->conn_count);
 	if (ok) {
+		trace_sovia_link_state(link, was, state);
 		/* Readers without the lock: link_table.c, debug/. */
 		WRITE_ONCE(link->state, state);
 		if (conns)
@@ -131,7 +136,10 @@ static bool link_change(struct sovia_link *link, enum sovia_link_state state,
 static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 		       struct list_head *conns)
 {
-	return link_change(link, state, conns, false);
+	if (!link_change(link, state, conns, false))
+		return false;
+	sovia_event_link(link);
+	return true;
 }
 
 /**
@@ -317,7 +325,7 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
 	if (link_has_no_way(link, err))
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_WAY);
 	sovia_link_drop_vi(link);
 	sovia_peer_detach(link);
 	sovia_lane_reset(&link->lane);
@@ -343,6 +351,7 @@ bool sovia_link_retire(struct sovia_link *link)
 
 	if (!sovia_link_unlist_unused(link))
 		return false;
+	sovia_event_link(link);
 	link_ended(link, was, -ECONNRESET);
 	link_forget(link);
 	return true;
@@ -741,6 +750,8 @@ static void link_work(struct kthread_work *work)
 		link_introduced(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_SPARE, &link->events))
 		sovia_link_ask_park(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_FLUSH, &link->events))
+		sovia_link_retire(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_MOVED, &link->events))
 		sovia_link_moved(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_OPEN, &link->events))

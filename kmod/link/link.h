@@ -61,6 +61,7 @@ enum sovia_link_state {
  * @window: stream offset up to which the receiver may send
  * @ref: as in struct sovia_hdr
  * @code: as in struct sovia_hdr
+ * @posted: when it was handed to the provider, for a histogram, or 0
  */
 struct sovia_tx_cb {
 	struct sovia_conn	*conn;
@@ -74,6 +75,7 @@ struct sovia_tx_cb {
 	u32			window;
 	u32			ref;
 	u32			code;
+	u64			posted;
 };
 
 #define SOVIA_TX_CB(skb)	((struct sovia_tx_cb *)(skb)->cb)
@@ -109,6 +111,26 @@ struct sovia_lane_room {
 };
 
 /**
+ * struct sovia_lane_count - what has been sent and received since the link exists
+ * @tx_msgs: messages sent
+ * @tx_bytes: payload of them
+ * @rx_msgs: messages received
+ * @rx_bytes: payload of them
+ * @tx_acks: explicit ACKs among those sent
+ * @stalls: how often credits had run out
+ * @retransmits: messages posted again on another VI
+ */
+struct sovia_lane_count {
+	u64	tx_msgs;
+	u64	tx_bytes;
+	u64	rx_msgs;
+	u64	rx_bytes;
+	u64	tx_acks;
+	u64	stalls;
+	u64	retransmits;
+};
+
+/**
  * struct sovia_lane - one VI of a link, with its credits and queues
  * @link: the link
  * @lock: protects what follows; taken with bottom halves off.  post_send is
@@ -132,6 +154,7 @@ struct sovia_lane_room {
  * @compact: DATA may be compact
  * @room: NULL while the link is parked
  * @credit: sequence numbers and credits
+ * @count: for administrators
  * @turns: connections with control or stream messages waiting
  * @ctl_count: those with control messages
  * @reply_max: size of the ring of answers
@@ -171,6 +194,7 @@ struct sovia_lane {
 	bool			compact;
 	struct sovia_lane_room	*room;
 	struct sovia_credit	credit;
+	struct sovia_lane_count	count;
 	struct sovia_turns	turns;
 	unsigned int		ctl_count;
 	unsigned int		reply_max;
@@ -391,6 +415,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_TRIAL	11	/* the lane is tried */
 #define SOVIA_LINK_EV_PARK	12	/* we have agreed to park it */
 #define SOVIA_LINK_EV_SPARE	13	/* it is idle, and is to be parked */
+#define SOVIA_LINK_EV_FLUSH	14	/* it is to end if no connection uses it */
 
 /* Has it been up, and its connections may go on? */
 static inline bool sovia_link_lives(enum sovia_link_state state)

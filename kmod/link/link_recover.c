@@ -13,6 +13,7 @@
 #include "lane_rx.h"
 #include "link_recover.h"
 #include "param.h"
+#include "trace.h"
 
 /* Minimum and maximum delay between attempts. */
 #define SOVIA_RECOVERY_PAUSE		(HZ / 10)
@@ -146,9 +147,11 @@ int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head 
 		return err;
 	sovia_lane_reap(lane, arrived);
 	sovia_stat_add(lane->link->snet, tx_again, skb_queue_len(&lane->unacked));
+	lane->count.retransmits += skb_queue_len(&lane->unacked);
 	while ((skb = __skb_dequeue_tail(&lane->unacked))) {
 		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 
+		trace_sovia_retransmit(lane, SOVIA_TX_CB(skb), true);
 		/* What it asked for is over. */
 		if (SOVIA_TX_CB(skb)->type == SOVIA_PARK)
 			SOVIA_TX_CB(skb)->type = SOVIA_PROBE;

@@ -296,6 +296,33 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 }
 
 /**
+ * sovia_link_from() - go through the links of a namespace
+ * @snet: the namespace
+ * @id: 0, or one more than the last link's number; set to this link's
+ *
+ * A link that exists throughout is found once, whatever else comes and goes.
+ *
+ * Context: process, may sleep.
+ * Return: the next link, with a reference for the caller, or NULL.
+ */
+struct sovia_link *sovia_link_from(struct sovia_net *snet, unsigned long *id)
+{
+	struct sovia_link *link;
+	bool found;
+
+	for (;;) {
+		rcu_read_lock();
+		link = xa_find(&snet->link_ids, id, ULONG_MAX, XA_PRESENT);
+		found = link && kref_get_unless_zero(&link->kref);
+		rcu_read_unlock();
+		if (!link || found)
+			return link;
+		++*id;
+		cond_resched();
+	}
+}
+
+/**
  * sovia_link_lookup() - find the link between two addresses
  * @snet: namespace
  * @pair: the addresses

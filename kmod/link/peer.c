@@ -37,8 +37,10 @@
 
 static void peer_free(struct kref *kref)
 {
-	/* It has the secret. */
-	kfree_sensitive(container_of(kref, struct sovia_peer, kref));
+	struct sovia_peer *peer = container_of(kref, struct sovia_peer, kref);
+
+	memzero_explicit(&peer->secret, sizeof(peer->secret));
+	kfree_rcu(peer, rcu);
 	sovia_object_dec(peers);
 }
 
@@ -148,6 +150,7 @@ struct sovia_peer *sovia_peer_find_sealed(struct sovia_net *snet, struct sovia_v
 static void peer_remove(struct sovia_peer *peer)
 {
 	hash_del(&peer->net_node);
+	xa_erase(&peer->snet->rdv.peer_ids, peer->id);
 	list_del(&peer->lru_node);
 	peer->snet->rdv.peer_count--;
 	sovia_near_part(peer);
@@ -216,6 +219,11 @@ struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pai
 	timer_setup(&peer->timer, peer_timeout, 0);
 	kthread_init_work(&peer->work, peer_work);
 	spin_lock_init(&peer->lock);
+	/* Readers find it initialised. */
+	if (xa_alloc(&snet->rdv.peer_ids, &peer->id, peer, xa_limit_32b, GFP_KERNEL)) {
+		kfree(peer);
+		return NULL;
+	}
 	hash_add(snet->rdv.peers, &peer->net_node, peer_hash(&peer->pair));
 	list_add_tail(&peer->lru_node, &snet->rdv.peer_lru);
 	snet->rdv.peer_count++;
@@ -223,13 +231,13 @@ struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pai
 	return peer;
 }
 
-/* The rendezvous is off: forget the peers that no link needs. */
+/* The rendezvous is off, or they are to be flushed: forget the peers that no link needs. */
 static void peers_forget(struct kthread_work *work)
 {
 	struct sovia_net *snet = container_of(work, struct sovia_net, rdv.forget_work);
 	struct sovia_peer *peer, *next;
 
-	if (sovia_rendezvous_wanted(snet))
+	if (!xchg(&snet->rdv.flush, false) && sovia_rendezvous_wanted(snet))
 		return;
 	list_for_each_entry_safe(peer, next, &snet->rdv.peer_lru, lru_node) {
 		if (!list_empty(&peer->links) || peer->attempt)
@@ -252,6 +260,21 @@ void sovia_peers_tidy(struct sovia_net *snet)
 }
 
 /**
+ * sovia_peers_flush() - forget the peers that no link needs
+ * @snet: namespace
+ *
+ * Context: process, may sleep.
+ */
+void sovia_peers_flush(struct sovia_net *snet)
+{
+	/* Without the thread there are none. */
+	if (!READ_ONCE(snet->served))
+		return;
+	WRITE_ONCE(snet->rdv.flush, true);
+	sovia_connd_queue(&snet->rdv.forget_work);
+}
+
+/**
  * sovia_peers_init() - prepare a namespace's table
  * @snet: the namespace
  *
@@ -261,6 +284,7 @@ void sovia_peers_init(struct sovia_net *snet)
 {
 	INIT_LIST_HEAD(&snet->rdv.peer_lru);
 	hash_init(snet->rdv.peers);
+	xa_init_flags(&snet->rdv.peer_ids, XA_FLAGS_ALLOC1);
 	kthread_init_work(&snet->rdv.forget_work, peers_forget);
 	kthread_init_work(&snet->rdv.ways_work, sovia_peer_ways_changed);
 }
@@ -364,7 +388,7 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 	if (nkeys < 0) {
 		pr_notice_ratelimited("peer %pI6c: all keys are revoked, or have expired\n",
 				      &peer->pair.remote);
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_REFUSED);
 		sovia_peer_wake(peer, -ECONNREFUSED);
 		return;
 	}
@@ -375,7 +399,7 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 			sovia_peer_set_timer(peer, PEER_RETRY);
 			return;
 		}
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_SILENT);
 		sovia_peer_wake(peer, PTR_ERR(anchor));
 		return;
 	}
@@ -466,7 +490,7 @@ bool sovia_peer_ready(struct sovia_link *link)
 		return true;
 	}
 	if (!sovia_peer_may_reach(link->snet, &link->pair)) {
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_DEVICE);
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_DEVICE);
 		return peer_ready_failed(link, -ENODEV);
 	}
 	link->peer_waits = true;

@@ -26,6 +26,7 @@ enum sovia_peer_state {
  * @pair: the addresses; lane is 0
  * @net_node: in sovia_rendezvous::peers
  * @lru_node: in sovia_rendezvous::peer_lru
+ * @id: in sovia_rendezvous::peer_ids
  * @state: enum sovia_peer_state
  * @out: we may open connections to it: an exchange that we began has succeeded, and its or a
  *	later anchor is there.  Read without the connection thread.
@@ -48,6 +49,7 @@ enum sovia_peer_state {
  * @secret: valid unless the state is NONE
  * @generation: of our last request
  * @heard: of the peer's last request, by lane
+ * @rcu: administrators read it without the connection thread: genl/peer.c
  *
  * All but what @lock protects belongs to the connection thread.
  */
@@ -57,6 +59,7 @@ struct sovia_peer {
 	struct sovia_pair	pair;
 	struct hlist_node	net_node;
 	struct list_head	lru_node;
+	u32			id;
 	enum sovia_peer_state	state;
 	bool			out;
 	bool			in;
@@ -78,6 +81,7 @@ struct sovia_peer {
 	struct sovia_secret	secret;
 	u32			generation;
 	u32			heard[SOVIA_LANES_MAX];
+	struct rcu_head		rcu;
 };
 
 struct sovia_peer *sovia_peer_find(struct sovia_net *snet, const struct sovia_pair *pair);
@@ -92,6 +96,7 @@ void sovia_peer_detach(struct sovia_link *link);
 void sovia_peer_put(struct sovia_peer *peer);
 void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer);
 void sovia_peers_tidy(struct sovia_net *snet);
+void sovia_peers_flush(struct sovia_net *snet);
 void sovia_peers_init(struct sovia_net *snet);
 void sovia_peers_stop(struct sovia_net *snet);
 

@@ -376,12 +376,12 @@ static void peer_refused(struct sovia_peer *peer, u16 code, u32 retry_ms)
 	pr_notice_ratelimited("peer %pI6c refuses: %s\n", &peer->pair.remote,
 			      code < SOVIA_RDV_CODES ? code_names[code] : "?");
 	if (code == SOVIA_RDV_NO_WAY)
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_WAY);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_WAY);
 	else if (code == SOVIA_RDV_DENIED)
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_SILENT);
 	/* Programs that are just being started there are no reason for TCP. */
 	else if (code != SOVIA_RDV_IDLE)
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_REFUSED);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_REFUSED);
 	sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);
 }
 
@@ -449,7 +449,7 @@ static void peer_answered_well(struct sovia_peer *peer, struct sovia_anchor *anc
 {
 	if (!anchor->twin && !agreed->way.generation &&
 	    !sovia_peer_has_device(peer->snet->net, &peer->pair)) {
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_DEVICE);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_DEVICE);
 		sovia_peer_attempt_over(peer, 0, -ENODEV);
 	} else if (flags) {
 		peer->way = agreed->way;
@@ -568,7 +568,7 @@ void sovia_peer_lost(struct sovia_anchor *anchor)
 	if (peer->attempt == anchor) {
 		delay = peer_retry_delay(anchor->err);
 		if (!delay)
-			sovia_memory_learn(peer->snet, &peer->pair, SOVIA_MEMORY_SILENT);
+			sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_SILENT);
 		sovia_peer_attempt_over(peer, delay, anchor->err);
 	} else if (peer->anchor == anchor) {
 		peer->anchor = NULL;

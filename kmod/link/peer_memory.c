@@ -13,6 +13,7 @@
 #include "conn_table.h"
 #include "link_table.h"
 #include "peer_memory.h"
+#include "trace.h"
 
 #define MEMORIES_MAX		4096
 /* How long a port is known where AF_SOVIA has no listener. */
@@ -24,11 +25,11 @@
 static const struct {
 	unsigned long	least;
 	unsigned long	most;
-} memory_times[SOVIA_MEMORY_CAUSES] = {
-	[SOVIA_MEMORY_SILENT]	= { 60, 3600 },
-	[SOVIA_MEMORY_WAY]	= { 10, 600 },
-	[SOVIA_MEMORY_DEVICE]	= { 10, 10 },
-	[SOVIA_MEMORY_REFUSED]	= { 600, 600 },
+} memory_times[SOVIA_WHY_COUNT] = {
+	[SOVIA_WHY_SILENT]	= { 60, 3600 },
+	[SOVIA_WHY_WAY]		= { 10, 600 },
+	[SOVIA_WHY_DEVICE]	= { 10, 10 },
+	[SOVIA_WHY_REFUSED]	= { 600, 600 },
 };
 
 /**
@@ -39,9 +40,10 @@ static const struct {
  * @learnt: when it was learnt the last time, jiffies
  * @until: when it is over, jiffies
  * @delay: how long it holds, in jiffies
+ * @why: enum sovia_why, one that memory_times[] has
  * @rcu: readers find it in the table
  *
- * Protected by sovia_memories::lock; @until is read without it.
+ * Protected by sovia_memories::lock; @until, @delay and @why are read without it.
  */
 struct memory {
 	struct hlist_node	node;
@@ -50,6 +52,7 @@ struct memory {
 	unsigned long		learnt;
 	unsigned long		until;
 	unsigned long		delay;
+	u8			why;
 	struct rcu_head		rcu;
 };
 
@@ -110,11 +113,13 @@ static bool memory_renew(struct sovia_net *snet, struct memory *memory)
  * sovia_memory_ask() - is a destination to be reached with TCP
  * @snet: namespace
  * @pair: its addresses
+ * @why: set to the reason, unless nothing is known; may be NULL
  *
  * Context: any.
  * Return: what to do; of all callers at the same time one gets SOVIA_MEMORY_RENEW.
  */
-enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct sovia_pair *pair)
+enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct sovia_pair *pair,
+					  enum sovia_why *why)
 {
 	enum sovia_memory_answer answer = SOVIA_MEMORY_NONE;
 	struct memory *memory;
@@ -125,6 +130,8 @@ enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct s
 	memory = memory_find(snet, pair);
 	if (memory) {
 		answer = SOVIA_MEMORY_TCP;
+		if (why)
+			*why = READ_ONCE(memory->why);
 		if (time_after_eq(jiffies, READ_ONCE(memory->until)) && memory_renew(snet, memory))
 			answer = SOVIA_MEMORY_RENEW;
 	}
@@ -133,15 +140,37 @@ enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct s
 }
 
 /**
+ * sovia_memory_why() - why is a peer not reached
+ * @snet: namespace
+ * @pair: the addresses
+ * @other: the answer if nothing is known
+ *
+ * Context: any.
+ * Return: the reason.
+ */
+enum sovia_why sovia_memory_why(struct sovia_net *snet, const struct sovia_pair *pair,
+				enum sovia_why other)
+{
+	const struct memory *memory;
+
+	rcu_read_lock();
+	memory = memory_find(snet, pair);
+	if (memory)
+		other = READ_ONCE(memory->why);
+	rcu_read_unlock();
+	return other;
+}
+
+/**
  * sovia_memory_learn() - AF_SOVIA does not reach a peer
  * @snet: namespace
  * @pair: the addresses
- * @cause: why; each time it is so again, it is remembered for twice the time
+ * @why: why; each time it is so again, it is remembered for twice the time
  *
  * Context: any.
  */
 void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
-			enum sovia_memory_cause cause)
+			enum sovia_why why)
 {
 	struct sovia_memories *memories = &snet->memories;
 	struct memory *memory;
@@ -156,9 +185,11 @@ void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
 		/* Several connections learn the same at once. */
 		if (!again || time_after_eq(jiffies, memory->learnt + memory->delay))
 			WRITE_ONCE(memory->delay,
-				   clamp(2 * memory->delay, memory_times[cause].least * HZ,
-					 memory_times[cause].most * HZ));
+				   clamp(2 * memory->delay, memory_times[why].least * HZ,
+					 memory_times[why].most * HZ));
 		memory->learnt = jiffies;
+		WRITE_ONCE(memory->why, why);
+		trace_sovia_unreached(pair, why, memory->delay);
 		WRITE_ONCE(memory->until, jiffies + memory->delay);
 		list_move_tail(&memory->lru_node, &memories->lru);
 	}
@@ -284,26 +315,37 @@ static void services_forget(struct sovia_net *snet)
 }
 
 /**
- * sovia_memory_show() - the lines of /proc/net/sovia/memory for a bucket
+ * sovia_memory_walk() - go through what is known
  * @snet: namespace
- * @seq: where they go
  * @bucket: below 1 << SOVIA_MEMORY_BITS; users cannot foresee which addresses are in one
+ * @take: is called for each pair of addresses in it, under RCU; 0 to go on
+ * @context: of @take
  *
  * Context: process.
+ * Return: 0, or what @take has returned.
  */
-void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned int bucket)
+int sovia_memory_walk(struct sovia_net *snet, unsigned int bucket,
+		      int (*take)(const struct sovia_unreached *unreached, void *context),
+		      void *context)
 {
+	struct sovia_unreached unreached;
 	const struct memory *memory;
-	long left;
+	int ret = 0;
 
 	rcu_read_lock();
 	hlist_for_each_entry_rcu(memory, &snet->memories.hash[bucket], node) {
-		left = READ_ONCE(memory->until) - jiffies;
-		seq_printf(seq, "%pI6c %pI6c l3=%d scope=%d left=%ld of=%lu\n",
-			   &memory->pair.local, &memory->pair.remote, memory->pair.l3,
-			   memory->pair.scope, max(left, 0L) / HZ, READ_ONCE(memory->delay) / HZ);
+		unreached = (struct sovia_unreached) {
+			.pair = memory->pair,
+			.why = READ_ONCE(memory->why),
+			.left = max((long)(READ_ONCE(memory->until) - jiffies), 0L) / HZ,
+			.whole = READ_ONCE(memory->delay) / HZ,
+		};
+		ret = take(&unreached, context);
+		if (ret)
+			break;
 	}
 	rcu_read_unlock();
+	return ret;
 }
 
 /**

@@ -3,24 +3,22 @@
 #ifndef _SOVIA_PEER_MEMORY_H
 #define _SOVIA_PEER_MEMORY_H
 
-#include <linux/seq_file.h>
+#include <linux/sovia.h>
 #include "net.h"
 #include "provider.h"
 
 /**
- * enum sovia_memory_cause - why a peer is not reached
- * @SOVIA_MEMORY_SILENT: no kernel answers there, or not in time
- * @SOVIA_MEMORY_WAY: one does, but RDMA does not work
- * @SOVIA_MEMORY_DEVICE: there is no device here
- * @SOVIA_MEMORY_REFUSED: it does not want this node
- * @SOVIA_MEMORY_CAUSES: how many there are
+ * struct sovia_unreached - what is known of a pair of addresses, to be shown
+ * @pair: the addresses; lane is 0
+ * @why: enum sovia_why
+ * @left: seconds until it is over
+ * @whole: how long it holds, seconds
  */
-enum sovia_memory_cause {
-	SOVIA_MEMORY_SILENT,
-	SOVIA_MEMORY_WAY,
-	SOVIA_MEMORY_DEVICE,
-	SOVIA_MEMORY_REFUSED,
-	SOVIA_MEMORY_CAUSES
+struct sovia_unreached {
+	struct sovia_pair	pair;
+	u8			why;
+	unsigned int		left;
+	unsigned int		whole;
 };
 
 /**
@@ -35,16 +33,21 @@ enum sovia_memory_answer {
 	SOVIA_MEMORY_RENEW,
 };
 
-enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct sovia_pair *pair);
+enum sovia_memory_answer sovia_memory_ask(struct sovia_net *snet, const struct sovia_pair *pair,
+					  enum sovia_why *why);
+enum sovia_why sovia_memory_why(struct sovia_net *snet, const struct sovia_pair *pair,
+				enum sovia_why other);
 void sovia_memory_learn(struct sovia_net *snet, const struct sovia_pair *pair,
-			enum sovia_memory_cause cause);
+			enum sovia_why why);
 void sovia_memory_clear(struct sovia_net *snet, const struct sovia_pair *pair);
 u64 sovia_service_key(const struct sovia_net *snet, const struct sovia_pair *pair, u16 port);
 bool sovia_services_any(const struct sovia_net *snet);
 bool sovia_service_is_tcp(const struct sovia_net *snet, u64 key);
 void sovia_service_learn(struct sovia_net *snet, u64 key, unsigned long refused);
 void sovia_service_forget(struct sovia_net *snet, u64 key);
-void sovia_memory_show(struct sovia_net *snet, struct seq_file *seq, unsigned int bucket);
+int sovia_memory_walk(struct sovia_net *snet, unsigned int bucket,
+		      int (*take)(const struct sovia_unreached *unreached, void *context),
+		      void *context);
 void sovia_memories_init(struct sovia_net *snet);
 void sovia_memories_forget(struct sovia_net *snet);
 

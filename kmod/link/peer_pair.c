@@ -6,13 +6,22 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/random.h>
+#include "genl/event.h"
 #include "link_state.h"
 #include "near.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
+#include "trace.h"
 
 /* After a peer has ended, or its connection was reset. */
 #define PAIR_RETRY	(HZ / 5)
+
+/* What is known of a peer has changed; @err: or not, a negative errno. */
+static void peer_tell(const struct sovia_peer *peer, int err)
+{
+	trace_sovia_peer(peer, err);
+	sovia_event_peer(peer);
+}
 
 /**
  * sovia_peer_leave() - the anchor, or the other kernel, is not there any more
@@ -26,6 +35,7 @@ void sovia_peer_leave(struct sovia_peer *peer, enum sovia_peer_state state)
 	peer->state = state;
 	WRITE_ONCE(peer->out, false);
 	WRITE_ONCE(peer->in, false);
+	peer_tell(peer, -ENOTCONN);
 }
 
 /**
@@ -109,6 +119,7 @@ void sovia_peer_paired(struct sovia_peer *peer, struct sovia_anchor *anchor)
 	sovia_stat_inc(peer->snet, peer_up);
 	sovia_memory_clear(peer->snet, &peer->pair);
 	pr_debug("peer %pI6c - %pI6c paired\n", &peer->pair.local, &peer->pair.remote);
+	peer_tell(peer, 0);
 	sovia_peer_wake(peer, 0);
 }
 
@@ -124,10 +135,12 @@ void sovia_peer_joined(struct sovia_peer *peer, bool active)
 	sovia_stat_inc(peer->snet, peer_join);
 	if (!active) {
 		WRITE_ONCE(peer->in, true);
+		peer_tell(peer, 0);
 		return;
 	}
 	sovia_peer_drop_anchor(&peer->attempt);
 	WRITE_ONCE(peer->out, true);
+	peer_tell(peer, 0);
 	sovia_memory_clear(peer->snet, &peer->pair);
 	sovia_peer_wake(peer, 0);
 }
@@ -143,10 +156,12 @@ void sovia_peer_joined(struct sovia_peer *peer, bool active)
 void sovia_peer_attempt_over(struct sovia_peer *peer, unsigned long delay, int err)
 {
 	sovia_peer_drop_anchor(&peer->attempt);
-	if (delay)
+	if (delay) {
 		sovia_peer_set_timer(peer, delay);
-	else
-		sovia_peer_wake(peer, err);
+		return;
+	}
+	peer_tell(peer, err);
+	sovia_peer_wake(peer, err);
 }
 
 /* Nothing of it holds any more.  Links that wait for a peer wait on. */

@@ -32,7 +32,7 @@
 #include "debug/objcount.h"
 #include "defer.h"
 #include "fallback.h"
-#include "genl.h"
+#include "genl/genl.h"
 #include "keepalive.h"
 #include "later.h"
 #include "link/connd.h"

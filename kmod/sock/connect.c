@@ -276,6 +276,15 @@ static u32 wait_time(const struct sock *sk, u32 wait)
 	return opt->wait ? opt->wait - 1 : READ_ONCE(link_wait);
 }
 
+/* Let the connection be TCP's, if it may.  Returns -EHOSTDOWN if so, or 0. */
+static int is_tcps(struct sock *sk, enum sovia_why why)
+{
+	if (!sovia_fallback_armed(sk))
+		return 0;
+	sovia_sk(sk)->connect.why = why;
+	return -EHOSTDOWN;
+}
+
 /*
  * Apply the rules, then what the program wants, then what TCP alone can do.  Returns 0,
  * -EHOSTDOWN if the connection is TCP's, or another negative errno.
@@ -298,9 +307,9 @@ static int judge(struct sock *sk, struct attempt *attempt, u16 port)
 		connect->fallback = SOVIA_FALLBACK_NONE;
 		return 0;
 	case SOVIA_ONLY_TCP:
-		return sovia_fallback_armed(sk) ? -EHOSTDOWN : -EOPNOTSUPP;
+		return is_tcps(sk, SOVIA_WHY_RULE) ?: -EOPNOTSUPP;
 	default:
-		return sovia_fallback_armed(sk) && sovia_needs_tcp(sk) ? -EHOSTDOWN : 0;
+		return sovia_needs_tcp(sk) ? is_tcps(sk, SOVIA_WHY_FILTER) : 0;
 	}
 }
 
@@ -323,7 +332,7 @@ static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 p
  * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
  * not waited for, as where nothing is to be waited for.
  */
-static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
+static bool known_as_tcp(struct sock *sk, const struct attempt *attempt, enum sovia_why *why)
 {
 	struct sovia_net *snet = attempt->snet;
 	enum sovia_memory_answer answer;
@@ -332,7 +341,7 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt)
 
 	if (attempt->prov->local || !sovia_fallback_armed(sk))
 		return false;
-	answer = sovia_memory_ask(snet, &attempt->pair);
+	answer = sovia_memory_ask(snet, &attempt->pair, why);
 	if (answer == SOVIA_MEMORY_TCP)
 		return true;
 	if (answer == SOVIA_MEMORY_NONE && attempt->wait)
@@ -367,6 +376,7 @@ static void be_patient(struct sock *sk, const struct attempt *attempt)
 static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port)
 {
 	struct attempt attempt = { .snet = sovia_net(sock_net(sk)) };
+	enum sovia_why why = SOVIA_WHY_SILENT;
 	int err;
 
 	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
@@ -377,10 +387,12 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		return err;
 	if (sovia_mem_none(sk)) {
 		sovia_stat_inc(attempt.snet, no_room);
-		return sovia_fallback_armed(sk) ? -EHOSTDOWN : -ENOBUFS;
+		return is_tcps(sk, SOVIA_WHY_MEMORY) ?: -ENOBUFS;
 	}
-	if (service_is_tcp(sk, &attempt, port) || known_as_tcp(sk, &attempt))
-		return -EHOSTDOWN;
+	if (service_is_tcp(sk, &attempt, port))
+		return is_tcps(sk, SOVIA_WHY_LISTENER);
+	if (known_as_tcp(sk, &attempt, &why))
+		return is_tcps(sk, why);
 	begin_connect(sk, &attempt.pair, port);
 	err = sovia_connect_port(sk, connect_from_port, &attempt);
 	if (err) {
@@ -469,6 +481,18 @@ static int tcp_errno(const struct sock *sk, int err)
 	}
 }
 
+/* Why there is no link; what has been learnt says it better than the errno. */
+static enum sovia_why why_no_link(const struct sovia_link *link, int err)
+{
+	enum sovia_why why = SOVIA_WHY_WAY;
+
+	if (err == ENOBUFS)
+		why = SOVIA_WHY_MEMORY;
+	else if (err == ECONNREFUSED)
+		why = SOVIA_WHY_REFUSED;
+	return sovia_memory_why(link->snet, &link->pair, why);
+}
+
 /**
  * sovia_link_went_down() - the link has gone down
  * @sk: in any state
@@ -488,7 +512,7 @@ void sovia_link_went_down(struct sock *sk, int err)
 	    replace_link(sk))
 		return;
 	err = -tcp_errno(sk, -err);
-	if (!sovia_fallback_due(sk, err))
+	if (!sovia_fallback_due(sk, err, why_no_link(conn->link, err)))
 		sovia_done(sk, err);
 }
 
@@ -504,7 +528,7 @@ void sovia_link_barred(struct sock *sk, int err)
 	if (sk->sk_state != TCP_SYN_SENT || !sovia_conn_of(sk) || sovia_sk(sk)->connect.asked)
 		return;
 	err = -tcp_errno(sk, -err);
-	if (!sovia_fallback_due(sk, err))
+	if (!sovia_fallback_due(sk, err, why_no_link(sovia_conn_of(sk)->link, err)))
 		sovia_done(sk, err);
 }
 
@@ -557,6 +581,18 @@ static void note_service(struct sock *sk)
 	connect->refused = jiffies | 1;
 }
 
+static enum sovia_why why_refused(u32 code)
+{
+	switch (code) {
+	case SOVIA_CODE_NO_LISTENER:
+		return SOVIA_WHY_LISTENER;
+	case SOVIA_CODE_USE_TCP:
+		return SOVIA_WHY_RULE;
+	default:
+		return SOVIA_WHY_REFUSED;
+	}
+}
+
 /**
  * sovia_refused() - REFUSE came
  * @sk: in SYN_SENT
@@ -583,12 +619,13 @@ void sovia_refused(struct sock *sk, u32 code)
 	if (code != SOVIA_CODE_BUSY && code != SOVIA_CODE_NO_MEMORY) {
 		if (code == SOVIA_CODE_NO_LISTENER && sovia_fallback_armed(sk))
 			note_service(sk);
-		if (!sovia_fallback_due(sk, ECONNREFUSED))
+		if (!sovia_fallback_due(sk, ECONNREFUSED, why_refused(code)))
 			sovia_done(sk, ECONNREFUSED);
 		return;
 	}
 	/* TCP has memory of its own. */
-	if (code == SOVIA_CODE_NO_MEMORY && sovia_fallback_due(sk, ECONNREFUSED))
+	if (code == SOVIA_CODE_NO_MEMORY &&
+	    sovia_fallback_due(sk, ECONNREFUSED, SOVIA_WHY_MEMORY))
 		return;
 	ss->connect.busy = true;
 	ss->connect.silent = 0;
@@ -622,10 +659,10 @@ static bool silent_too_long(struct sock *sk)
 static void learn_silence(struct sovia_link *link)
 {
 	if (link_is_open(link)) {
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_WAY);
+		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_WAY);
 		return;
 	}
-	sovia_memory_learn(link->snet, &link->pair, SOVIA_MEMORY_SILENT);
+	sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_SILENT);
 	/* It clears that when it comes up, but perhaps it just has. */
 	if (link_is_open(link))
 		sovia_memory_clear(link->snet, &link->pair);
@@ -641,7 +678,7 @@ static bool give_up_waiting(struct sock *sk)
 	if (!link->prov->local)
 		learn_silence(link);
 	sovia_link_keep(link);
-	return sovia_fallback_due(sk, ETIMEDOUT);
+	return sovia_fallback_due(sk, ETIMEDOUT, SOVIA_WHY_SILENT);
 }
 
 /**

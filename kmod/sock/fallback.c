@@ -23,6 +23,7 @@
 #include "param.h"
 #include "port.h"
 #include "rule.h"
+#include "tcp_log.h"
 
 /* A port that any would do is looked for this many times. */
 #define FALLBACK_PORT_TRIES	64
@@ -618,6 +619,8 @@ int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
 	/* accept(2) has taken a reference to the owner of the operations, close() drops it. */
 	__module_get(tcp->ops->owner);
 	newsock->ops = tcp->ops;
+	sovia_tcp_log_add(sovia_net(sock_net(sock->sk)), newsock->sk, SOVIA_RULE_IN,
+			  SOVIA_WHY_PEER, 0);
 	module_put(THIS_MODULE);
 	return 0;
 }

@@ -66,10 +66,16 @@ void sovia_fallback_drop(struct sock *sk);
 /* fallback_connect.c */
 void sovia_fallback_exit(void);
 int sovia_stream_connect(struct socket *sock, struct sockaddr_unsized *uaddr, int len, int flags);
-bool sovia_fallback_due(struct sock *sk, int err);
+bool sovia_fallback_due(struct sock *sk, int err, enum sovia_why why);
 void sovia_fallback_unneeded(struct sock *sk);
 void sovia_fallback_queue(struct sock *sk);
 void sovia_fallback_work(struct work_struct *work);
+
+/* Is there a TCP socket, as far as a reader without locks can see? */
+static inline bool sovia_fallback_has_tcp(const struct sovia_fallback *fb)
+{
+	return READ_ONCE(fb->tcp);
+}
 
 /* Is TCP wanted beside AF_SOVIA? */
 static inline bool sovia_fallback_wanted(const struct sock *sk)

@@ -31,6 +31,7 @@
 #include "link/link_net.h"
 #include "link/peer_memory.h"
 #include "recv.h"
+#include "tcp_log.h"
 #include "work.h"
 
 /**
@@ -239,6 +240,7 @@ static int become_tcp(struct socket *sock, bool later)
 	wake_calls(sk);
 	sock_release(tcp);
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
+	sovia_tcp_log_add(sovia_net(sock_net(sk)), tcp_sk, SOVIA_RULE_OUT, ss->connect.why, cause);
 	if (cause == EHOSTDOWN)
 		sovia_stat_inc(sovia_net(sock_net(sk)), fallback_known);
 	repeat_events(tcp_sk);
@@ -297,12 +299,13 @@ void sovia_fallback_queue(struct sock *sk)
 /**
  * sovia_fallback_due() - AF_SOVIA does not connect: it is TCP's turn, if there is one
  * @sk: in any state; leaves its connection
- * @err: why, a positive errno
+ * @err: what connect() would have returned, a positive errno
+ * @why: the reason
  *
  * Context: socket lock held, process or softirq.
  * Return: true if so; false if the error is connect()'s.
  */
-bool sovia_fallback_due(struct sock *sk, int err)
+bool sovia_fallback_due(struct sock *sk, int err, enum sovia_why why)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
 	struct sovia_conn *conn;
@@ -311,6 +314,7 @@ bool sovia_fallback_due(struct sock *sk, int err)
 		return false;
 	ss->connect.fallback = SOVIA_FALLBACK_DUE;
 	ss->connect.cause = err;
+	ss->connect.why = why;
 	sk_stop_timer(sk, &sk->sk_timer);
 	conn = sovia_conn_of(sk);
 	/* The peer may have a child already. */
@@ -421,6 +425,14 @@ static bool may_fall_back(const struct socket *sock)
 	       !(sk->sk_family == AF_INET6 && inet6_sk(sk)->ipv6_ac_list);
 }
 
+/* Why TCP is to be used after @err, if that is not known yet: of which there is no better reason. */
+static enum sovia_why why_at_once(int err, int no_links)
+{
+	if (err == no_links)
+		return SOVIA_WHY_DEVICE;
+	return err == -EOPNOTSUPP ? SOVIA_WHY_FILTER : SOVIA_WHY_MEMORY;
+}
+
 /* Start to connect.  @no_links: as in struct sovia_connecting. */
 static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
 			    const struct sovia_destination *to, int no_links)
@@ -442,6 +454,8 @@ static int start_connecting(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (sovia_fallback_armed(sock->sk) && (err == no_links || tcp_knows_better(err))) {
 		ss->connect.fallback = SOVIA_FALLBACK_DUE;
 		ss->connect.cause = -err;
+		if (err != -EHOSTDOWN)
+			ss->connect.why = why_at_once(err, no_links);
 	} else {
 		ss->connect.fallback = SOVIA_FALLBACK_NONE;
 	}

@@ -5,6 +5,7 @@
  * The process reads from the head of sk_receive_queue under the socket lock, and takes the
  * queue's lock to unlink, as rx.c appends at the same time.
  */
+#include <linux/export.h>
 #include <linux/sched/signal.h>
 #include <linux/poll.h>
 #include <linux/tcp.h>
@@ -12,10 +13,12 @@
 #include <net/inet_common.h>
 #include "busy_poll.h"
 #include "charge.h"
+#include "hist.h"
 #include "mem.h"
 #include "recv.h"
 #include "rx.h"
 #include "send.h"
+#include "trace.h"
 #include "urgent.h"
 
 /* The window grows if the reader consumes half of it in less time. */
@@ -42,6 +45,7 @@ int sovia_inq(struct sock *sk)
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return all;
 }
+EXPORT_SYMBOL_GPL(sovia_inq);
 
 /* Set the size of the receive buffer, and the window with it, which is half of that. */
 static void set_rcvbuf(struct sock *sk, int size)
@@ -108,8 +112,10 @@ static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool mor
 	sovia_urgent_passed(sk, len, more);
 	sovia_rx_advance(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	if (empty)
-		kfree_skb(skb);
+	if (!empty)
+		return;
+	sovia_hist_since(sovia_net(sock_net(sk)), SOVIA_HIST_ARRIVAL, SOVIA_RX_CB(skb)->arrived);
+	kfree_skb(skb);
 }
 
 /*
@@ -303,6 +309,7 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 	if (ret > 0 && !(flags & MSG_PEEK))
 		sovia_tell_window(sk);
 	release_sock(sk);
+	trace_sovia_sock_recv(sk, ret);
 	return ret;
 }
 

@@ -10,11 +10,13 @@
  * @off: bytes of it that the program has read.  Socket lock.
  * @own: its memory is the receiver's, not that of a sender within this host.  Constant.
  * @gathers: it is a buffer that small payloads are copied to
+ * @arrived: when its first byte did, for a histogram, or 0
  */
 struct sovia_rx_cb {
 	u32	off;
 	bool	own;
 	bool	gathers;
+	u64	arrived;
 };
 
 #define SOVIA_RX_CB(skb)	((struct sovia_rx_cb *)(skb)->cb)

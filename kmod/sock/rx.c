@@ -23,6 +23,7 @@
 #include "busy_poll.h"
 #include "charge.h"
 #include "defer.h"
+#include "hist.h"
 #include "later.h"
 #include "link/link_conns.h"
 #include "mem.h"
@@ -311,6 +312,8 @@ static void recv_append(struct sock *sk, struct sk_buff *skb, bool own)
 	SOVIA_RX_CB(skb)->off = 0;
 	SOVIA_RX_CB(skb)->own = own;
 	SOVIA_RX_CB(skb)->gathers = false;
+	SOVIA_RX_CB(skb)->arrived = 0;
+	sovia_hist_begin(&SOVIA_RX_CB(skb)->arrived);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
 	sovia_charge(sk, skb);
 }

@@ -9,6 +9,7 @@
  * Memory: every message is charged to sk_wmem_alloc until it is acknowledged and
  * completed; its destructor wakes the writer (mem.c).
  */
+#include <linux/export.h>
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
 #include <net/inet_common.h>
@@ -19,6 +20,7 @@
 #include "mem.h"
 #include "send.h"
 #include "send_page.h"
+#include "trace.h"
 #include "urgent.h"
 
 /* A payload that starts up to this size is stored behind the header. */
@@ -52,6 +54,7 @@ int sovia_outq(const struct sock *sk)
 	rcu_read_unlock();
 	return outq;
 }
+EXPORT_SYMBOL_GPL(sovia_outq);
 
 /* Is the peer's window used up? */
 static bool window_closed(const struct sovia_sock *ss)
@@ -295,6 +298,7 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	}
 	if (data && !room) {
 		sovia_stat_inc(sovia_net(sock_net(sk)), window_stall);
+		trace_sovia_window_stall(sk, skb->len);
 		return false;
 	}
 	if (data && skb->len > room && send_split(sk, skb, room)) {
@@ -683,6 +687,7 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	lock_sock(sk);
 	ret = send_locked(sk, msg);
 	release_sock(sk);
+	trace_sovia_sock_send(sk, ret);
 	return ret;
 }
 

@@ -251,7 +251,8 @@ struct sovia_destination;
  * @busy: the listener was busy, and CONN is to be retried
  * @asked: CONN has been handed to the lane
  * @fallback: enum sovia_fallback_state
- * @cause: why @fallback is DUE, a positive errno
+ * @why: enum sovia_why, why @fallback is DUE
+ * @cause: what connect() would have returned then, a positive errno
  * @no_links: links of this namespace cannot be had, a negative errno
  * @patience: how long a peer that has answered may be silent until it is TCP's turn, jiffies
  * @callers: how many wait in connect()
@@ -269,7 +270,8 @@ struct sovia_connecting {
 	u8			link_retries:6;
 	bool			busy:1;
 	bool			asked:1;
-	u8			fallback;
+	u8			fallback:3;
+	u8			why:5;
 	s16			cause;
 	s16			no_links;
 	unsigned int		patience;

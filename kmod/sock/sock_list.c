@@ -6,6 +6,7 @@
  * that are added to it.  Slot and number are a cursor: a socket that exists throughout is
  * found once, whatever else comes and goes.  Readers are under RCU.
  */
+#include <linux/export.h>
 #include <linux/hash.h>
 #include <linux/slab.h>
 #include "slots.h"
@@ -112,6 +113,7 @@ struct sock *sovia_sock_from(const struct net *net, loff_t *pos)
 	}
 	return NULL;
 }
+EXPORT_SYMBOL_GPL(sovia_sock_from);
 
 /**
  * sovia_sock_list_init() - allocate the table, before the first socket

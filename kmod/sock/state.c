@@ -11,6 +11,7 @@
 #include <net/sock.h>
 #include <net/tcp_states.h>
 #include "state.h"
+#include "trace.h"
 
 /* 0: the event is not allowed in this state. */
 static const u8 state_next[TCP_MAX_STATES][SOVIA_EV_COUNT] = {
@@ -98,6 +99,7 @@ bool sovia_state_event(struct sock *sk, enum sovia_event event)
 	sock_owned_by_me(sk);
 	if (!next)
 		return false;
+	trace_sovia_sock_state(sk, sk->sk_state, next);
 	/* Readers without the lock see what was written before. */
 	smp_store_release(&sk->sk_state, next);
 	return true;

@@ -165,7 +165,7 @@ static void trial_fails(struct kunit *test)
 	trial_test_fail(test, link);
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_CONNECTING);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_SYN_SENT);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(link->snet, &link->pair), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(link->snet, &link->pair, NULL), SOVIA_MEMORY_NONE);
 	trial_test_wait_for_vi(test, link);
 	/* The peer has noticed first. */
 	link_test_happen(test, link, HAS_ESTABLISHED);
@@ -173,7 +173,7 @@ static void trial_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_state, TCP_CLOSE);
 	KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ETIMEDOUT);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(link->snet, &link->pair), SOVIA_MEMORY_TCP);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(link->snet, &link->pair, NULL), SOVIA_MEMORY_TCP);
 	sovia_memory_clear(link->snet, &link->pair);
 	sock_release(sock);
 	link_test_gone(test, link);

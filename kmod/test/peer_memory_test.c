@@ -50,22 +50,22 @@ static void memory_keys(struct kunit *test)
 	struct sovia_pair pair = memory_pair(0), other = memory_pair(1);
 	struct sovia_net *snet = memory_net(test);
 
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_NONE);
-	sovia_memory_learn(snet, &pair, SOVIA_MEMORY_SILENT);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_TCP);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_NONE);
+	sovia_memory_learn(snet, &pair, SOVIA_WHY_SILENT);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_TCP);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other, NULL), SOVIA_MEMORY_NONE);
 	other = pair;
 	other.l3 = 7;
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other, NULL), SOVIA_MEMORY_NONE);
 	other.l3 = 0;
 	other.scope = 7;
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other, NULL), SOVIA_MEMORY_NONE);
 	other.scope = 0;
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_TCP);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other, NULL), SOVIA_MEMORY_TCP);
 	other.local = other.remote;
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &other, NULL), SOVIA_MEMORY_NONE);
 	sovia_memory_clear(snet, &pair);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_NONE);
 	KUNIT_EXPECT_EQ(test, snet->memories.count, 0);
 }
 
@@ -78,18 +78,18 @@ static void memory_renews(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(want); i++) {
-		sovia_memory_learn(snet, &pair, SOVIA_MEMORY_SILENT);
+		sovia_memory_learn(snet, &pair, SOVIA_WHY_SILENT);
 		/* Others learn the same. */
-		sovia_memory_learn(snet, &pair, SOVIA_MEMORY_SILENT);
-		sovia_memory_learn(snet, &pair, SOVIA_MEMORY_WAY);
+		sovia_memory_learn(snet, &pair, SOVIA_WHY_SILENT);
+		sovia_memory_learn(snet, &pair, SOVIA_WHY_WAY);
 		KUNIT_EXPECT_EQ(test, memory_seconds(snet, &pair), want[i]);
-		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_TCP);
+		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_TCP);
 		memory_expire(snet, &pair);
-		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_RENEW);
-		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_TCP);
+		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_RENEW);
+		KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_TCP);
 	}
 	sovia_memories_forget(snet);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_NONE);
 }
 
 /* The oldest goes when there are too many. */
@@ -101,13 +101,13 @@ static void memory_bounded(struct kunit *test)
 
 	for (i = 0; i <= MEMORIES_MAX; i++) {
 		pair = memory_pair(i);
-		sovia_memory_learn(snet, &pair, SOVIA_MEMORY_SILENT);
+		sovia_memory_learn(snet, &pair, SOVIA_WHY_SILENT);
 	}
 	KUNIT_EXPECT_EQ(test, snet->memories.count, MEMORIES_MAX);
 	pair = memory_pair(0);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_NONE);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_NONE);
 	pair = memory_pair(1);
-	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair), SOVIA_MEMORY_TCP);
+	KUNIT_EXPECT_EQ(test, sovia_memory_ask(snet, &pair, NULL), SOVIA_MEMORY_TCP);
 	sovia_memories_forget(snet);
 	KUNIT_EXPECT_EQ(test, snet->memories.count, 0);
 	KUNIT_EXPECT_TRUE(test, list_empty(&snet->memories.lru));

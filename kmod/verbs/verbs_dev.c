@@ -106,6 +106,76 @@ static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
 	return found;
 }
 
+static unsigned int list_count(const struct list_head *list)
+{
+	const struct list_head *entry;
+	unsigned int count = 0;
+
+	list_for_each(entry, list)
+		count++;
+	return count;
+}
+
+/* The device with the lowest index from @index on, with a reference, or NULL. */
+static struct verbs_dev *verbs_dev_from(const struct net *net, u32 index)
+{
+	struct verbs_dev *dev, *found = NULL;
+
+	mutex_lock(&verbs_devs_lock);
+	list_for_each_entry(dev, &verbs_devs, entry)
+		if (dev->ibdev->index >= index &&
+		    (!found || dev->ibdev->index < found->ibdev->index) &&
+		    rdma_dev_access_netns(dev->ibdev, net))
+			found = dev;
+	if (found)
+		kref_get(&found->kref);
+	mutex_unlock(&verbs_devs_lock);
+	return found;
+}
+
+/* False if it has been removed. */
+static bool verbs_dev_show(struct verbs_dev *dev, u32 *index, struct sovia_device_info *info)
+{
+	bool shown;
+
+	mutex_lock(&dev->lock);
+	shown = !dev->removed;
+	if (shown) {
+		*index = dev->ibdev->index;
+		strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
+		info->vis = list_count(&dev->vis);
+		info->stuck = list_count(&dev->stuck);
+		info->cqs = dev->num_cqs;
+	}
+	mutex_unlock(&dev->lock);
+	return shown;
+}
+
+/**
+ * sovia_verbs_device_from() - go through the devices of a namespace
+ * @net: the namespace
+ * @index: 0, or one more than the last device's; set to this one's
+ * @info: filled in
+ *
+ * Context: process, may sleep.
+ * Return: false if there are no more.
+ */
+bool sovia_verbs_device_from(const struct net *net, u32 *index, struct sovia_device_info *info)
+{
+	struct verbs_dev *dev;
+	bool shown = false;
+
+	while (!shown) {
+		dev = verbs_dev_from(net, *index);
+		if (!dev)
+			return false;
+		/* A removed one is not listed any more. */
+		shown = verbs_dev_show(dev, index, info);
+		kref_put(&dev->kref, verbs_dev_kfree);
+	}
+	return true;
+}
+
 /* ---- completion queues ---- */
 
 static void verbs_cq_event(struct ib_cq *ibcq, void *context)

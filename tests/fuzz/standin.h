@@ -594,7 +594,21 @@ struct xarray { char none; };
 
 static inline void *net_generic(const struct net *net, unsigned int id) { return NULL; }
 #define DEFINE_SNMP_STAT(type, name)	type *name
+#define __percpu
 #define SNMP_ADD_STATS(mib, field, n)	((mib)->mibs[field] += (n))
 #define SNMP_INC_STATS(mib, field)	SNMP_ADD_STATS(mib, field, 1)
+
+/* ---- tracepoints and histograms: off ---- */
+
+#define trace_sovia_sock_state(...)	do { } while (0)
+#define trace_sovia_msg_send(...)	do { } while (0)
+#define trace_sovia_msg_receive(...)	do { } while (0)
+#define trace_sovia_send_done(...)	do { } while (0)
+#define trace_sovia_credit_stall(...)	do { } while (0)
+#define trace_sovia_window_grow(...)	do { } while (0)
+#define trace_sovia_retransmit(...)	do { } while (0)
+#define sovia_hist_add(...)		do { } while (0)
+#define sovia_hist_begin(...)		do { } while (0)
+#define sovia_hist_since(...)		do { } while (0)
 
 #endif /* FUZZ_STANDIN_H */

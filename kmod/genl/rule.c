@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Generic netlink: what administrators read and change.  The attributes are in
- * uapi/linux/sovia.h, described by Documentation/netlink/specs/sovia.yaml.
- */
+/* Generic netlink: a namespace's rules. */
 #include <linux/mm.h>
-#include <net/genetlink.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include "genl.h"
 #include "rule.h"
 
-static const struct nla_policy rule_policy[SOVIA_A_RULE_COUNT] = {
+/* Of requests. */
+const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_COUNT] = {
 	[SOVIA_A_RULE_ACTION]		= NLA_POLICY_MAX(NLA_U8, SOVIA_ACTION_COUNT - 1),
 	[SOVIA_A_RULE_DIRECTIONS]	= NLA_POLICY_RANGE(NLA_U8, SOVIA_RULE_IN,
 							   SOVIA_RULE_IN | SOVIA_RULE_OUT),
@@ -27,11 +24,6 @@ static const struct nla_policy rule_policy[SOVIA_A_RULE_COUNT] = {
 	[SOVIA_A_RULE_WAIT]		= { .type = NLA_U32 },
 	[SOVIA_A_RULE_HITS]		= { .type = NLA_REJECT },
 	[SOVIA_A_RULE_PAD]		= { .type = NLA_REJECT },
-};
-
-static const struct nla_policy sovia_policy[SOVIA_A_COUNT] = {
-	[SOVIA_A_RULE]			= NLA_POLICY_NESTED(rule_policy),
-	[SOVIA_A_KEY]			= NLA_POLICY_NESTED(sovia_genl_key_policy),
 };
 
 /* ---- replacing the rules ------------------------------------------------ */
@@ -119,7 +111,8 @@ static int read_rule(struct sovia_rule *rule, const struct nlattr *nest,
 	int err;
 
 	sovia_rule_init(rule);
-	err = nla_parse_nested(attrs, SOVIA_A_RULE_COUNT - 1, nest, rule_policy, extack);
+	err = nla_parse_nested(attrs, SOVIA_A_RULE_COUNT - 1, nest, sovia_genl_rule_policy,
+			       extack);
 	if (err)
 		return err;
 	if (!attrs[SOVIA_A_RULE_ACTION]) {
@@ -160,7 +153,15 @@ static int read_rules(struct sovia_rules *rules, struct genl_info *info)
 	return 0;
 }
 
-static int rule_replace(struct sk_buff *skb, struct genl_info *info)
+/**
+ * sovia_genl_rule_replace() - SOVIA_CMD_RULE_REPLACE
+ * @skb: the request
+ * @info: of it
+ *
+ * Context: process.
+ * Return: 0, -EINVAL, -E2BIG or -ENOMEM.
+ */
+int sovia_genl_rule_replace(struct sk_buff *skb, struct genl_info *info)
 {
 	unsigned int count = count_rules(info->nlhdr);
 	struct sovia_rules *rules;
@@ -191,8 +192,9 @@ static int put_range(struct sk_buff *skb, int min_attr, u32 min, u32 max)
 	return nla_put_u32(skb, min_attr, min) ?: nla_put_u32(skb, min_attr + 1, max);
 }
 
-static int put_rule(struct sk_buff *skb, const struct sovia_rule *rule)
+static int put_rule(struct sk_buff *skb, const void *object)
 {
+	const struct sovia_rule *rule = object;
 	struct nlattr *nest = nla_nest_start(skb, SOVIA_A_RULE);
 
 	if (!nest || nla_put_u8(skb, SOVIA_A_RULE_ACTION, rule->action) ||
@@ -220,25 +222,15 @@ static int put_rule(struct sk_buff *skb, const struct sovia_rule *rule)
 	return 0;
 }
 
-static int put_message(struct sk_buff *skb, struct netlink_callback *cb,
-		       const struct sovia_rule *rule)
-{
-	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &sovia_genl,
-				NLM_F_MULTI, SOVIA_CMD_RULE_GET);
-
-	if (!hdr)
-		return -EMSGSIZE;
-	if (put_rule(skb, rule)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genl_dump_check_consistent(cb, hdr);
-	genlmsg_end(skb, hdr);
-	return 0;
-}
-
-/* cb->args[0]: the next rule. */
-static int rule_dump(struct sk_buff *skb, struct netlink_callback *cb)
+/**
+ * sovia_genl_rule_dump() - SOVIA_CMD_RULE_GET
+ * @skb: the reply
+ * @cb: of the request; args[0] is the next rule
+ *
+ * Context: process.
+ * Return: bytes in @skb, 0 at the end.
+ */
+int sovia_genl_rule_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	const struct sovia_rules *rules;
 
@@ -246,70 +238,11 @@ static int rule_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	rules = rcu_dereference(sovia_net(sock_net(skb->sk))->rules);
 	if (rules) {
 		cb->seq = rules->generation;
-		while (cb->args[0] < rules->count && !put_message(skb, cb,
-								  &rules->rule[cb->args[0]]))
+		while (cb->args[0] < rules->count &&
+		       !sovia_genl_put(skb, cb, SOVIA_CMD_RULE_GET, put_rule,
+				       &rules->rule[cb->args[0]]))
 			cb->args[0]++;
 	}
 	rcu_read_unlock();
 	return skb->len;
-}
-
-/* ---- the family --------------------------------------------------------- */
-
-MODULE_ALIAS_GENL_FAMILY(SOVIA_GENL_NAME);
-
-static const struct genl_ops sovia_genl_ops[] = {
-	{
-		.cmd	= SOVIA_CMD_RULE_GET,
-		.dumpit	= rule_dump,
-	}, {
-		.cmd	= SOVIA_CMD_RULE_REPLACE,
-		.doit	= rule_replace,
-		.flags	= GENL_UNS_ADMIN_PERM,
-	}, {
-		.cmd	= SOVIA_CMD_KEY_GET,
-		.dumpit	= sovia_genl_key_dump,
-		.flags	= GENL_UNS_ADMIN_PERM,
-	}, {
-		.cmd	= SOVIA_CMD_KEY_DELETE,
-		.doit	= sovia_genl_key_delete,
-		.flags	= GENL_UNS_ADMIN_PERM,
-	}, {
-		.cmd	= SOVIA_CMD_KEY_REVOKE,
-		.doit	= sovia_genl_key_revoke,
-		.flags	= GENL_UNS_ADMIN_PERM,
-	},
-};
-
-struct genl_family sovia_genl __ro_after_init = {
-	.name		= SOVIA_GENL_NAME,
-	.version	= SOVIA_GENL_VERSION,
-	.module		= THIS_MODULE,
-	.netnsok	= true,
-	.maxattr	= SOVIA_A_COUNT - 1,
-	.policy		= sovia_policy,
-	.ops		= sovia_genl_ops,
-	.n_ops		= ARRAY_SIZE(sovia_genl_ops),
-	.resv_start_op	= SOVIA_CMD_UNSPEC + 1,
-};
-
-/**
- * sovia_genl_init() - make the family known
- *
- * Context: module init; namespaces are registered.
- * Return: 0 or a negative errno.
- */
-int sovia_genl_init(void)
-{
-	return genl_register_family(&sovia_genl);
-}
-
-/**
- * sovia_genl_exit() - remove it
- *
- * Context: module exit, before namespaces are unregistered.
- */
-void sovia_genl_exit(void)
-{
-	genl_unregister_family(&sovia_genl);
 }

@@ -19,8 +19,9 @@ const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_COUNT] = {
 	[SOVIA_A_KEY_PAD]		= { .type = NLA_REJECT },
 };
 
-static int put_key(struct sk_buff *skb, const struct sovia_key_info *info)
+static int put_key(struct sk_buff *skb, const void *object)
 {
+	const struct sovia_key_info *info = object;
 	const struct sovia_key_name *name = &info->name;
 	struct nlattr *nest = nla_nest_start(skb, SOVIA_A_KEY);
 
@@ -33,23 +34,6 @@ static int put_key(struct sk_buff *skb, const struct sovia_key_info *info)
 	    nla_put_u32(skb, SOVIA_A_KEY_ERROR, -info->err))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
-	return 0;
-}
-
-static int put_message(struct sk_buff *skb, struct netlink_callback *cb,
-		       const struct sovia_key_info *info)
-{
-	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq, &sovia_genl,
-				NLM_F_MULTI, SOVIA_CMD_KEY_GET);
-
-	if (!hdr)
-		return -EMSGSIZE;
-	if (put_key(skb, info)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genl_dump_check_consistent(cb, hdr);
-	genlmsg_end(skb, hdr);
 	return 0;
 }
 
@@ -66,7 +50,8 @@ int sovia_genl_key_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	struct sovia_net *snet = sovia_net(sock_net(skb->sk));
 	struct sovia_key_info info;
 
-	while (sovia_keys_show(snet, cb->args[0], &info, &cb->seq) && !put_message(skb, cb, &info))
+	while (sovia_keys_show(snet, cb->args[0], &info, &cb->seq) &&
+	       !sovia_genl_put(skb, cb, SOVIA_CMD_KEY_GET, put_key, &info))
 		cb->args[0]++;
 	return skb->len;
 }
