@@ -111,7 +111,7 @@ class Place:
         def shown(*command):
             return subprocess.run(self.inside(*command), check=True, stdout=subprocess.PIPE, text=True).stdout
         tcp = [line.split() for line in shown("cat", "/proc/net/snmp").splitlines() if line.startswith("Tcp:")]
-        return json.loads(shown("sovia-stat", "--json")) | {name: int(n) for name, n in zip(tcp[0][1:], tcp[1][1:])}
+        return json.loads(shown("sovia", "-j", "stat"))[0] | {name: int(n) for name, n in zip(tcp[0][1:], tcp[1][1:])}
 
     def counted(self):
         return {name: n - self.before[name] for name, n in self.counters().items()}

@@ -171,9 +171,9 @@ mirror() {
 # Client and server on this host. BYTES is the least number of bytes they transfer.
 stress() { # BYTES ARGUMENT...
 	local before after
-	before="$(sovia-stat --value loop_tx_bytes) $(tcp_connections)"
+	before="$(sovia stat value loop_tx_bytes) $(tcp_connections)"
 	sovia-run stress-ng --verify --timeout 0 "${@:2}" || return
-	after="$(sovia-stat --value loop_tx_bytes) $(tcp_connections)"
+	after="$(sovia stat value loop_tx_bytes) $(tcp_connections)"
 	echo "before: $before, after: $after (bytes, TCP)"
 	[ $((${after% *} - ${before% *})) -ge "$1" ] && equal "${after#* }" "${before#* }"
 }

@@ -21,7 +21,7 @@ IMPOSTOR=$HERE/../../.build/rogue_peer/impostor
 TIMES=$(((ATTEMPTS + 6) / 7))
 USER_ONLY=(setpriv --reuid=nobody --regid=nogroup --clear-groups --)
 
-count() { sovia-stat --value "$1"; }
+count() { sovia stat value "$1"; }
 own() { address "$1" "$SOVIA_NODE"; }
 peer() { address "$1" "$SOVIA_PEER"; }
 anchors() { ss -Htn state established '( sport = :298 or dport = :298 )' | sort; }

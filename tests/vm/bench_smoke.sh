@@ -35,9 +35,9 @@ measure() { # BYTES NAME... -- ARGUMENT...
 		shift
 	done
 	shift
-	before=$(sovia-stat --value verbs_tx_bytes)
+	before=$(sovia stat value verbs_tx_bytes)
 	answer=$(sovia-run "$PP" -4 --seconds 0.3 "$@" node-b) && echo "$answer" && numbers "$answer" "${names[@]}" || return
-	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge "$bytes" ]
+	[ $(($(sovia stat value verbs_tx_bytes) - before)) -ge "$bytes" ]
 }
 
 # As scripts/bench calls it: each figure has a sample of each system.

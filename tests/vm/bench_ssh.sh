@@ -17,7 +17,7 @@ cd "$(dirname "$0")" || exit 1
 install_there() { on-peer "$(declare -f install_tools); ROOT=$ROOT install_tools"; }
 
 bench() { "$ROOT/scripts/bench" --hosts node-a node-b --paths wire --figures latency,connect --reps 1 "$@"; }
-counted() { sovia-stat --value verbs_tx_bytes; }
+counted() { sovia stat value verbs_tx_bytes; }
 
 # The only note allowed: a module in use is not unloaded.
 measured() {

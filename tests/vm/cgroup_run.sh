@@ -118,7 +118,7 @@ who() {
 	check 'not who comes later'		is_protocol $TCP env
 }
 
-counter() { sovia-stat --value loop_rx_bytes; }
+counter() { sovia stat value loop_rx_bytes; }
 
 # Under COMMAND, with how many bytes over AF_SOVIA (some of them the kernels').
 fetch() { # AT LEAST, AT MOST, URL, COMMAND...

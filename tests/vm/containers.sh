@@ -21,7 +21,7 @@ FLOW=(box a socktool -4 flow 10.1.0.2 "$PORT4")
 
 # ip-netns(8) would hide debugfs.
 box() { local name=$1; shift; nsenter --net="/run/netns/$name" "$@"; }
-count() { box "$1" sovia-stat --value "$2"; }
+count() { box "$1" sovia stat value "$2"; }
 object() { awk -v name="$1" '$1 == name { print $2 }' $OBJECTS; }
 
 create() { # NAME
@@ -210,7 +210,7 @@ once() { # NUMBER
 	wait $client
 	eventually gone
 }
-moving() { [ "$(box x sovia-stat --value loop_rx_bytes)" -gt 100000 ]; }
+moving() { [ "$(box x sovia stat value loop_rx_bytes)" -gt 100000 ]; }
 gone() { ! ip link show dev outside >/dev/null 2>&1; }
 again_and_again() { # TIMES
 	local i

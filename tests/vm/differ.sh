@@ -57,8 +57,8 @@ quick_acknowledgments() {
 		ip -6 route add local fd78::1 dev roce0 table local quickack 1
 }
 
-bytes_over() { sovia-stat --value "$1"; }
-more_over_verbs() { [ "$(bytes_over verbs_tx_bytes)" -gt $((VERBS + 10000)) ] || { sovia-stat; return 1; }; }
+bytes_over() { sovia stat value "$1"; }
+more_over_verbs() { [ "$(bytes_over verbs_tx_bytes)" -gt $((VERBS + 10000)) ] || { sovia stat; return 1; }; }
 
 exec 3>&1
 LOG=$(mktemp)

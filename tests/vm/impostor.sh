@@ -17,8 +17,8 @@ IMPOSTOR=$HERE/../../.build/rogue_peer/impostor
 # A port that the module itself never uses as source.
 RESERVED=600
 
-count() { sovia-stat --value "$1"; }
-ends() { echo "$(count link_down) $(count link_fail) $(there sovia-stat --value link_down)"; }
+count() { sovia stat value "$1"; }
+ends() { echo "$(count link_down) $(count link_fail) $(there sovia stat value link_down)"; }
 
 anyone() { there "setpriv --reuid=nobody --regid=nogroup --clear-groups -- $*"; }
 

@@ -83,9 +83,9 @@ no_leftovers() {
 
 over_sovia() {
 	local before
-	before=$(on-peer sovia-stat --value conn_passive)
+	before=$(on-peer sovia stat value conn_passive)
 	service 4 7000 x x || return
-	[ "$(on-peer sovia-stat --value conn_passive)" -gt "$before" ] || { on-peer sovia-stat; return 1; }
+	[ "$(on-peer sovia stat value conn_passive)" -gt "$before" ] || { on-peer sovia stat; return 1; }
 }
 
 over_tcp() { equal "$(timeout 20 nc -4 -N node-b 7000 <<<'hello, TCP')" 'hello, TCP'; }

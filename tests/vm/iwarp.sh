@@ -19,13 +19,13 @@ is_iwarp() { equal "$(</sys/class/infiniband/"$SOVIA_RDMA"/node_type)" '4: RNIC'
 
 by_verbs() {
 	local before
-	before=$(sovia-stat --value verbs_tx_bytes)
+	before=$(sovia stat value verbs_tx_bytes)
 	socktool -4 ask "$SOVIA_PEER" 5004 500000 && socktool -6 ask "$SOVIA_PEER" 5006 500000 || return
-	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge 1000000 ]
+	[ $(($(sovia stat value verbs_tx_bytes) - before)) -ge 1000000 ]
 }
 
 # KUnit counts some, too, where it runs.
-compact() { echo "$(sovia-stat --value compact_tx) $(there sovia-stat --value compact_tx)"; }
+compact() { echo "$(sovia stat value compact_tx) $(there sovia stat value compact_tx)"; }
 
 without_imm() {
 	local before

@@ -15,7 +15,7 @@ cd "$(dirname "$0")" || exit 1
 NET=10.77.0.0/24
 NET6=fd77::/64
 
-count() { sovia-stat --value "$1"; }
+count() { sovia stat value "$1"; }
 ask() { socktool -"$1" ask "$SOVIA_PEER" 500"$1"; }
 local_of() { address "$1" "$SOVIA_NODE"; }
 remote_of() { address "$1" "$SOVIA_PEER"; }

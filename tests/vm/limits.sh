@@ -51,11 +51,11 @@ orphans() {
 	eventually test -e "$WORK/filled" || { cat "$WORK/filled_by"; return 1; }
 	echo 10 >/sys/module/sovia/parameters/max_orphans
 	# ends with 30 connections whose peers are alive and do not read
-	dropped=$(sovia-stat --value no_room)
+	dropped=$(sovia stat value no_room)
 	kill -KILL $!
 	wait $!
 	now=$(awk '$1 == "orphans" { print $2 }' $LIMITS)
-	dropped=$(($(sovia-stat --value no_room) - dropped))
+	dropped=$(($(sovia stat value no_room) - dropped))
 	rm "$WORK/filled"
 	echo "$now orphans, $dropped dropped"
 	# three quarters of the limit, the rest is for other tenants; others with unsent data were reset
@@ -121,12 +121,12 @@ no_links() { ! grep -w "$SOVIA_LINK" /proc/net/sovia/link; }
 
 recover_links() {
 	local before
-	before=$(sovia-stat --value link_recover)
+	before=$(sovia stat value link_recover)
 	echo all >/sys/kernel/debug/sovia/break
 	eventually recovered_since "$before"
 }
 
-recovered_since() { [ "$(sovia-stat --value link_recover)" -gt "$1" ]; }
+recovered_since() { [ "$(sovia stat value link_recover)" -gt "$1" ]; }
 
 in_a_namespace() {
 	ip netns add limited && ip -n limited link set dev lo up || return
@@ -173,7 +173,7 @@ check '300 peers that request links' slow_thread rogue_peer $ROGUE $VICTIM crowd
 
 check 'at most 10 links' reload max_links=10 probe_interval=0
 check 'a peer gets more only in place of unused links' rogue_peer $ROGUE $VICTIM links 1 10
-check 'which is counted' test "$(sovia-stat --value no_link)" -gt 0
+check 'which is counted' test "$(sovia stat value no_link)" -gt 0
 # each sees the victim hold back its credits for a minute
 limit 240
 check 'a peer that acknowledges nothing' rogue_peer $ROGUE $VICTIM unacknowledged 1 12000

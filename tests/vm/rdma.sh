@@ -47,11 +47,11 @@ works_back() { # node-b connects to node-a
 # The bytes went over RDMA, as both nodes count them.
 over_verbs() {
 	local before there_before size=500000
-	before=$(sovia-stat --value verbs_tx_bytes)
-	there_before=$(there sovia-stat --value verbs_rx_bytes)
+	before=$(sovia stat value verbs_tx_bytes)
+	there_before=$(there sovia stat value verbs_rx_bytes)
 	socktool ask "$SOVIA_PEER" 5004 $size || return
-	[ $(($(sovia-stat --value verbs_tx_bytes) - before)) -ge $size ] || { sovia-stat; return 1; }
-	[ $(($(there sovia-stat --value verbs_rx_bytes) - there_before)) -ge $size ] || { there sovia-stat; return 1; }
+	[ $(($(sovia stat value verbs_tx_bytes) - before)) -ge $size ] || { sovia stat; return 1; }
+	[ $(($(there sovia stat value verbs_rx_bytes) - there_before)) -ge $size ] || { there sovia stat; return 1; }
 }
 
 # Local connections need no device and do not use it.
@@ -60,12 +60,12 @@ local_by_loop() {
 	socktool echo 5015 "$WORK/echo" &
 	eventually test -e "$WORK/echo" || return
 	# bytes, not messages: the lane to node-b is probed periodically
-	before=$(sovia-stat --value verbs_tx_bytes)
+	before=$(sovia stat value verbs_tx_bytes)
 	socktool ask 127.0.0.1 5015 && socktool ask "$SOVIA_NODE" 5015
 	local status=$?
 	rm "$WORK/echo"
 	wait
-	[ $status = 0 ] && equal "$(sovia-stat --value verbs_tx_bytes)" "$before"
+	[ $status = 0 ] && equal "$(sovia stat value verbs_tx_bytes)" "$before"
 }
 
 # Traffic to the peer while "$@" cuts the network: each side

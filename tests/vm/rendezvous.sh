@@ -15,7 +15,7 @@ cd "$(dirname "$0")" || exit 1
 
 OBJECTS=/sys/kernel/debug/sovia/objects
 
-count() { sovia-stat --value "$1"; }
+count() { sovia stat value "$1"; }
 object() { awk -v name="$1" '$1 == name { print $2 }' $OBJECTS; }
 reload() { modprobe -r sovia && modprobe sovia; }
 ask() { socktool -"$1" ask "$SOVIA_PEER" 500"$1"; }

@@ -68,7 +68,7 @@ counted() {
 	# KUnit has incremented counters as well
 	for name in bad_message bad_sequence bad_ack bad_window bad_state bad_hello no_socket conn_refused reset_tx reset_rx \
 		link_recover link_recover_fail; do
-		[ "$(sovia-stat --value $name)" -gt "$(sed -n "s/^$name //p" "$WORK/before")" ] || { echo "no $name"; return 1; }
+		[ "$(sovia stat value $name)" -gt "$(sed -n "s/^$name //p" "$WORK/before")" ] || { echo "no $name"; return 1; }
 	done
 }
 

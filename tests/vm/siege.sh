@@ -119,7 +119,7 @@ bounded() {
 	echo "$memory pages of $most, $connections connections"
 	[ "$memory" -le $((most + 3 * connections + 128)) ]
 }
-asked_back() { [ "$(sovia-stat --value pressure_tx)" -gt 0 ]; }
+asked_back() { [ "$(sovia stat value pressure_tx)" -gt 0 ]; }
 
 ended() { rm -f "$WORK/filled" "$WORK"/serve*; there "rm -f $WORK/serve*"; eventually no_siege; }
 no_siege() { ! pgrep -x siege >/dev/null; }

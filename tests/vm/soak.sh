@@ -67,7 +67,7 @@ same() { # OLD NEW
 }
 
 lanes_died() {
-	[ "$(sovia-stat --value link_recover)" -gt 0 ] && [ "$(there sovia-stat --value link_recover)" -gt 0 ]
+	[ "$(sovia stat value link_recover)" -gt 0 ] && [ "$(there sovia stat value link_recover)" -gt 0 ]
 }
 
 # (Idle links within a host go down.)

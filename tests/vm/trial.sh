@@ -19,7 +19,7 @@ SHORTEN='nft add table inet short && nft "add chain inet short in { type filter 
 	nft add rule inet short in udp dport 4791 meta length \> 600 drop'
 LENGTHEN='nft delete table inet short'
 
-count() { sovia-stat --value "$1"; }
+count() { sovia stat value "$1"; }
 reload() { modprobe -r sovia && modprobe sovia; }
 kinds_are() { kind_is "$1" 4 && kind_is "$1" 6; }
 fallback() { sysctl -qw net.sovia.fallback="$1"; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* sovia key show|add|delete|revoke */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,8 +11,21 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "addr.h"
+#include "attrs.h"
 #include "netlink.h"
+#include "out.h"
 #include "sovia.h"
+
+static const char help[] =
+	"Usage: sovia [-j] key [show]\n"
+	"       sovia key add ID PREFIX [own PREFIX] FILE\n"
+	"       sovia key delete ID\n"
+	"       sovia key revoke ID\n"
+	"\n"
+	"A key is 32 to 64 random bytes, the same in both nodes, and so is ID, up to 16 hexadecimal\n"
+	"digits.  PREFIX says which peers need it, and from which own addresses.  FILE has the bytes;\n"
+	"- is standard input.\n";
 
 /* One more than the kernel takes, so that it refuses what is too long. */
 #define KEY_READ_MAX 65
@@ -26,35 +38,7 @@ static const enum mnl_attr_data_type types[SOVIA_A_KEY_COUNT] = {
 	[SOVIA_A_KEY_ERROR]		= MNL_TYPE_U32,
 };
 
-static int take_attribute(const struct nlattr *attr, void *data)
-{
-	const struct nlattr **attrs = data;
-	unsigned int type = mnl_attr_get_type(attr);
-
-	if (type >= SOVIA_A_KEY_COUNT)
-		return MNL_CB_OK;
-	if (types[type] && mnl_attr_validate(attr, types[type]) < 0)
-		return MNL_CB_ERROR;
-	attrs[type] = attr;
-	return MNL_CB_OK;
-}
-
-static void show_prefix(const char *before, const struct nlattr *address, unsigned int prefix)
-{
-	char text[INET6_ADDRSTRLEN] = "?";
-	struct in6_addr addr;
-
-	if (mnl_attr_get_payload_len(address) != sizeof(addr))
-		return;
-	addr = *(const struct in6_addr *)mnl_attr_get_payload(address);
-	if (IN6_IS_ADDR_V4MAPPED(&addr) && prefix >= 96) {
-		inet_ntop(AF_INET, &addr.s6_addr[12], text, sizeof(text));
-		prefix -= 96;
-	} else {
-		inet_ntop(AF_INET6, &addr, text, sizeof(text));
-	}
-	printf("%s%s/%u", before, text, prefix);
-}
+static const struct attr_set set = ATTR_SET(types);
 
 static const char *state_name(uint32_t error)
 {
@@ -70,69 +54,68 @@ static const char *state_name(uint32_t error)
 	}
 }
 
-static int show_key(const struct nlattr *attr, void *data)
+static int show_key(const struct nlattr *nest)
 {
 	const struct nlattr *a[SOVIA_A_KEY_COUNT] = {};
-	int type;
+	char text[ADDR_TEXT];
 
-	(void)data;
-	if (mnl_attr_get_type(attr) != SOVIA_A_KEY)
-		return MNL_CB_OK;
-	if (mnl_attr_parse_nested(attr, take_attribute, a) < 0)
+	if (attrs_parse(nest, &set, a) < 0)
 		return MNL_CB_ERROR;
-	for (type = SOVIA_A_KEY_ID; type <= SOVIA_A_KEY_ERROR; type++)
-		if (!a[type])
-			return MNL_CB_ERROR;
-	printf("%" PRIx64, mnl_attr_get_u64(a[SOVIA_A_KEY_ID]));
-	show_prefix(" ", a[SOVIA_A_KEY_PEER], mnl_attr_get_u8(a[SOVIA_A_KEY_PREFIX]));
-	if (mnl_attr_get_u8(a[SOVIA_A_KEY_OWN_PREFIX]))
-		show_prefix(" own ", a[SOVIA_A_KEY_OWN],
-			    mnl_attr_get_u8(a[SOVIA_A_KEY_OWN_PREFIX]));
-	printf(" %s  # %" PRId32 "\n", state_name(mnl_attr_get_u32(a[SOVIA_A_KEY_ERROR])),
-	       (int32_t)mnl_attr_get_u32(a[SOVIA_A_KEY_NUMBER]));
+	snprintf(text, sizeof(text), "%" PRIx64, attr_number(a[SOVIA_A_KEY_ID]));
+	out_begin();
+	out_string("id", "%s", text);
+	out_string("peer", " %s", addr_prefix_text(a[SOVIA_A_KEY_PEER],
+						   attr_number(a[SOVIA_A_KEY_PREFIX]), text));
+	if (attr_number(a[SOVIA_A_KEY_OWN_PREFIX]))
+		out_string("own", " own %s",
+			   addr_prefix_text(a[SOVIA_A_KEY_OWN],
+					    attr_number(a[SOVIA_A_KEY_OWN_PREFIX]), text));
+	out_string("state", " %s", state_name(attr_number(a[SOVIA_A_KEY_ERROR])));
+	out_number("number", "  # %" PRId64, attr_number(a[SOVIA_A_KEY_NUMBER]));
+	out_end();
 	return MNL_CB_OK;
 }
 
-static int show_message(const struct nlmsghdr *nlh, void *data)
+static int show(int argc, char **argv)
 {
-	return mnl_attr_parse(nlh, sizeof(struct genlmsghdr), show_key, data);
-}
-
-static int request(struct nlmsghdr *nlh, mnl_cb_t each)
-{
-	struct netlink_error error;
-
-	if (netlink_request(nlh, each, NULL, &error) == 0)
-		return 0;
-	fprintf(stderr, "sovia: %s\n", error.text);
-	return EXIT_FAILED;
-}
-
-static int show(void)
-{
-	char buf[64];
-
-	return request(netlink_begin(buf, SOVIA_CMD_KEY_GET, NLM_F_DUMP), show_message);
+	(void)argv;
+	if (argc)
+		return usage(help);
+	return show_each(SOVIA_CMD_KEY_GET, SOVIA_A_KEY, show_key) ?: out_finish();
 }
 
 /* Forgets, or revokes, keys. */
-static int end(uint8_t command, const char *text)
+static int end(uint8_t command, int argc, char **argv)
 {
-	char buf[128], *rest;
-	struct nlmsghdr *nlh = netlink_begin(buf, command, NLM_F_ACK);
+	struct nlmsghdr *nlh;
 	struct nlattr *nest;
+	struct netlink_error error;
+	char buf[128], *rest;
 	uint64_t id;
 
+	if (argc != 1)
+		return usage(help);
 	errno = 0;
-	id = strtoull(text, &rest, 16);
-	if (!id || *rest || errno) {
-		fprintf(stderr, "sovia: %s: not the number of a key\n", text);
-		return EXIT_FAILED;
-	}
+	id = strtoull(argv[0], &rest, 16);
+	if (!id || *rest || errno)
+		return complain("%s: not the number of a key", argv[0]);
+	nlh = netlink_begin(buf, command, NLM_F_ACK);
 	nest = mnl_attr_nest_start(nlh, SOVIA_A_KEY);
 	mnl_attr_put_u64(nlh, SOVIA_A_KEY_ID, id);
 	mnl_attr_nest_end(nlh, nest);
-	return request(nlh, NULL);
+	if (netlink_request(nlh, NULL, NULL, &error) == 0)
+		return 0;
+	return complain("%s", error.text);
+}
+
+static int delete_key(int argc, char **argv)
+{
+	return end(SOVIA_CMD_KEY_DELETE, argc, argv);
+}
+
+static int revoke_key(int argc, char **argv)
+{
+	return end(SOVIA_CMD_KEY_REVOKE, argc, argv);
 }
 
 static ssize_t read_secret(const char *name, void *buf)
@@ -170,39 +153,38 @@ static const char *why_not(int err)
 }
 
 /* The user's keyring: a session's would not make it possible to revoke it in another one. */
-static int add(const char *id, const char *peer, const char *own, const char *name)
+static int add_key(const char *id, const char *peer, const char *own, const char *name)
 {
 	char description[256];
 	unsigned char secret[KEY_READ_MAX];
 	ssize_t len = read_secret(name, secret);
 	long key;
 
-	if (len < 0) {
-		fprintf(stderr, "sovia: %s: %s\n", name, strerror(errno));
-		return EXIT_FAILED;
-	}
+	if (len < 0)
+		return complain("%s: %s", name, strerror(errno));
 	snprintf(description, sizeof(description), "%s:%s%s%s", id, peer, own ? "," : "",
 		 own ? own : "");
 	key = syscall(SYS_add_key, "sovia", description, secret, (size_t)len,
 		      KEY_SPEC_USER_KEYRING);
 	explicit_bzero(secret, sizeof(secret));
-	if (key >= 0)
-		return 0;
-	fprintf(stderr, "sovia: %s\n", why_not(errno));
-	return EXIT_FAILED;
+	return key >= 0 ? 0 : complain("%s", why_not(errno));
 }
 
-int sovia_key_main(int argc, char **argv)
+static int add(int argc, char **argv)
 {
-	if (argc == 0 || (argc == 1 && sovia_abbreviates(argv[0], "show")))
-		return show();
-	if (argc == 4 && sovia_abbreviates(argv[0], "add"))
-		return add(argv[1], argv[2], NULL, argv[3]);
-	if (argc == 6 && sovia_abbreviates(argv[0], "add") && strcmp(argv[3], "own") == 0)
-		return add(argv[1], argv[2], argv[4], argv[5]);
-	if (argc == 2 && sovia_abbreviates(argv[0], "delete"))
-		return end(SOVIA_CMD_KEY_DELETE, argv[1]);
-	if (argc == 2 && sovia_abbreviates(argv[0], "revoke"))
-		return end(SOVIA_CMD_KEY_REVOKE, argv[1]);
-	return sovia_usage();
+	if (argc == 3)
+		return add_key(argv[0], argv[1], NULL, argv[2]);
+	if (argc == 5 && strcmp(argv[2], "own") == 0)
+		return add_key(argv[0], argv[1], argv[3], argv[4]);
+	return usage(help);
+}
+
+int key_main(int argc, char **argv)
+{
+	static const struct command commands[] = {
+		{ "show", show }, { "list", show }, { "add", add }, { "delete", delete_key },
+		{ "revoke", revoke_key }, {}
+	};
+
+	return run_command(commands, help, argc, argv);
 }

@@ -4,62 +4,165 @@
  *
  * As with ip(8), objects and commands may be abbreviated.
  */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include "netns.h"
 #include "sovia.h"
 
-static const char usage[] =
-	"Usage: sovia [-s] rule show\n"
-	"       sovia rule replace [FILE]\n"
-	"       sovia rule flush\n"
-	"       sovia key show\n"
-	"       sovia key add ID PREFIX [own PREFIX] FILE\n"
-	"       sovia key delete ID\n"
-	"       sovia key revoke ID\n"
+static const char help[] =
+	"Usage: sovia [OPTIONS] OBJECT {COMMAND | help}\n"
+	"       sovia [-n NETNS] doctor [ADDRESS]\n"
 	"\n"
-	"  -s         also show how many connections each rule has decided\n"
-	"  --help     show this text\n"
+	"OBJECT is one of: socket, link, device, peer, rule, key, stat, monitor, set, doctor\n"
 	"\n"
-	"FILE is a list of rules, \"-\" or none standard input.  A rule is a line:\n"
-	"\n"
-	"  [in | out] [peer PREFIX] [port N[-M]] [uid N[-M]] [gid N[-M]]\n"
-	"  [cgroup PATH] [dev NAME] [wait MS] (auto | only-sovia | only-tcp | deny)\n"
-	"\n"
-	"The first that matches decides what becomes of a connection.  # begins a comment.\n"
-	"\n"
-	"A key is 32 to 64 random bytes, the same in both nodes, and so is ID, up to 16 hexadecimal\n"
-	"digits.  PREFIX says which peers need it, and from which own addresses.\n"
+	"OPTIONS:\n"
+	"  -j, --json            print JSON\n"
+	"  -p, --pretty          JSON for people\n"
+	"  -s, --statistics      also print counts\n"
+	"  -d, --details         also print what is seldom needed, and for sockets their processes\n"
+	"  -t, --timestamp       monitor: when it happened\n"
+	"  -n, --netns NAME      in this network namespace\n"
+	"  -c, --color[=WHEN]    always, auto or never (auto)\n"
+	"  -V, --version\n"
+	"  -h, --help\n"
 	"\n"
 	"Exit status: 0, 1 if it failed, 2 for wrong arguments.\n";
 
-bool sovia_abbreviates(const char *word, const char *whole)
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "pretty", no_argument, NULL, 'p' },
+	{ "statistics", no_argument, NULL, 's' },
+	{ "details", no_argument, NULL, 'd' },
+	{ "timestamp", no_argument, NULL, 't' },
+	{ "netns", required_argument, NULL, 'n' },
+	{ "color", optional_argument, NULL, 'c' },
+	{ "version", no_argument, NULL, 'V' },
+	{ "help", no_argument, NULL, 'h' },
+	{}
+};
+
+static const struct command objects[] = {
+	{ "socket", socket_main },
+	{ "link", link_main },
+	{ "device", device_main },
+	{ "peer", peer_main },
+	{ "rule", rule_main },
+	{ "key", key_main },
+	{ "stat", stat_main },
+	{ "monitor", monitor_main },
+	{ "set", set_main },
+	{ "doctor", doctor_main },
+	{}
+};
+
+struct options options = { .color = COLOR_AUTO };
+
+bool abbreviates(const char *word, const char *whole)
 {
 	return *word && strncmp(word, whole, strlen(word)) == 0;
 }
 
-int sovia_usage(void)
+/* For wrong arguments. */
+int usage(const char *text)
 {
-	fputs(usage, stderr);
+	fputs(text, stderr);
 	return EXIT_USAGE;
+}
+
+/* Says what is wrong.  Returns EXIT_FAILED. */
+int complain(const char *format, ...)
+{
+	va_list arguments;
+
+	fflush(stdout);
+	fputs("sovia: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	return EXIT_FAILED;
+}
+
+/* Runs the command that argv[0] names, or without one the first. */
+int run_command(const struct command *commands, const char *text, int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc == 0)
+		return commands->run(0, argv);
+	for (command = commands; command->name; command++)
+		if (abbreviates(argv[0], command->name))
+			return command->run(argc - 1, argv + 1);
+	if (abbreviates(argv[0], "help"))
+		return fputs(text, stdout) < 0 ? EXIT_FAILED : 0;
+	complain("\"%s\" is unknown", argv[0]);
+	return usage(text);
+}
+
+static int set_color(const char *when)
+{
+	if (!when || strcmp(when, "always") == 0)
+		options.color = COLOR_ALWAYS;
+	else if (strcmp(when, "auto") == 0)
+		options.color = COLOR_AUTO;
+	else if (strcmp(when, "never") == 0)
+		options.color = COLOR_NEVER;
+	else
+		return -1;
+	return 0;
+}
+
+/* Returns 0 to go on, or -1: @status is the exit status. */
+static int take_option(int option, int *status)
+{
+	switch (option) {
+	case 'p':
+		options.pretty = true;
+		/* fall through */
+	case 'j':
+		options.json = true;
+		return 0;
+	case 's':
+		options.stats = true;
+		return 0;
+	case 'd':
+		options.details = true;
+		return 0;
+	case 't':
+		options.time = true;
+		return 0;
+	case 'n':
+		*status = netns_enter(optarg) == 0 ? 0 : EXIT_FAILED;
+		return *status ? -1 : 0;
+	case 'c':
+		*status = set_color(optarg) == 0 ? 0 : usage(help);
+		return *status ? -1 : 0;
+	case 'V':
+		printf("sovia %s\n", SOVIA_VERSION);
+		return -1;
+	case 'h':
+		fputs(help, stdout);
+		return -1;
+	default:
+		*status = usage(help);
+		return -1;
+	}
 }
 
 int main(int argc, char **argv)
 {
-	struct sovia_options options = {};
-	int i = 1;
+	int option, status = 0;
 
-	for (; i < argc && argv[i][0] == '-'; i++) {
-		if (strcmp(argv[i], "--help") == 0)
-			return fputs(usage, stdout) < 0;
-		if (strcmp(argv[i], "-s") != 0)
-			return sovia_usage();
-		options.hits = true;
-	}
-	if (i >= argc)
-		return sovia_usage();
-	if (sovia_abbreviates(argv[i], "key"))
-		return sovia_key_main(argc - i - 1, argv + i + 1);
-	if (!sovia_abbreviates(argv[i], "rule"))
-		return sovia_usage();
-	return sovia_rule_main(&options, argc - i - 1, argv + i + 1);
+	while ((option = getopt_long(argc, argv, "+jpsdtn:c::Vh", long_options, NULL)) != -1)
+		if (take_option(option, &status))
+			return status;
+	if (optind == argc)
+		return usage(help);
+	if (abbreviates(argv[optind], "help"))
+		return fputs(help, stdout) < 0 ? EXIT_FAILED : 0;
+	return run_command(objects, help, argc - optind, argv + optind);
 }

@@ -107,13 +107,68 @@ failed:
 	return -1;
 }
 
+/*
+ * The kernel's family.
+ *
+ * @id: number of the family, or 0
+ * @name: of a group that is looked for, or NULL
+ * @group: its number, or 0
+ */
+struct family {
+	uint16_t	id;
+	const char	*name;
+	uint32_t	group;
+};
+
+/*
+ * @name, @id: of a group
+ */
+struct group {
+	const char	*name;
+	uint32_t	id;
+};
+
+static int group_attribute(const struct nlattr *attr, void *data)
+{
+	struct group *group = data;
+
+	switch (mnl_attr_get_type(attr)) {
+	case CTRL_ATTR_MCAST_GRP_NAME:
+		if (mnl_attr_validate(attr, MNL_TYPE_NUL_STRING) == 0)
+			group->name = mnl_attr_get_str(attr);
+		break;
+	case CTRL_ATTR_MCAST_GRP_ID:
+		if (mnl_attr_validate(attr, MNL_TYPE_U32) == 0)
+			group->id = mnl_attr_get_u32(attr);
+		break;
+	}
+	return MNL_CB_OK;
+}
+
+static int each_group(const struct nlattr *attr, void *data)
+{
+	struct family *family = data;
+	struct group group = { "", 0 };
+
+	mnl_attr_parse_nested(attr, group_attribute, &group);
+	if (family->name && strcmp(group.name, family->name) == 0)
+		family->group = group.id;
+	return MNL_CB_OK;
+}
+
 static int family_attribute(const struct nlattr *attr, void *data)
 {
-	uint16_t *id = data;
+	struct family *family = data;
 
-	if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID &&
-	    mnl_attr_validate(attr, MNL_TYPE_U16) == 0)
-		*id = mnl_attr_get_u16(attr);
+	switch (mnl_attr_get_type(attr)) {
+	case CTRL_ATTR_FAMILY_ID:
+		if (mnl_attr_validate(attr, MNL_TYPE_U16) == 0)
+			family->id = mnl_attr_get_u16(attr);
+		break;
+	case CTRL_ATTR_MCAST_GROUPS:
+		mnl_attr_parse_nested(attr, each_group, family);
+		break;
+	}
 	return MNL_CB_OK;
 }
 
@@ -122,18 +177,36 @@ static int family_reply(const struct nlmsghdr *nlh, void *data)
 	return mnl_attr_parse(nlh, sizeof(struct genlmsghdr), family_attribute, data);
 }
 
-/* The family's number, or 0.  Asking loads the module. */
-static uint16_t find_family(struct mnl_socket *socket, struct netlink_error *error)
+/* Asking loads the module.  Returns 0 or -1. */
+static int find_family(struct mnl_socket *socket, struct family *family,
+		       struct netlink_error *error)
 {
 	char buf[256];
 	struct nlmsghdr *nlh = netlink_begin(buf, CTRL_CMD_GETFAMILY, NLM_F_ACK);
-	uint16_t id = 0;
 
 	nlh->nlmsg_type = GENL_ID_CTRL;
 	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, SOVIA_GENL_NAME);
-	if (exchange(socket, nlh, family_reply, &id, error) < 0)
-		snprintf(error->text, sizeof(error->text), "the module sovia is not loaded");
-	return id;
+	if (exchange(socket, nlh, family_reply, family, error) == 0 && family->id)
+		return 0;
+	snprintf(error->text, sizeof(error->text), "the module sovia is not loaded");
+	return -1;
+}
+
+static struct mnl_socket *open_socket(int protocol, struct netlink_error *error)
+{
+	struct mnl_socket *socket = mnl_socket_open2(protocol, SOCK_CLOEXEC);
+	int on = 1;
+
+	memset(error, 0, sizeof(*error));
+	if (socket && mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0) {
+		mnl_socket_setsockopt(socket, NETLINK_EXT_ACK, &on, sizeof(on));
+		mnl_socket_setsockopt(socket, NETLINK_CAP_ACK, &on, sizeof(on));
+		return socket;
+	}
+	snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
+	if (socket)
+		mnl_socket_close(socket);
+	return NULL;
 }
 
 /*
@@ -143,21 +216,73 @@ static uint16_t find_family(struct mnl_socket *socket, struct netlink_error *err
 int netlink_request(struct nlmsghdr *request, mnl_cb_t each, void *data,
 		    struct netlink_error *error)
 {
-	struct mnl_socket *socket = mnl_socket_open(NETLINK_GENERIC);
-	int on = 1, ret = -1;
+	struct mnl_socket *socket = open_socket(NETLINK_GENERIC, error);
+	struct family family = {};
+	int ret;
 
-	memset(error, 0, sizeof(*error));
-	if (!socket || mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0) {
-		snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
-		goto out;
-	}
-	mnl_socket_setsockopt(socket, NETLINK_EXT_ACK, &on, sizeof(on));
-	mnl_socket_setsockopt(socket, NETLINK_CAP_ACK, &on, sizeof(on));
-	request->nlmsg_type = find_family(socket, error);
-	if (request->nlmsg_type)
+	if (!socket)
+		return -1;
+	ret = find_family(socket, &family, error);
+	request->nlmsg_type = family.id;
+	if (ret == 0)
 		ret = exchange(socket, request, each, data, error);
-out:
-	if (socket)
-		mnl_socket_close(socket);
+	mnl_socket_close(socket);
+	return ret;
+}
+
+/* The same with a whole request to another netlink protocol. */
+int netlink_request_raw(int protocol, struct nlmsghdr *request, mnl_cb_t each, void *data,
+			struct netlink_error *error)
+{
+	struct mnl_socket *socket = open_socket(protocol, error);
+	int ret;
+
+	if (!socket)
+		return -1;
+	ret = exchange(socket, request, each, data, error);
+	mnl_socket_close(socket);
+	return ret;
+}
+
+/* Calls @each for events until it returns an error.  -1 with @error: there are no events. */
+static int take_events(struct mnl_socket *socket, mnl_cb_t each, void *data,
+		       struct netlink_error *error)
+{
+	char buf[REPLY_MAX];
+	ssize_t len;
+
+	for (;;) {
+		len = mnl_socket_recvfrom(socket, buf, sizeof(buf));
+		if (len < 0 && errno == ENOBUFS) {
+			fputs("sovia: events have been lost\n", stderr);
+			continue;
+		}
+		if (len < 0)
+			break;
+		if (mnl_cb_run(buf, len, 0, 0, each, data) < 0)
+			return 0;
+	}
+	snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
+	return -1;
+}
+
+/* Joins a multicast group of the family, and calls @each for what comes, as take_events() does. */
+int netlink_listen(const char *group, mnl_cb_t each, void *data, struct netlink_error *error)
+{
+	struct mnl_socket *socket = open_socket(NETLINK_GENERIC, error);
+	struct family family = { .name = group };
+	int ret;
+
+	if (!socket)
+		return -1;
+	ret = find_family(socket, &family, error);
+	if (ret == 0)
+		ret = mnl_socket_setsockopt(socket, NETLINK_ADD_MEMBERSHIP, &family.group,
+					    sizeof(family.group));
+	if (ret == 0)
+		ret = take_events(socket, each, data, error);
+	else if (!error->text[0])
+		snprintf(error->text, sizeof(error->text), "%s", strerror(errno));
+	mnl_socket_close(socket);
 	return ret;
 }

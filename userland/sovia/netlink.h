@@ -19,5 +19,8 @@ struct netlink_error {
 struct nlmsghdr *netlink_begin(void *buf, uint8_t command, uint16_t flags);
 int netlink_request(struct nlmsghdr *request, mnl_cb_t each, void *data,
 		    struct netlink_error *error);
+int netlink_request_raw(int protocol, struct nlmsghdr *request, mnl_cb_t each, void *data,
+			struct netlink_error *error);
+int netlink_listen(const char *group, mnl_cb_t each, void *data, struct netlink_error *error);
 
 #endif

@@ -5,35 +5,34 @@
 #include <linux/sovia.h>
 #include <stdlib.h>
 #include <string.h>
+#include "attrs.h"
 #include "netlink.h"
+#include "out.h"
 #include "rule.h"
 #include "sovia.h"
+
+static const char help[] =
+	"Usage: sovia [-j] [-s] rule [show]\n"
+	"       sovia rule replace [FILE]\n"
+	"       sovia rule flush\n"
+	"\n"
+	"FILE is a list of rules, \"-\" or none standard input.  A rule is a line:\n"
+	"\n"
+	"  [in | out] [peer PREFIX] [port N[-M]] [uid N[-M]] [gid N[-M]]\n"
+	"  [cgroup PATH] [dev NAME] [wait MS] (auto | only-sovia | only-tcp | deny)\n"
+	"\n"
+	"The first that matches decides what becomes of a connection.  # begins a comment.\n"
+	"-s also shows how many connections each rule has decided.\n";
 
 /* Of a request: more than SOVIA_RULES_MAX rules with all their attributes. */
 #define REQUEST_MAX (SOVIA_RULES_MAX * 192)
 
-static int show_attribute(const struct nlattr *attr, void *data)
+static int show(int argc, char **argv)
 {
-	const struct sovia_options *options = data;
-
-	return mnl_attr_get_type(attr) == SOVIA_A_RULE ? rule_show(attr, options->hits) : MNL_CB_OK;
-}
-
-static int show_message(const struct nlmsghdr *nlh, void *data)
-{
-	return mnl_attr_parse(nlh, sizeof(struct genlmsghdr), show_attribute, data);
-}
-
-static int show(const struct sovia_options *options)
-{
-	struct netlink_error error;
-	char buf[64];
-
-	if (netlink_request(netlink_begin(buf, SOVIA_CMD_RULE_GET, NLM_F_DUMP), show_message,
-			    (void *)options, &error) == 0)
-		return 0;
-	fprintf(stderr, "sovia: %s\n", error.text);
-	return EXIT_FAILED;
+	(void)argv;
+	if (argc)
+		return usage(help);
+	return show_each(SOVIA_CMD_RULE_GET, SOVIA_A_RULE, rule_show) ?: out_finish();
 }
 
 static int replace_by(struct rule_list *list)
@@ -42,10 +41,9 @@ static int replace_by(struct rule_list *list)
 
 	if (netlink_request(list->nlh, NULL, NULL, &error) == 0)
 		return 0;
-	if (error.offset)
-		rule_complain(list, error.offset, error.text);
-	else
-		fprintf(stderr, "sovia: %s\n", error.text);
+	if (!error.offset)
+		return complain("%s", error.text);
+	rule_complain(list, error.offset, error.text);
 	return EXIT_FAILED;
 }
 
@@ -55,8 +53,7 @@ static struct rule_list *new_list(const char *name)
 	void *buf = calloc(1, REQUEST_MAX);
 
 	if (!list || !buf) {
-		fprintf(stderr, "sovia: %s\n", strerror(ENOMEM));
-		exit(EXIT_FAILED);
+		exit(complain("%s", strerror(ENOMEM)));
 	}
 	list->name = name;
 	list->size = REQUEST_MAX;
@@ -71,19 +68,20 @@ static void free_list(struct rule_list *list)
 	free(list);
 }
 
-static int replace(const char *name)
+static int replace(int argc, char **argv)
 {
+	const char *name = argc ? argv[0] : "-";
 	bool standard = strcmp(name, "-") == 0;
 	struct rule_list *list;
 	FILE *file = stdin;
 	int status;
 
+	if (argc > 1)
+		return usage(help);
 	if (!standard)
 		file = fopen(name, "re");
-	if (!file) {
-		fprintf(stderr, "sovia: %s: %s\n", name, strerror(errno));
-		return EXIT_FAILED;
-	}
+	if (!file)
+		return complain("%s: %s", name, strerror(errno));
 	list = new_list(standard ? "standard input" : name);
 	status = rule_read(list, file) == 0 ? replace_by(list) : EXIT_FAILED;
 	free_list(list);
@@ -92,22 +90,25 @@ static int replace(const char *name)
 	return status;
 }
 
-static int flush(void)
+static int flush(int argc, char **argv)
 {
-	struct rule_list *list = new_list("");
-	int status = replace_by(list);
+	struct rule_list *list;
+	int status;
 
+	(void)argv;
+	if (argc)
+		return usage(help);
+	list = new_list("");
+	status = replace_by(list);
 	free_list(list);
 	return status;
 }
 
-int sovia_rule_main(const struct sovia_options *options, int argc, char **argv)
+int rule_main(int argc, char **argv)
 {
-	if (argc == 0 || (argc == 1 && sovia_abbreviates(argv[0], "show")))
-		return show(options);
-	if (argc <= 2 && sovia_abbreviates(argv[0], "replace"))
-		return replace(argc == 2 ? argv[1] : "-");
-	if (argc == 1 && sovia_abbreviates(argv[0], "flush"))
-		return flush();
-	return sovia_usage();
+	static const struct command commands[] = {
+		{ "show", show }, { "list", show }, { "replace", replace }, { "flush", flush }, {}
+	};
+
+	return run_command(commands, help, argc, argv);
 }

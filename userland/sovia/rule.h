@@ -41,7 +41,7 @@ int rule_read(struct rule_list *list, FILE *file);
 void rule_complain(const struct rule_list *list, size_t offset, const char *text);
 
 /* rule_show.c */
-int rule_show(const struct nlattr *nest, bool hits);
+int rule_show(const struct nlattr *nest);
 
 /* rule_cgroup.c */
 int rule_cgroup_number(const char *path, uint64_t *number);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/statfs.h>
 #include <unistd.h>
+#include "out.h"
 #include "rule.h"
 
 /* The kernel's type of a handle that is a number. */
@@ -90,8 +91,8 @@ void rule_cgroup_show(uint64_t number)
 	}
 	if (len > 0) {
 		path[len] = '\0';
-		printf("cgroup %s ", path);
+		out_string("cgroup", "cgroup %s ", path);
 	} else {
-		printf("cgroup %" PRIu64 " ", number);
+		out_number("cgroup", "cgroup %" PRIu64 " ", number);
 	}
 }

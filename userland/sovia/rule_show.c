@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Shows a rule, as it is read by rule_read.c. */
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <linux/sovia.h>
+#include "addr.h"
+#include "attrs.h"
+#include "out.h"
 #include "rule.h"
+#include "sovia.h"
 
 static const enum mnl_attr_data_type types[SOVIA_A_RULE_COUNT] = {
 	[SOVIA_A_RULE_ACTION]		= MNL_TYPE_U8,
@@ -21,52 +24,24 @@ static const enum mnl_attr_data_type types[SOVIA_A_RULE_COUNT] = {
 	[SOVIA_A_RULE_HITS]		= MNL_TYPE_U64,
 };
 
-static int take_attribute(const struct nlattr *attr, void *data)
+static const struct attr_set set = ATTR_SET(types);
+
+static void show_range(const char *keyword, const struct nlattr *first, const struct nlattr *last)
 {
-	const struct nlattr **attrs = data;
-	unsigned int type = mnl_attr_get_type(attr);
+	char text[32];
 
-	/* Of a newer kernel: it is not shown. */
-	if (type >= SOVIA_A_RULE_COUNT)
-		return MNL_CB_OK;
-	if (types[type] && mnl_attr_validate(attr, types[type]) < 0)
-		return MNL_CB_ERROR;
-	attrs[type] = attr;
-	return MNL_CB_OK;
-}
-
-static void show_peer(const struct nlattr *peer, unsigned int prefix)
-{
-	char text[INET6_ADDRSTRLEN] = "?";
-	struct in6_addr addr;
-
-	if (mnl_attr_get_payload_len(peer) != sizeof(addr))
+	if (!first || !last)
 		return;
-	addr = *(const struct in6_addr *)mnl_attr_get_payload(peer);
-	if (IN6_IS_ADDR_V4MAPPED(&addr) && prefix >= 96) {
-		inet_ntop(AF_INET, &addr.s6_addr[12], text, sizeof(text));
-		printf("peer %s/%u ", text, prefix - 96);
-	} else {
-		inet_ntop(AF_INET6, &addr, text, sizeof(text));
-		printf("peer %s/%u ", text, prefix);
-	}
-}
-
-static void show_range(const char *keyword, uint32_t first, uint32_t last)
-{
-	if (first == last)
-		printf("%s %" PRIu32 " ", keyword, first);
+	if (attr_number(first) == attr_number(last))
+		snprintf(text, sizeof(text), "%" PRIu64, attr_number(first));
 	else
-		printf("%s %" PRIu32 "-%" PRIu32 " ", keyword, first, last);
+		snprintf(text, sizeof(text), "%" PRIu64 "-%" PRIu64, attr_number(first),
+			 attr_number(last));
+	out_text("%s ", keyword);
+	out_string(keyword, "%s ", text);
 }
 
-static void show_ids(const char *keyword, const struct nlattr *first, const struct nlattr *last)
-{
-	if (first && last)
-		show_range(keyword, mnl_attr_get_u32(first), mnl_attr_get_u32(last));
-}
-
-static void show_action(uint8_t action)
+static const char *action_name(uint64_t action)
 {
 	static const char * const names[SOVIA_ACTION_COUNT] = {
 		[SOVIA_AUTO]		= "auto",
@@ -75,39 +50,38 @@ static void show_action(uint8_t action)
 		[SOVIA_DENY]		= "deny",
 	};
 
-	fputs(action < SOVIA_ACTION_COUNT ? names[action] : "?", stdout);
+	return action < SOVIA_ACTION_COUNT ? names[action] : "?";
 }
 
-/* Shows a rule on a line; @hits: with the number of connections.  Returns MNL_CB_*. */
-int rule_show(const struct nlattr *nest, bool hits)
+/* Shows a rule on a line, with -s also how many connections it has decided.  Returns MNL_CB_*. */
+int rule_show(const struct nlattr *nest)
 {
 	const struct nlattr *a[SOVIA_A_RULE_COUNT] = {};
-	uint8_t directions;
+	char text[ADDR_TEXT];
+	uint64_t directions;
 
-	if (mnl_attr_parse_nested(nest, take_attribute, a) < 0 || !a[SOVIA_A_RULE_ACTION] ||
-	    !a[SOVIA_A_RULE_DIRECTIONS]) {
-		fprintf(stderr, "sovia: a rule that this program does not understand\n");
+	if (attrs_parse(nest, &set, a) < 0)
 		return MNL_CB_ERROR;
-	}
-	directions = mnl_attr_get_u8(a[SOVIA_A_RULE_DIRECTIONS]);
+	directions = attr_number(a[SOVIA_A_RULE_DIRECTIONS]);
+	out_begin();
 	if (directions == SOVIA_RULE_IN || directions == SOVIA_RULE_OUT)
-		fputs(directions == SOVIA_RULE_IN ? "in " : "out ", stdout);
+		out_string("direction", "%s ", directions == SOVIA_RULE_IN ? "in" : "out");
 	if (a[SOVIA_A_RULE_PEER] && a[SOVIA_A_RULE_PREFIX])
-		show_peer(a[SOVIA_A_RULE_PEER], mnl_attr_get_u8(a[SOVIA_A_RULE_PREFIX]));
-	if (a[SOVIA_A_RULE_PORT_MIN] && a[SOVIA_A_RULE_PORT_MAX])
-		show_range("port", mnl_attr_get_u16(a[SOVIA_A_RULE_PORT_MIN]),
-			   mnl_attr_get_u16(a[SOVIA_A_RULE_PORT_MAX]));
-	show_ids("uid", a[SOVIA_A_RULE_UID_MIN], a[SOVIA_A_RULE_UID_MAX]);
-	show_ids("gid", a[SOVIA_A_RULE_GID_MIN], a[SOVIA_A_RULE_GID_MAX]);
+		out_string("peer", "peer %s ",
+			   addr_prefix_text(a[SOVIA_A_RULE_PEER],
+					    attr_number(a[SOVIA_A_RULE_PREFIX]), text));
+	show_range("port", a[SOVIA_A_RULE_PORT_MIN], a[SOVIA_A_RULE_PORT_MAX]);
+	show_range("uid", a[SOVIA_A_RULE_UID_MIN], a[SOVIA_A_RULE_UID_MAX]);
+	show_range("gid", a[SOVIA_A_RULE_GID_MIN], a[SOVIA_A_RULE_GID_MAX]);
 	if (a[SOVIA_A_RULE_CGROUP])
-		rule_cgroup_show(mnl_attr_get_u64(a[SOVIA_A_RULE_CGROUP]));
+		rule_cgroup_show(attr_number(a[SOVIA_A_RULE_CGROUP]));
 	if (a[SOVIA_A_RULE_DEVICE])
-		printf("dev %s ", mnl_attr_get_str(a[SOVIA_A_RULE_DEVICE]));
+		out_string("dev", "dev %s ", attr_text(a[SOVIA_A_RULE_DEVICE]));
 	if (a[SOVIA_A_RULE_WAIT])
-		printf("wait %" PRIu32 " ", mnl_attr_get_u32(a[SOVIA_A_RULE_WAIT]));
-	show_action(mnl_attr_get_u8(a[SOVIA_A_RULE_ACTION]));
-	if (hits && a[SOVIA_A_RULE_HITS])
-		printf("  # %" PRIu64, mnl_attr_get_u64(a[SOVIA_A_RULE_HITS]));
-	putchar('\n');
+		out_number("wait_ms", "wait %" PRIu64 " ", attr_number(a[SOVIA_A_RULE_WAIT]));
+	out_string("action", "%s", action_name(attr_number(a[SOVIA_A_RULE_ACTION])));
+	if (options.stats)
+		out_number("hits", "  # %" PRIu64, attr_number(a[SOVIA_A_RULE_HITS]));
+	out_end();
 	return MNL_CB_OK;
 }

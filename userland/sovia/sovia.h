@@ -4,25 +4,65 @@
 #define SOVIA_TOOL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 };
 
-/* -s */
-struct sovia_options {
-	bool hits;
+enum color {
+	COLOR_NEVER,
+	COLOR_AUTO,
+	COLOR_ALWAYS,
+};
+
+/*
+ * @json: -j
+ * @pretty: -p
+ * @stats: -s
+ * @details: -d
+ * @time: -t
+ * @color: -c
+ */
+struct options {
+	bool		json;
+	bool		pretty;
+	bool		stats;
+	bool		details;
+	bool		time;
+	enum color	color;
+};
+
+extern struct options options;
+
+/*
+ * A command of an object.
+ *
+ * @name: may be abbreviated; the first one that matches is meant
+ * @run: its arguments; returns the exit status
+ */
+struct command {
+	const char	*name;
+	int		(*run)(int argc, char **argv);
 };
 
 /* main.c */
-bool sovia_abbreviates(const char *word, const char *whole);
-int sovia_usage(void);
+bool abbreviates(const char *word, const char *whole);
+int usage(const char *text);
+int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int run_command(const struct command *commands, const char *help, int argc, char **argv);
 
-/* key.c */
-int sovia_key_main(int argc, char **argv);
-
-/* rule.c */
-int sovia_rule_main(const struct sovia_options *options, int argc, char **argv);
+/* An object each. */
+int socket_main(int argc, char **argv);
+int link_main(int argc, char **argv);
+int device_main(int argc, char **argv);
+int peer_main(int argc, char **argv);
+int rule_main(int argc, char **argv);
+int key_main(int argc, char **argv);
+int stat_main(int argc, char **argv);
+int monitor_main(int argc, char **argv);
+int set_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
 
 #endif

@@ -33,7 +33,7 @@ feed_us() { feed "$SOVIA_NODE" $PORT "$1"; }
 held() { awk '$1 == "ESTABLISHED" && match($0, / rmem=[0-9]*/) { pages += int((substr($0, RSTART + 6, RLENGTH - 6) + 4095) / 4096) }
 	END { print pages * 4096 }' /proc/net/sovia/sock; }
 queued() { awk '{ sub(/.* inq=/, ""); sum += $1 } END { exit !(sum >= '"$1"') }' /proc/net/sovia/sock; }
-count() { sovia-stat --value "$1"; }
+count() { sovia stat value "$1"; }
 all_read() { equal "$(say "$1")" $((SIZE * $2)) && fed; } # HOW, CONNECTIONS
 
 check 'a process that holds sockets' start_holder

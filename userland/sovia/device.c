@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sovia device show */
+#include <inttypes.h>
+#include <linux/sovia.h>
+#include <stdio.h>
+#include <string.h>
+#include "attrs.h"
+#include "out.h"
+#include "sovia.h"
+
+static const char help[] = "Usage: sovia [-j] device [show]\n";
+
+static const enum mnl_attr_data_type types[SOVIA_A_DEVICE_COUNT] = {
+	[SOVIA_A_DEVICE_NAME]	= MNL_TYPE_NUL_STRING,
+	[SOVIA_A_DEVICE_VIS]	= MNL_TYPE_U32,
+	[SOVIA_A_DEVICE_CQS]	= MNL_TYPE_U32,
+	[SOVIA_A_DEVICE_STUCK]	= MNL_TYPE_U32,
+};
+static const struct attr_set set = ATTR_SET(types);
+
+/* The RDMA core's view of its port, or nothing. */
+static void show_port(const char *name, const char *key, const char *format, const char *file)
+{
+	char path[256], text[64];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/%s", name, file);
+	stream = fopen(path, "re");
+	if (!stream)
+		return;
+	if (fgets(text, sizeof(text), stream)) {
+		text[strcspn(text, "\n")] = '\0';
+		out_string(key, format, text);
+	}
+	fclose(stream);
+}
+
+static int show_device(const struct nlattr *nest)
+{
+	const struct nlattr *a[SOVIA_A_DEVICE_COUNT] = {};
+	const char *name;
+
+	if (attrs_parse(nest, &set, a) < 0)
+		return MNL_CB_ERROR;
+	name = attr_text(a[SOVIA_A_DEVICE_NAME]);
+	out_begin();
+	out_string("name", "%s", name);
+	show_port(name, "port_state", " port %s", "state");
+	show_port(name, "link_layer", " %s", "link_layer");
+	show_port(name, "netdev", " netdev %s", "gid_attrs/ndevs/0");
+	out_number("vis", " vis %" PRIu64, attr_number(a[SOVIA_A_DEVICE_VIS]));
+	out_number("cqs", " cqs %" PRIu64, attr_number(a[SOVIA_A_DEVICE_CQS]));
+	if (attr_number(a[SOVIA_A_DEVICE_STUCK])) {
+		out_text(" ");
+		out_colored(OUT_BAD, "state", "%s", "STUCK");
+		out_number("stuck", " %" PRIu64, attr_number(a[SOVIA_A_DEVICE_STUCK]));
+	}
+	out_end();
+	return MNL_CB_OK;
+}
+
+static int show(int argc, char **argv)
+{
+	(void)argv;
+	if (argc)
+		return usage(help);
+	return show_each(SOVIA_CMD_DEVICE_GET, SOVIA_A_DEVICE, show_device) ?: out_finish();
+}
+
+int device_main(int argc, char **argv)
+{
+	static const struct command commands[] = { { "show", show }, { "list", show }, {} };
+
+	return run_command(commands, help, argc, argv);
+}
