@@ -31,28 +31,7 @@
  *	An IPv6 socket accepts IPv4 peers as v4-mapped addresses unless
  *	IPV6_V6ONLY is set.
  *
- * Options
- *	SOL_SOCKET, IPPROTO_IP and IPPROTO_IPV6 options are those of the kernel.
- *	SO_ZEROCOPY fails with EOPNOTSUPP.  Of IPPROTO_TCP, these have an effect:
- *	TCP_NODELAY, TCP_CORK, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT,
- *	TCP_USER_TIMEOUT, TCP_SYNCNT, TCP_LINGER2, TCP_DEFER_ACCEPT,
- *	TCP_WINDOW_CLAMP, TCP_NOTSENT_LOWAT, TCP_INQ and, to read, TCP_INFO.
- *	These are checked and stored only: TCP_MAXSEG, TCP_QUICKACK,
- *	TCP_CONGESTION, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT,
- *	TCP_THIN_LINEAR_TIMEOUTS and TCP_THIN_DUPACK.  TCP_ULP has no names.
- *	Any other fails with ENOPROTOOPT.
- *
- * TCP_INFO
- *	tcpi_state, tcpi_options (0), tcpi_rto (0), tcpi_snd_mss, tcpi_rcv_mss,
- *	tcpi_unacked (messages queued or in flight), tcpi_rcv_space,
- *	tcpi_notsent_bytes, tcpi_bytes_acked, tcpi_bytes_received,
- *	tcpi_bytes_sent and tcpi_snd_wnd (6.12 and later) have TCP's meaning;
- *	every other field is 0.
- *
- * Observation
- *	/proc/net/sovia/stat	counters of the namespace, "name value" lines
- *	/proc/net/sovia/sock	one line a socket
- *	/proc/net/sovia/link	one line a link
+ * The rest is in the manual, sovia(7): calls, options of every level, errors.
  */
 #ifndef _UAPI_LINUX_SOVIA_H
 #define _UAPI_LINUX_SOVIA_H
