@@ -305,6 +305,8 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	if (err)
 		return err;
 	v->qp = v->id->qp;
+	/* rdma_cm has created it for us; rdma(8) shows whose it is. */
+	v->qp->res.kern_name = KBUILD_MODNAME;
 	v->ibdev = v->qp->device;
 	/* iWARP has no immediate data, and see verbs_established(). */
 	v->vi.imm = !verbs_iwarp(v);
