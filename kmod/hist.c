@@ -153,3 +153,7 @@ void sovia_hist_net_free(struct sovia_net *snet)
 {
 	free_percpu(snet->hists);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/hist_test.c"
+#endif

@@ -151,7 +151,9 @@ struct sovia_tcp_log {
  * @link_count: length of @far_links
  * @parked_count: length of @parked_links
  * @idle_count: how many of @far_links have been idle for a while
- * @link_ids: all links in @links, by a number of their own; for /proc
+ * @link_ids: all links in @links, by a number of their own, for administrators
+ * @max_links: net.sovia.max_links: no more of @far_links that are not parked
+ * @idle_links: net.sovia.idle_links: no more idle ones keep their queue pairs
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
  * @listen_tracker: of the reference to the namespace while they do
@@ -189,6 +191,8 @@ struct sovia_net {
 	unsigned int			parked_count;
 	unsigned int			idle_count;
 	struct xarray			link_ids;
+	struct sovia_sysctl		max_links;
+	struct sovia_sysctl		idle_links;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
 	netns_tracker			listen_tracker;

@@ -3,6 +3,7 @@
 #include "hist.h"
 #include "link/conn_table.h"
 #include "link/link_net.h"
+#include "link/link_table.h"
 #include "link/peer_memory.h"
 #include "link/rendezvous.h"
 #include "net.h"
@@ -43,11 +44,16 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_hist_net_init(snet);
 	if (err)
 		goto free_dry_syn;
-	err = sovia_rendezvous_net_init(snet);
+	err = sovia_link_limits_net_init(snet);
 	if (err)
 		goto free_hist;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_limits;
 	return 0;
 
+free_limits:
+	sovia_link_limits_net_exit(snet);
 free_hist:
 	sovia_hist_net_exit(snet);
 free_dry_syn:
@@ -66,6 +72,7 @@ free_mib:
 static void __net_exit net_before_end(struct net *net)
 {
 	sovia_rendezvous_net_pre_exit(sovia_net(net));
+	sovia_link_limits_net_exit(sovia_net(net));
 	sovia_hist_net_exit(sovia_net(net));
 	sovia_dry_syn_net_exit(sovia_net(net));
 	sovia_fallback_net_exit(sovia_net(net));

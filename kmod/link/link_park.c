@@ -58,6 +58,12 @@ bool sovia_link_ask_park(struct sovia_link *link)
 	return link->park_wanted && sovia_lane_ask_park(&link->lane);
 }
 
+/* The module's limit, or the namespace's if that is lower. */
+static unsigned int idle_most(const struct sovia_net *snet)
+{
+	return min_t(unsigned int, READ_ONCE(idle_links), READ_ONCE(snet->idle_links.value));
+}
+
 /* The most idle link of the namespace is not needed. */
 static void spare_one(struct sovia_net *snet)
 {
@@ -86,7 +92,7 @@ bool sovia_link_rest(struct sovia_link *link)
 	if (link->park_wanted && sovia_lane_ask_park(&link->lane))
 		return true;
 	sovia_link_set_idle(link, idle && link_may_park(link));
-	if (READ_ONCE(link->snet->idle_count) > READ_ONCE(idle_links))
+	if (READ_ONCE(link->snet->idle_count) > idle_most(link->snet))
 		spare_one(link->snet);
 	return false;
 }

@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <net/ipv6.h>
+#include "compat/sysctl.h"
 #include "conn_table.h"
 #include "link_state.h"
 #include "link_table.h"
@@ -62,17 +63,19 @@ static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_p
 	return NULL;
 }
 
-static unsigned int links_most(void)
+/* The module's limit, or the namespace's if that is lower. */
+static unsigned int links_most(const struct sovia_net *snet)
 {
 	unsigned long most = totalram_pages() / SOVIA_LINKS_PART / (SOVIA_LINK_COST >> PAGE_SHIFT);
 
-	return READ_ONCE(sovia_max_links) ?: clamp_t(unsigned long, most, SOVIA_LINKS_MIN,
-					       SOVIA_LINKS_MAX);
+	most = READ_ONCE(sovia_max_links) ?: clamp_t(unsigned long, most, SOVIA_LINKS_MIN,
+						       SOVIA_LINKS_MAX);
+	return min_t(unsigned long, most, READ_ONCE(snet->max_links.value));
 }
 
-static unsigned int parked_most(void)
+static unsigned int parked_most(const struct sovia_net *snet)
 {
-	return min(links_most(), SOVIA_LINKS_PARKED_MAX / SOVIA_LINKS_PARKED) * SOVIA_LINKS_PARKED;
+	return min(links_most(snet), SOVIA_LINKS_PARKED_MAX / SOVIA_LINKS_PARKED) * SOVIA_LINKS_PARKED;
 }
 
 static bool link_unused(const struct sovia_link *link)
@@ -194,13 +197,13 @@ static void link_count(struct sovia_net *snet, const struct sovia_link *fresh,
  */
 static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 {
-	unsigned int most = links_most(), quarter = most / 4, room = most;
+	unsigned int most = links_most(snet), quarter = most / 4, room = most;
 	struct link_census count;
 
 	/* Loop links take hardly any memory, and end without connections. */
 	if (fresh->prov->local)
 		return true;
-	if (snet->parked_count >= parked_most())
+	if (snet->parked_count >= parked_most(snet))
 		return false;
 	link_count(snet, fresh, &count);
 	if (count.own >= max(quarter, SOVIA_LINKS_OWN))
@@ -225,7 +228,7 @@ struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 	struct sovia_link *link, *found = NULL;
 
 	spin_lock_bh(&snet->link_lock);
-	if (snet->link_count <= links_most())
+	if (snet->link_count <= links_most(snet))
 		goto unlock;
 	list_for_each_entry(link, &snet->far_links, far_node) {
 		if (link == fresh || !link_spare(link) || (found && !link_quiet(link)))
@@ -463,7 +466,7 @@ struct sovia_link *sovia_link_excess_parked(struct sovia_net *snet)
 	struct sovia_link *link, *found = NULL;
 
 	spin_lock_bh(&snet->link_lock);
-	if (snet->parked_count >= parked_most())
+	if (snet->parked_count >= parked_most(snet))
 		list_for_each_entry(link, &snet->parked_links, far_node)
 			if (link_unused(link)) {
 				kref_get(&link->kref);
@@ -505,4 +508,43 @@ struct sovia_link *sovia_link_first(struct sovia_net *snet)
 	}
 	spin_unlock_bh(&snet->link_lock);
 	return NULL;
+}
+
+/**
+ * sovia_link_limits_net_init() - register a namespace's own limits
+ * @snet: the namespace
+ *
+ * They hold beside the module's parameters of these names, which they cannot raise: a container's
+ * administrator may write them.
+ *
+ * Context: pernet init.
+ * Return: 0 or -ENOMEM.
+ */
+int sovia_link_limits_net_init(struct sovia_net *snet)
+{
+	int err;
+
+	snet->max_links.value = INT_MAX;
+	snet->idle_links.value = INT_MAX;
+	err = sovia_sysctl_add(snet->net, &snet->max_links, "max_links", SYSCTL_INT_MAX,
+			       proc_dointvec_minmax);
+	if (err)
+		return err;
+	err = sovia_sysctl_add(snet->net, &snet->idle_links, "idle_links", SYSCTL_INT_MAX,
+			       proc_dointvec_minmax);
+	if (err)
+		sovia_sysctl_remove(&snet->max_links);
+	return err;
+}
+
+/**
+ * sovia_link_limits_net_exit() - remove them
+ * @snet: the namespace
+ *
+ * Context: pernet pre-exit.
+ */
+void sovia_link_limits_net_exit(struct sovia_net *snet)
+{
+	sovia_sysctl_remove(&snet->idle_links);
+	sovia_sysctl_remove(&snet->max_links);
 }

@@ -20,5 +20,7 @@ unsigned int sovia_links_idle(void);
 struct sovia_link *sovia_link_excess_parked(struct sovia_net *snet);
 void sovia_link_unlist(struct sovia_link *link);
 bool sovia_link_unlist_unused(struct sovia_link *link);
+int sovia_link_limits_net_init(struct sovia_net *snet);
+void sovia_link_limits_net_exit(struct sovia_net *snet);
 
 #endif /* _SOVIA_LINK_TABLE_H */

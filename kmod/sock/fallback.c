@@ -28,8 +28,8 @@
 /* A port that any would do is looked for this many times. */
 #define FALLBACK_PORT_TRIES	64
 
-/* Longer values of options are cut off: none of those that sockets have here is longer. */
-#define FALLBACK_OPTION_MAX	256
+/* Longer values say nothing to TCP: an IPsec policy and extension headers are shorter. */
+#define FALLBACK_OPTION_MAX	4096
 
 static unsigned int fallback_default = 1;
 sovia_param(fallback, fallback_default, 0, 1, 0444);
@@ -300,21 +300,22 @@ static void keep_option(struct sock *sk, struct sovia_option *new)
 void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t optval,
 			   unsigned int optlen)
 {
-	unsigned int len = min_t(unsigned int, optlen, FALLBACK_OPTION_MAX);
 	struct sovia_option *new;
 	struct socket *tcp;
 
 	/* TCP_NODELAY and its like are set in any state, when no TCP socket will follow. */
 	if (!fallback_tcp(sk) && READ_ONCE(sk->sk_state) != TCP_CLOSE)
 		return;
-	new = kmalloc(struct_size(new, value, len), GFP_KERNEL_ACCOUNT);
-	if (!new || copy_from_sockptr(new->value, optval, len)) {
+	if (optlen > FALLBACK_OPTION_MAX)
+		return;
+	new = kmalloc(struct_size(new, value, optlen), GFP_KERNEL_ACCOUNT);
+	if (!new || copy_from_sockptr(new->value, optval, optlen)) {
 		kfree(new);
 		return;
 	}
 	new->level = level;
 	new->name = optname;
-	new->len = len;
+	new->len = optlen;
 	lock_sock(sk);
 	tcp = fallback_tcp(sk);
 	if (tcp)

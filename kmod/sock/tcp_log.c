@@ -33,6 +33,15 @@ static void log_make(struct sovia_net *snet)
 	kvfree(ring);
 }
 
+static void log_put(struct sovia_net *snet, const struct sovia_tcp_entry *entry)
+{
+	log_make(snet);
+	spin_lock(&snet->tcp_log.lock);
+	if (snet->tcp_log.ring)
+		*log_entry(snet, snet->tcp_log.next++) = *entry;
+	spin_unlock(&snet->tcp_log.lock);
+}
+
 static void log_addresses(const struct sock *tcp, struct sovia_tcp_entry *entry)
 {
 	const struct inet_sock *inet = inet_sk(tcp);
@@ -66,11 +75,7 @@ void sovia_tcp_log_add(struct sovia_net *snet, struct sock *tcp, u8 direction, e
 	sock_diag_save_cookie(tcp, cookie);
 	log_addresses(tcp, &entry);
 	entry.cookie = (u64)cookie[1] << 32 | cookie[0];
-	log_make(snet);
-	spin_lock(&snet->tcp_log.lock);
-	if (snet->tcp_log.ring)
-		*log_entry(snet, snet->tcp_log.next++) = entry;
-	spin_unlock(&snet->tcp_log.lock);
+	log_put(snet, &entry);
 	trace_sovia_fallback(tcp, &entry);
 	sovia_event_tcp(snet, &entry);
 }
@@ -120,3 +125,7 @@ void sovia_tcp_log_net_free(struct sovia_net *snet)
 {
 	kvfree(snet->tcp_log.ring);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/tcp_log_test.c"
+#endif

@@ -23,6 +23,8 @@ static struct kunit_suite *suites[] = {
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
 	&sovia_rule_suite,
+	&sovia_hist_suite,
+	&sovia_tcp_log_suite,
 	&sovia_state_suite,
 	&sovia_credit_suite,
 	&sovia_turn_suite,

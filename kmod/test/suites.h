@@ -22,6 +22,8 @@ extern struct kunit_suite sovia_clan_vi_suite;
 extern struct kunit_suite sovia_peer_suite;
 extern struct kunit_suite sovia_peer_memory_suite;
 extern struct kunit_suite sovia_rule_suite;
+extern struct kunit_suite sovia_hist_suite;
+extern struct kunit_suite sovia_tcp_log_suite;
 extern struct kunit_suite sovia_state_suite;
 extern struct kunit_suite sovia_credit_suite;
 extern struct kunit_suite sovia_turn_suite;
