@@ -14,11 +14,11 @@ limit 300
 seed=${1:-$RANDOM}
 fuzz() {
 	local taken refused
-	output=$(netlink_fuzz 60 "$seed") || { echo "seed $seed: $output"; return 1; }
+	output=$(netlink_fuzz 90 "$seed") || { echo "seed $seed: $output"; return 1; }
 	read -r taken refused < <(awk '{ taken += $1; refused += $2 } END { print taken, refused }' <<<"$output")
 	echo "seed $seed: $taken replies, $refused refusals"
 	# else it was no fuzzer
-	[ "$taken" -gt 500 ] && [ "$refused" -gt 500 ]
+	[ "$taken" -gt 200 ] && [ "$refused" -gt 200 ]
 }
 works() {
 	sovia rule flush && sovia set fallback 1 && sovia socket >/dev/null && sovia link >/dev/null && socktool talk 7100
