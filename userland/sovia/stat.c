@@ -278,8 +278,5 @@ int stat_main(int argc, char **argv)
 		{ "histogram", histogram }, { "prometheus", prometheus }, {}
 	};
 
-	/* Its option, and names, which have a _ in them, may come without a command. */
-	if (argc && (strcmp(argv[0], "-i") == 0 || strchr(argv[0], '_')))
-		return show(argc, argv);
 	return run_command(commands, help, argc, argv);
 }
