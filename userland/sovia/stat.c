@@ -63,7 +63,9 @@ static void show_values(const struct stats *stats, const struct stats *before)
 		out_text("%-24s", stats->values[i].name);
 		out_number(stats->values[i].name, "%" PRIu64 "\n", value);
 	}
-	out_end();
+	/* As text, an empty line is between intervals. */
+	if (before || options.json)
+		out_end();
 }
 
 static int show_intervals(struct stats *stats, unsigned int seconds)
