@@ -75,7 +75,7 @@ enum sovia_action {
 	SOVIA_ACTION_COUNT
 };
 
-/* Generic netlink: see Documentation/rules.rst and Documentation/netlink/specs/sovia.yaml. */
+/* Generic netlink: see Documentation/observing.rst and Documentation/netlink/specs/sovia.yaml. */
 #define SOVIA_GENL_NAME		"sovia"
 #define SOVIA_GENL_VERSION	1
 #define SOVIA_GENL_EVENTS	"events"	/* its multicast group */

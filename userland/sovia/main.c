@@ -87,20 +87,29 @@ int complain(const char *format, ...)
 	return EXIT_FAILED;
 }
 
-/* Runs the command that argv[0] names, or without one the first. */
+static const struct command *find_command(const struct command *commands, const char *word)
+{
+	const struct command *command;
+
+	for (command = commands; command->name; command++)
+		if (abbreviates(word, command->name))
+			return command;
+	return NULL;
+}
+
+/* Runs the command that argv[0] names, or the first: show, whose name may be left out. */
 int run_command(const struct command *commands, const char *text, int argc, char **argv)
 {
 	const struct command *command;
 
 	if (argc == 0)
 		return commands->run(0, argv);
-	for (command = commands; command->name; command++)
-		if (abbreviates(argv[0], command->name))
-			return command->run(argc - 1, argv + 1);
+	command = find_command(commands, argv[0]);
+	if (command)
+		return command->run(argc - 1, argv + 1);
 	if (abbreviates(argv[0], "help"))
 		return fputs(text, stdout) < 0 ? EXIT_FAILED : 0;
-	complain("\"%s\" is unknown", argv[0]);
-	return usage(text);
+	return commands->run(argc, argv);
 }
 
 static int set_color(const char *when)
@@ -155,6 +164,7 @@ static int take_option(int option, int *status)
 
 int main(int argc, char **argv)
 {
+	const struct command *object;
 	int option, status = 0;
 
 	while ((option = getopt_long(argc, argv, "+jpsdtn:c::Vh", long_options, NULL)) != -1)
@@ -164,5 +174,9 @@ int main(int argc, char **argv)
 		return usage(help);
 	if (abbreviates(argv[optind], "help"))
 		return fputs(help, stdout) < 0 ? EXIT_FAILED : 0;
-	return run_command(objects, help, argc - optind, argv + optind);
+	object = find_command(objects, argv[optind]);
+	if (object)
+		return object->run(argc - optind - 1, argv + optind + 1);
+	complain("\"%s\" is unknown", argv[optind]);
+	return usage(help);
 }

@@ -18,7 +18,7 @@ static const char help[] =
 	"                                   [port N] [link N] [way WAY]\n"
 	"\n"
 	"Shows bound and connected sockets of AF_SOVIA, and connections that became TCP's.\n"
-	"STATE is as in ss(8), WAY one of: verbs, loop, near, clan, tcp.  port is either end's.\n";
+	"STATE is as in ss(8), WAY one of: verbs, loop, clan, tcp.  port is either end's.\n";
 
 static const enum mnl_attr_data_type types[SOVIA_A_SOCK_COUNT] = {
 	[SOVIA_A_SOCK_FAMILY]	= MNL_TYPE_U16,
@@ -240,7 +240,7 @@ static int read_number(const char *text, unsigned int *number, unsigned long mos
 
 static int read_way(const char *name)
 {
-	static const char * const ways[] = { "verbs", "loop", "near", "clan", "tcp" };
+	static const char * const ways[] = { "verbs", "loop", "clan", "tcp" };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)

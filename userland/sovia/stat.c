@@ -63,7 +63,9 @@ static void show_values(const struct stats *stats, const struct stats *before)
 		out_text("%-24s", stats->values[i].name);
 		out_number(stats->values[i].name, "%" PRIu64 "\n", value);
 	}
-	out_end();
+	/* As text, an empty line is between intervals. */
+	if (before || options.json)
+		out_end();
 }
 
 static int show_intervals(struct stats *stats, unsigned int seconds)
@@ -278,8 +280,5 @@ int stat_main(int argc, char **argv)
 		{ "histogram", histogram }, { "prometheus", prometheus }, {}
 	};
 
-	/* Its option, and names, which have a _ in them, may come without a command. */
-	if (argc && (strcmp(argv[0], "-i") == 0 || strchr(argv[0], '_')))
-		return show(argc, argv);
 	return run_command(commands, help, argc, argv);
 }
