@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 --
 -- Wireshark dissector for AF_SOVIA: the messages of lanes (include/sovia/wire.h) over RoCE,
--- InfiniBand and iWARP, hellos in the connection manager's private data, and the rendezvous
--- over TCP (include/sovia/rendezvous.h).  For Wireshark 4.0 and later; see
--- Documentation/dissector.rst.
+-- InfiniBand and iWARP, and hellos in the connection manager's private data.  For Wireshark 4.0
+-- and later; see Documentation/dissector.rst.
 --
 -- How messages get here
 --	RoCE	The infiniband dissector offers the private data of each message of the connection
@@ -22,7 +21,6 @@
 -- once().
 
 local sovia = Proto("sovia", "AF_SOVIA")
-local rdv = Proto("sovia.rdv", "AF_SOVIA Rendezvous")
 local iwarp = Proto("sovia.iwarp", "AF_SOVIA over iWARP")
 
 -- ---- wire.h ----
@@ -30,6 +28,7 @@ local iwarp = Proto("sovia.iwarp", "AF_SOVIA over iWARP")
 local WIRE_MAGIC, WIRE_VERSION = 0x534f5641, 5
 local HDR_LEN, CONN_LEN, HELLO_LEN, REJECT_LEN = 32, 32, 56, 8
 local WINDOW_MAX, PAYLOAD_MIN, PAYLOAD_MAX, LANES_MAX = 1024, 2048, 65536, 16
+local NO_ID = ("\0"):rep(8)
 local HEAD_LEN = HDR_LEN + CONN_LEN -- all of a message that is looked at
 
 -- As sovia_types of kmod/link/wire.c.
@@ -56,50 +55,18 @@ local CODES = {
 }
 local CODE_COUNT = 13
 
-local FLAGS = { { 0x0001, "ackreq", "ACKREQ" }, { 0x0002, "fin", "FIN" }, { 0x0004, "gone", "GONE" }, { 0x0040, "want", "WANT" } }
+local FLAGS = { { 0x0001, "ackreq" }, { 0x0002, "fin" }, { 0x0004, "gone" }, { 0x0040, "want" } }
 
 local TYPE_NAMES = {}
 for number, type in pairs(TYPES) do
 	TYPE_NAMES[number] = type.name
 end
 
--- ---- rendezvous.h ----
-
-local RDV_MAGIC, RDV_FRAMING = 0x534f5652, 1
-local RDV_HDR_LEN, RDV_LEN_MAX = 8, 512
-local RDV_HELLO_LEN, RDV_ANSWER_LEN, RDV_WAY_LEN, RDV_MAC_LEN = 120, 136, 40, 32
-local RDV_WAYS, RDV_KEYS, RDV_WAY_CLAN = 4, 4, 4
-local RDV_TYPES = { "HELLO", "ANSWER", "PING", "PONG", "CLOSE", "CONFIRM" }
-local RDV_CODES = {
-	[0] = "OK", "BUSY", "CROSSED", "NO_VERSION", "NO_KEY", "NAT", "SHARED", "NO_WAY", "DENIED", "LEAVING", "IDLE",
-}
-local RDV_WAY_TYPES = { "IB", "ROCE", "IWARP", "CLAN" }
-
 -- ---- fields ----
 
 local F, X = {}, {}
 
-local function fields(proto, list)
-	local all = {}
-	for _, entry in ipairs(list) do
-		local kind, name = entry[1], entry[2]
-		F[name] = ProtoField[kind]("sovia." .. name, table.unpack(entry, 3))
-		all[#all + 1] = F[name]
-	end
-	proto.fields = all
-end
-
-local function experts(proto, list)
-	local all = {}
-	for _, entry in ipairs(list) do
-		local name, group, severity, text = table.unpack(entry)
-		X[name] = ProtoExpert.new("sovia.expert." .. name, text, expert.group[group], expert.severity[severity])
-		all[#all + 1] = X[name]
-	end
-	proto.experts = all
-end
-
-fields(sovia, {
+for _, entry in ipairs({
 	-- struct sovia_hdr
 	{ "uint8", "version", "Version" },
 	{ "uint8", "type", "Type", base.DEC, TYPE_NAMES },
@@ -153,63 +120,12 @@ fields(sovia, {
 	{ "framenum", "answer_in", "Answer in", base.NONE, frametype.RESPONSE },
 	{ "framenum", "request_in", "Answers", base.NONE, frametype.REQUEST },
 	{ "relative_time", "time", "Time from request to answer" },
-})
+}) do
+	F[entry[2]] = ProtoField[entry[1]]("sovia." .. entry[2], table.unpack(entry, 3))
+end
+sovia.fields = F
 
-fields(rdv, {
-	-- struct sovia_rdv_hdr
-	{ "uint32", "rdv.magic", "Magic", base.HEX },
-	{ "uint8", "rdv.type", "Type", base.DEC, RDV_TYPES },
-	{ "uint8", "rdv.framing", "Framing" },
-	{ "uint16", "rdv.len", "Length" },
-	-- struct sovia_rdv_hello
-	{ "uint8", "rdv.version_min", "Oldest version" },
-	{ "uint8", "rdv.version_max", "Newest version" },
-	{ "uint16", "rdv.flags", "Flags", base.HEX },
-	{ "bool", "rdv.flags.again", "AGAIN: another anchor, the same secret", 16, nil, 0x0001 },
-	{ "bool", "rdv.flags.join", "JOIN: the other direction, too", 16, nil, 0x0002 },
-	{ "uint8", "rdv.nways", "Number of ways" },
-	{ "uint8", "rdv.nkeys", "Number of keys" },
-	{ "uint16", "rdv.zero", "Zero", base.HEX },
-	{ "uint64", "rdv.features", "Features", base.HEX },
-	{ "bool", "rdv.features.trial", "TRIAL: lanes are tried", 8, nil, 0x01 },
-	{ "bool", "rdv.features.return", "RETURN: PRESSURE and RETURN", 8, nil, 0x02 },
-	{ "bool", "rdv.features.grow", "GROW: windows of lanes grow", 8, nil, 0x04 },
-	{ "bool", "rdv.features.park", "PARK: idle links are parked", 8, nil, 0x08 },
-	{ "bytes", "rdv.instance", "Instance" },
-	{ "ipv6", "rdv.saddr", "Sender's address" },
-	{ "ipv6", "rdv.daddr", "Receiver's address" },
-	{ "bytes", "rdv.nonce", "Nonce" },
-	{ "uint16", "rdv.window", "Window (messages)" },
-	{ "uint16", "rdv.lanes", "Lanes" },
-	{ "uint32", "rdv.payload", "Largest payload" },
-	{ "uint32", "rdv.early", "Bytes that CONN may bring" },
-	{ "uint16", "rdv.reads", "One-sided READs at once" },
-	{ "uint16", "rdv.rmem", "One-sided requests taken" },
-	-- struct sovia_rdv_way, struct sovia_rdv_clan
-	{ "uint8", "rdv.way.type", "Type", base.DEC, RDV_WAY_TYPES },
-	{ "uint8", "rdv.way.gid_type", "GID type" },
-	{ "uint16", "rdv.way.flags", "Flags", base.HEX },
-	{ "uint16", "rdv.way.pkey", "P_Key", base.HEX },
-	{ "uint16", "rdv.way.mtu", "MTU" },
-	{ "bytes", "rdv.way.gid", "GID" },
-	{ "ipv6", "rdv.way.addr", "Address" },
-	{ "bytes", "rdv.clan.uuid", "Memory" },
-	{ "uint32", "rdv.clan.number", "Node" },
-	{ "uint32", "rdv.clan.generation", "Generation" },
-	{ "bytes", "rdv.clan.zero", "Zero" },
-	-- struct sovia_rdv_answer, _ping, _close
-	{ "uint16", "rdv.code", "Code", base.DEC, RDV_CODES },
-	{ "uint32", "rdv.retry_ms", "Again after (ms)" },
-	{ "uint64", "rdv.key", "Key", base.HEX },
-	{ "uint64", "rdv.number", "Number", base.HEX },
-	{ "bytes", "rdv.mac", "MAC" },
-	-- what the dissector adds
-	{ "framenum", "rdv.answer_in", "Answer in", base.NONE, frametype.RESPONSE },
-	{ "framenum", "rdv.request_in", "Answers", base.NONE, frametype.REQUEST },
-	{ "relative_time", "rdv.time", "Time from request to answer" },
-})
-
-experts(sovia, {
+for _, entry in ipairs({
 	{ "version", "MALFORMED", "ERROR", "Another version than agreed on" },
 	{ "type", "MALFORMED", "ERROR", "Unknown type" },
 	{ "length", "MALFORMED", "ERROR", "Bad length" },
@@ -222,16 +138,14 @@ experts(sovia, {
 	{ "refused", "RESPONSE_CODE", "NOTE", "Refused, rejected or reset" },
 	{ "cut", "UNDECODED", "NOTE", "Not captured completely" },
 	{ "missing", "SEQUENCE", "NOTE", "Packets before this one were lost or not captured" },
-})
-experts(rdv, {
-	{ "rdv", "MALFORMED", "ERROR", "Malformed rendezvous" },
-	{ "rdv_refused", "RESPONSE_CODE", "NOTE", "No link" },
-})
-
+}) do
+	local name, group, severity, text = table.unpack(entry)
+	X[name] = ProtoExpert.new("sovia.expert." .. name, text, expert.group[group], expert.severity[severity])
+end
+sovia.experts = X
 sovia.prefs.service = Pref.uint("Service port", 299, "rdma_cm port of the service (parameter service_port)")
 sovia.prefs.unknown = Pref.bool("Find lanes without their set-up", true,
 	"Take a packet for a message if it is one in every respect, although its queue pair's set-up was not captured")
-rdv.prefs.port = Pref.uint("Rendezvous port", 298, "TCP port of the rendezvous (parameter port)")
 
 -- What other dissectors have found in the packet: the last one, as outer headers come first.
 local function extractor(name)
@@ -251,7 +165,7 @@ for key, name in pairs({
 	req = "infiniband.cm.req", req_qp = "infiniband.cm.req.localqpn", req_psn = "infiniband.cm.req.startpsn",
 	rep = "infiniband.cm.rep", rep_to = "infiniband.cm.rep.remotecommid",
 	rep_qp = "infiniband.cm.rep.localqpn", rep_psn = "infiniband.cm.rep.startpsn",
-	rej = "infiniband.cm.rej.localcommid", rej_to = "infiniband.cm.rej.remotecommid", rej_reason = "infiniband.cm.rej.reason",
+	rej = "infiniband.cm.rej.localcommid", rej_to = "infiniband.cm.rej.remotecommid",
 	rtu = "infiniband.cm.rtu.localcommid", rtu_to = "infiniband.cm.rtu.remotecommid",
 	dreq = "infiniband.cm.dreq.localcommid", dreq_to = "infiniband.cm.dreq.remotecommid",
 	drep = "infiniband.cm.drsp.localcommid", drep_to = "infiniband.cm.drsp.remotecommid",
@@ -270,9 +184,10 @@ end
 -- ---- state ----
 
 -- Of a capture file:
---	ways	by address and queue pair, or TCP stream and port: the direction of a lane that leads
---		there; false if it is another service's
+--	ways	by address and queue pair: the direction of a VI that leads there; false if it is another
+--		service's
 --	cm	by address and the connection manager's number there: the VI
+--	streams	by TCP stream: the VI, with iWARP
 --	ends	by id: an end of a link, which may have one VI after the other
 --	known	by frame: what once() has found
 local ways, cm, ends, streams, known
@@ -352,13 +267,13 @@ local function header_fault(hdr, total, version, payload)
 		return "length", string.format("Length is %d, and %d bytes follow the header", hdr.len, total - HDR_LEN)
 	elseif hdr.len < type.least or hdr.len > (type.more and payload or type.least) then
 		return "length", string.format("%s must not have %d bytes of payload", type.name, hdr.len)
-	end
-	local some, both = hdr.sport ~= 0 or hdr.dport ~= 0, hdr.sport ~= 0 and hdr.dport ~= 0
-	if type.ports and not both or not type.ports and some then
+	elseif type.ports and (hdr.sport == 0 or hdr.dport == 0) or not type.ports and hdr.sport + hdr.dport > 0 then
 		return "ports"
 	end
 	return nil
 end
+
+local function name_in(names, number) return names[number] or string.format("%d", number) end
 
 local function has_flag(flags, bit) return flags % (2 * bit) >= bit end
 
@@ -366,7 +281,7 @@ local function flag_names(flags)
 	local names, rest = "", flags
 	for _, flag in ipairs(FLAGS) do
 		if has_flag(flags, flag[1]) then
-			names = names .. " " .. flag[3]
+			names = names .. " " .. flag[2]:upper()
 			rest = rest - flag[1]
 		end
 	end
@@ -431,6 +346,7 @@ local function read_header(direction, msg)
 	local fault, text = header_fault(hdr, msg.total, direction.version, direction.payload)
 	if fault then
 		complain(msg, fault, text)
+		direction.seq = nil
 		return
 	end
 	local _, rest = flag_names(hdr.flags)
@@ -468,7 +384,10 @@ local function read_compact(direction, msg)
 end
 
 local function read_message(direction, part, imm)
-	local msg = { head = part.head, total = part.total, imm = imm, frames = part.frames, at = part.at, bad = {} }
+	local msg = {
+		head = part.head, total = part.total, imm = imm, bad = {},
+		first = part.first, packets = part.packets, frame = part.frame, at = part.at,
+	}
 	if part.gap then
 		complain(msg, "missing")
 	end
@@ -509,7 +428,7 @@ local function take_packet(direction, packet)
 	local found = { gap = direction.gap }
 	direction.gap = nil
 	if packet.first then
-		direction.part = { head = "", total = 0, frames = {} }
+		direction.part = { head = "", total = 0, first = packet.frame }
 	end
 	local part = direction.part
 	if not part then
@@ -521,8 +440,8 @@ local function take_packet(direction, packet)
 		part.head = part.head .. packet.bytes:sub(1, HEAD_LEN - #part.head)
 	end
 	part.total = part.total + packet.len
-	part.frames[#part.frames + 1] = packet.frame
-	part.at = packet.at
+	part.frame, part.at = packet.frame, packet.at
+	part.packets = (part.packets or 0) + 1
 	found.part = part
 	if packet.last then
 		direction.part = nil
@@ -541,26 +460,20 @@ local function generated(tree, field, value)
 	end
 end
 
-local function show_time(tree, field, from, to)
-	local seconds = to - from
-	local whole = math.floor(seconds)
-	tree:add(field, NSTime.new(whole, math.floor((seconds - whole) * 1e9))):set_generated()
-end
-
 -- Of a request or an answer: where the other one is.
-local function show_match(tree, msg, prefix)
+local function show_match(tree, msg)
 	if msg.answer then
-		generated(tree, F[prefix .. "answer_in"], msg.answer.frame or msg.answer.frames[#msg.answer.frames])
+		generated(tree, F.answer_in, msg.answer.frame)
 	elseif msg.request then
-		local request = msg.request
-		generated(tree, F[prefix .. "request_in"], request.frame or request.frames[#request.frames])
-		show_time(tree, F[prefix .. "time"], request.at, msg.at)
+		local seconds = msg.at - msg.request.at
+		local whole = math.floor(seconds)
+		generated(tree, F.request_in, msg.request.frame)
+		generated(tree, F.time, NSTime.new(whole, math.floor((seconds - whole) * 1e9)))
 	end
 end
 
-local function show_ports(tree, hdr, add)
-	add("sport", hdr.sport)
-	add("dport", hdr.dport)
+-- For filters, as tcp.port.
+local function add_ports(tree, hdr)
 	for _, port in ipairs({ hdr.sport, hdr.dport }) do
 		if port ~= 0 then
 			tree:add(F.port, port):set_hidden()
@@ -568,15 +481,6 @@ local function show_ports(tree, hdr, add)
 	end
 end
 
-local function show_bits(tree, flags, prefix, list, range)
-	for _, flag in ipairs(list) do
-		if range then
-			tree:add(F[prefix .. flag[2]], range)
-		else
-			generated(tree, F[prefix .. flag[2]], flags)
-		end
-	end
-end
 
 local REF_TEXT = {
 	[ACK] = " (messages that its sender takes unacknowledged)",
@@ -591,13 +495,16 @@ local function show_header(tree, tvb, hdr)
 	local function add(name, offset, len) return tree:add(F[name], tvb(offset, len)) end
 	add("version", 0, 1)
 	add("type", 1, 1)
-	show_bits(add("flags", 2, 2):append_text(flag_names(hdr.flags)), hdr.flags, "flags.", FLAGS, tvb(2, 2))
+	local flags = add("flags", 2, 2):append_text((flag_names(hdr.flags)))
+	for _, flag in ipairs(FLAGS) do
+		flags:add(F["flags." .. flag[2]], tvb(2, 2))
+	end
 	add("len", 4, 4)
 	add("seq", 8, 4)
 	add("ack", 12, 4)
-	show_ports(tree, hdr, function(name)
-		add(name, name == "sport" and 16 or 18, 2)
-	end)
+	add("sport", 16, 2)
+	add("dport", 18, 2)
+	add_ports(tree, hdr)
 	add("window", 20, 4)
 	add("ref", 24, 4):append_text(REF_TEXT[hdr.type] or "")
 	add("code", 28, 4)
@@ -613,17 +520,16 @@ local function show_compact(tree, hdr, range)
 		end
 	end
 	generated(tree, F.type, DATA)
-	local flags = tree:add(F.flags, hdr.flags):append_text(flag_names(hdr.flags))
-	flags:set_generated()
-	show_bits(flags, hdr.flags, "flags.", FLAGS)
+	local flags = tree:add(F.flags, hdr.flags):append_text((flag_names(hdr.flags))):set_generated()
+	for _, flag in ipairs(FLAGS) do
+		generated(flags, F["flags." .. flag[2]], hdr.flags)
+	end
 	generated(tree, F.len, hdr.len)
 	generated(tree, F.seq, hdr.seq)
 	generated(tree, F.ack, hdr.ack)
-	if hdr.sport then
-		show_ports(tree, hdr, function(name, value)
-			generated(tree, F[name], value)
-		end)
-	end
+	generated(tree, F.sport, hdr.sport)
+	generated(tree, F.dport, hdr.dport)
+	add_ports(tree, hdr)
 end
 
 local function summary(msg)
@@ -631,12 +537,12 @@ local function summary(msg)
 	if not hdr then
 		return "not a message"
 	end
-	local text = TYPE_NAMES[hdr.type] or string.format("type %d", hdr.type)
+	local text = name_in(TYPE_NAMES, hdr.type)
 	if hdr.sport and hdr.sport + hdr.dport > 0 then
 		text = string.format("%s %d → %d", text, hdr.sport, hdr.dport)
 	end
 	if hdr.type == REFUSE or hdr.type == RESET then
-		text = text .. " " .. (CODES[hdr.code] or hdr.code)
+		text = text .. " " .. name_in(CODES, hdr.code)
 	end
 	text = text .. flag_names(hdr.flags)
 	for _, name in ipairs({ "seq", "ack", "len" }) do
@@ -652,27 +558,22 @@ end
 
 local function show_complaints(tree, msg)
 	for _, bad in ipairs(msg.bad) do
-		if bad[2] then
-			tree:add_proto_expert_info(bad[1], bad[2])
-		else
-			tree:add_proto_expert_info(bad[1])
-		end
+		tree:add_proto_expert_info(table.unpack(bad))
 	end
 	local hdr = msg.hdr
 	if hdr and (hdr.type == REFUSE or hdr.type == RESET) then
-		local text = string.format("%s: %s", TYPE_NAMES[hdr.type], CODES[hdr.code] or hdr.code)
-		tree:add_proto_expert_info(X.refused, text)
+		tree:add_proto_expert_info(X.refused, TYPE_NAMES[hdr.type] .. ": " .. name_in(CODES, hdr.code))
 	end
 end
 
 local function show_body(tree, msg, tvb)
 	local hdr, at = msg.hdr, msg.imm and 0 or HDR_LEN
-	if tvb:len() <= at then
+	if not tvb or tvb:len() <= at then
 		return
 	elseif hdr.type == CONN and tvb:len() >= HEAD_LEN then
 		tree:add(F["conn.saddr"], tvb(HDR_LEN, 16))
 		tree:add(F["conn.daddr"], tvb(HDR_LEN + 16, 16))
-	elseif #msg.frames == 1 then
+	elseif msg.packets == 1 then
 		tree:add(F.payload, tvb(at))
 	end
 end
@@ -680,8 +581,8 @@ end
 -- A message that ends in this packet, whose bytes are in tvb.
 local function show_message(tree, msg, tvb, imm)
 	local head = tvb
-	if #msg.frames > 1 then
-		generated(tree, F.part, msg.frames[1])
+	if msg.packets > 1 then
+		generated(tree, F.part, msg.first)
 		head = ByteArray.new(msg.head, true):tvb("Beginning of an AF_SOVIA message")
 	end
 	tree:append_text(", " .. summary(msg))
@@ -694,14 +595,14 @@ local function show_message(tree, msg, tvb, imm)
 		show_body(tree, msg, head)
 		generated(tree, F.in_flight, msg.in_flight)
 		generated(tree, F.resent, msg.resent or nil)
-		show_match(tree, msg, "")
+		show_match(tree, msg)
 	end
 	show_complaints(tree, msg)
 end
 
--- What take_packet() has found; returns a line for the Info column.
+-- What take_packet() has found; returns a line for the Info column.  A packet without bytes has no tvb.
 local function show_packet(root, found, tvb, imm)
-	local tree = root:add(sovia, tvb())
+	local tree = tvb and root:add(sovia, tvb()) or root:add(sovia)
 	if found.repeated then
 		generated(tree, F.repeated, true)
 		return "repeated packet"
@@ -715,9 +616,9 @@ local function show_packet(root, found, tvb, imm)
 	end
 	local part = found.part
 	if part then
-		generated(tree, F.whole_in, part.msg and part.msg.frames[#part.msg.frames])
+		generated(tree, F.whole_in, part.msg and part.msg.frame)
 	end
-	if tvb:len() > 0 then
+	if tvb then
 		tree:add(F.payload, tvb())
 	end
 	return "part of a message"
@@ -743,7 +644,6 @@ end
 
 -- As sovia_hello_parse().
 local function hello_fault(hello)
-	local fresh = hello.peer_id == ("\0"):rep(8)
 	if hello.magic ~= WIRE_MAGIC then
 		return "not a hello"
 	elseif hello.version ~= WIRE_VERSION then
@@ -752,9 +652,9 @@ local function hello_fault(hello)
 		return "window"
 	elseif hello.payload < PAYLOAD_MIN or hello.payload > PAYLOAD_MAX then
 		return "payload"
-	elseif hello.id == ("\0"):rep(8) then
+	elseif hello.id == NO_ID then
 		return "no id"
-	elseif fresh and hello.rx_next ~= 0 then
+	elseif hello.peer_id == NO_ID and hello.rx_next ~= 0 then
 		return "messages on a link that is to be"
 	elseif hello.lane >= LANES_MAX then
 		return "lane"
@@ -784,12 +684,11 @@ local function show_hello(tree, tvb, hello)
 end
 
 local function show_reject(tree, tvb)
-	if tvb:len() < REJECT_LEN or tvb(0, 4):uint() ~= WIRE_MAGIC then
+	if not tvb or tvb:len() < REJECT_LEN or tvb(0, 4):uint() ~= WIRE_MAGIC then
 		tree:add_proto_expert_info(X.refused, "Rejected by the connection manager")
 		return ""
 	end
-	local code = tvb(4, 4):uint()
-	local text = CODES[code] or tostring(code)
+	local text = name_in(CODES, tvb(4, 4):uint())
 	tree:add(F["reject.magic"], tvb(0, 4))
 	tree:add(F["reject.code"], tvb(4, 4))
 	tree:add_proto_expert_info(X.refused, "Link rejected: " .. text)
@@ -807,13 +706,13 @@ local function hello_summary(found)
 	if not hello then
 		return ""
 	end
-	local fresh = hello.peer_id == ("\0"):rep(8)
-	return string.format(" %s lane=%d window=%d payload=%d expects=%d", found.kind == "REQ" and not fresh and "resume" or "link",
-		hello.lane, hello.window, hello.payload, hello.rx_next)
+	local what = found.kind == "REQ" and hello.peer_id ~= NO_ID and "resume" or "link"
+	return string.format(" %s lane=%d window=%d payload=%d expects=%d", what, hello.lane, hello.window,
+		hello.payload, hello.rx_next)
 end
 
 local function show_cm(root, pinfo, found, tvb)
-	local tree = root:add(sovia, tvb())
+	local tree = tvb and root:add(sovia, tvb()) or root:add(sovia)
 	local text = found.kind
 	generated(tree, F.cm, found.kind)
 	if found.kind == "REQ" or found.kind == "REP" then
@@ -823,7 +722,7 @@ local function show_cm(root, pinfo, found, tvb)
 		text = text .. show_reject(tree, tvb)
 	end
 	tree:append_text(", " .. text)
-	show_match(tree, found, "")
+	show_match(tree, found)
 	set_columns(pinfo, { text })
 end
 
@@ -852,7 +751,12 @@ local function take_cm(vi, found, bytes)
 	return found
 end
 
-local function bytes_of(tvb, len) return tvb:raw(0, math.min(tvb:len(), len)) end
+-- At most so many bytes of a Tvb or TvbRange, from an offset on, as a string.
+local function bytes_of(buffer, len, offset)
+	offset = offset or 0
+	len = math.min(buffer:len() - offset, len)
+	return len > 0 and buffer:raw(offset, len) or ""
+end
 
 -- ---- RoCE and InfiniBand ----
 
@@ -862,16 +766,12 @@ local function address(pinfo, which)
 	return found and tostring(found.range:bytes()) or tostring(pinfo[which])
 end
 
--- RDMA_PS_TCP and the port: rdma_cm's service ids.
-local function is_our_service(id)
-	return id:higher() == 0 and id:lower() == 0x01060000 + sovia.prefs.service
-end
-
 local function cm_request(pinfo)
 	local service = get("service")
 	local sender = address(pinfo, "src")
 	local key, qp = sender .. "/" .. get("req"), sender .. "/" .. get("req_qp")
-	if not is_our_service(service) then
+	-- RDMA_PS_TCP and the port
+	if service:higher() ~= 0 or service:lower() ~= 0x01060000 + sovia.prefs.service then
 		ways[qp], cm[key] = false, { foreign = true }
 		return cm[key]
 	end
@@ -880,7 +780,8 @@ local function cm_request(pinfo)
 	if not vi or vi.qp ~= qp then
 		vi = new_vi()
 		vi.qp, cm[key], ways[qp] = qp, vi, vi.answerer
-		vi.asker.packet = get("req_psn")
+		-- both ends say which number they expect
+		vi.answerer.packet = get("req_psn")
 	end
 	return vi
 end
@@ -896,7 +797,7 @@ local function cm_reply(pinfo)
 	if vi.foreign then
 		ways[qp] = false
 	elseif not vi.answered then
-		ways[qp], vi.answerer.packet = vi.asker, get("rep_psn")
+		ways[qp], vi.asker.packet = vi.asker, get("rep_psn")
 	end
 	return vi
 end
@@ -905,17 +806,12 @@ local function cm_other(pinfo, kind)
 	return cm[address(pinfo, "dst") .. "/" .. get(kind .. "_to")] or cm[address(pinfo, "src") .. "/" .. get(kind)]
 end
 
+local CM_KINDS = { req = cm_request, rep = cm_reply, rej = cm_other, rtu = cm_other, dreq = cm_other, drep = cm_other }
+
 local function read_cm(tvb, pinfo)
-	for _, kind in ipairs({ "req", "rep", "rej", "rtu", "dreq", "drep" }) do
+	for kind, find in pairs(CM_KINDS) do
 		if GET[kind]() then
-			local vi
-			if kind == "req" then
-				vi = cm_request(pinfo)
-			elseif kind == "rep" then
-				vi = cm_reply(pinfo)
-			else
-				vi = cm_other(pinfo, kind)
-			end
+			local vi = find(pinfo, kind)
 			if not vi or vi.foreign then
 				return { foreign = true }
 			end
@@ -939,7 +835,7 @@ end
 -- RC SEND: first, middle, last, last with immediate, only, only with immediate.
 local function split_packet(tvb, pinfo, opcode)
 	local imm = GET.imm()
-	local len = tvb:reported_len() - get("pad")
+	local len = math.max(0, tvb:reported_len() - get("pad"))
 	return {
 		first = opcode == 0 or opcode >= 4, last = opcode >= 2,
 		imm = (opcode == 3 or opcode == 5) and imm and imm.range:uint() or nil,
@@ -984,7 +880,7 @@ local function dissect_payload(tvb, pinfo, root)
 	end
 	local imm = GET.imm()
 	local len = math.min(tvb:len(), tvb:reported_len() - (get("pad") or 0))
-	set_columns(pinfo, { show_packet(root, found, tvb(0, len):tvb(), imm and imm.range) })
+	set_columns(pinfo, { show_packet(root, found, len > 0 and tvb(0, len):tvb() or nil, imm and imm.range) })
 	return true
 end
 
@@ -1003,10 +899,10 @@ local function split_fpdu(tvb, pinfo)
 		return nil
 	end
 	local last, body = has_flag(ddp, 0x40), 2 + DDP_LEN
-	len = math.min(len - DDP_LEN, tvb:len() - body)
+	len = len - DDP_LEN
 	return {
 		first = offset == 0, last = last, len = len,
-		bytes = tvb:raw(body, math.min(len, HEAD_LEN)),
+		bytes = bytes_of(tvb, math.min(len, HEAD_LEN), body),
 		number = number, step = last and 1 or 0, modulus = 0x100000000, frame = pinfo.number, at = pinfo.rel_ts,
 		offset = body,
 	}
@@ -1048,7 +944,7 @@ local function read_fpdus(pinfo, stream)
 		local packet = split_fpdu(fpdu.range:tvb(), pinfo)
 		if packet then
 			local found = take_packet(direction, packet)
-			found.offset, found.len = packet.offset, packet.len
+			found.offset, found.len = packet.offset, math.min(packet.len, fpdu.range:len() - packet.offset)
 			list[i] = found
 		end
 	end
@@ -1070,7 +966,8 @@ local function show_fpdus(root, pinfo, list)
 	for i, fpdu in ipairs({ all_fpdus() }) do
 		local found = list[i]
 		if found then
-			info[#info + 1] = show_packet(root, found, fpdu.range:range(found.offset, found.len):tvb())
+			local tvb = found.len > 0 and fpdu.range:range(found.offset, found.len):tvb() or nil
+			info[#info + 1] = show_packet(root, found, tvb)
 		end
 	end
 	if #info > 0 then
@@ -1080,17 +977,14 @@ end
 
 function iwarp.dissector(_, pinfo, root)
 	-- With markers the frames are not what the field has; RFC 5044 recommends none.
-	if not (all_fpdus() or GET.mpa_private()) or GET.mpa_markers() then
+	if not (all_fpdus() or GET.mpa_req() or GET.mpa_rep()) or GET.mpa_markers() then
 		return
 	end
 	local found = once(pinfo, function()
 		return read_iwarp(pinfo)
 	end)
 	if found and found.cm then
-		local tvb = private_data()
-		if tvb then
-			show_cm(root, pinfo, found.cm, tvb)
-		end
+		show_cm(root, pinfo, found.cm, private_data())
 	elseif found and found.list then
 		show_fpdus(root, pinfo, found.list)
 	end
@@ -1101,250 +995,9 @@ local function claim_iwarp()
 	return streams[get("stream")] ~= nil
 end
 
--- ---- rendezvous ----
-
-local RDV_HELLO = {
-	{ "version_min", 1 }, { "version_max", 1 }, { "flags", 2 }, { "nways", 1 }, { "nkeys", 1 }, { "zero", 2 },
-	{ "features", 8 }, { "instance", 16 }, { "saddr", 16 }, { "daddr", 16 }, { "nonce", 32 }, { "window", 2 },
-	{ "lanes", 2 }, { "payload", 4 }, { "early", 4 }, { "reads", 2 }, { "rmem", 2 },
-}
-local RDV_FLAGS = { { 1, "again" }, { 2, "join" } }
-local RDV_FEATURES = { { 1, "trial" }, { 2, "return" }, { 4, "grow" }, { 8, "park" } }
-local RDV_VERBS = { { "pkey", 2 }, { "mtu", 2 }, { "gid", 16 }, { "addr", 16 } }
-
-local rdv_streams
-
-function rdv.init() rdv_streams = {} end
-
-local function rdv_fault(tree, text)
-	tree:add_proto_expert_info(X.rdv, "Rendezvous: " .. text)
-end
-
--- As offer_check() of kmod/link/rdv_wire.c.
-local function offer_fault(tvb)
-	local window, lanes, payload = tvb(104, 2):uint(), tvb(106, 2):uint(), tvb(108, 4):uint()
-	local oldest = tvb(8, 1):uint()
-	if oldest == 0 or oldest > tvb(9, 1):uint() then
-		return "versions"
-	elseif window == 0 or window > WINDOW_MAX then
-		return "window"
-	elseif payload < PAYLOAD_MIN or payload > PAYLOAD_MAX then
-		return "payload"
-	elseif lanes == 0 or lanes > LANES_MAX then
-		return "lanes"
-	end
-	return nil
-end
-
-local function show_offer(tree, tvb)
-	local offset = RDV_HDR_LEN
-	for _, field in ipairs(RDV_HELLO) do
-		local name, range = field[1], tvb(offset, field[2])
-		local item = tree:add(F["rdv." .. name], range)
-		if name == "flags" then
-			show_bits(item, nil, "rdv.flags.", RDV_FLAGS, range)
-		elseif name == "features" then
-			show_bits(item, nil, "rdv.features.", RDV_FEATURES, tvb(offset + 7, 1))
-		end
-		offset = offset + field[2]
-	end
-	local fault = offer_fault(tvb)
-	if fault then
-		rdv_fault(tree, fault)
-	end
-end
-
-local function show_way(root, tvb, offset)
-	local type = tvb(offset, 1):uint()
-	local tree = root:add(rdv, tvb(offset, RDV_WAY_LEN), "Way: " .. (RDV_WAY_TYPES[type] or type))
-	tree:add(F["rdv.way.type"], tvb(offset, 1))
-	tree:add(F["rdv.way.gid_type"], tvb(offset + 1, 1))
-	tree:add(F["rdv.way.flags"], tvb(offset + 2, 2))
-	if type == RDV_WAY_CLAN then
-		tree:add(F["rdv.clan.uuid"], tvb(offset + 8, 16))
-		tree:add(F["rdv.clan.number"], tvb(offset + 24, 4))
-		tree:add(F["rdv.clan.generation"], tvb(offset + 28, 4))
-		tree:add(F["rdv.clan.zero"], tvb(offset + 32, 8))
-		return
-	end
-	offset = offset + 4
-	for _, field in ipairs(RDV_VERBS) do
-		tree:add(F["rdv.way." .. field[1]], tvb(offset, field[2]))
-		offset = offset + field[2]
-	end
-end
-
--- Ways, keys, and the MAC.
-local function show_tail(tree, tvb, offset, nways, nkeys, has_mac)
-	if tvb:len() ~= offset + nways * RDV_WAY_LEN + nkeys * 8 + (has_mac and RDV_MAC_LEN or 0) then
-		rdv_fault(tree, "length")
-		return
-	end
-	for _ = 1, nways do
-		show_way(tree, tvb, offset)
-		offset = offset + RDV_WAY_LEN
-	end
-	for _ = 1, nkeys do
-		tree:add(F["rdv.key"], tvb(offset, 8))
-		offset = offset + 8
-	end
-	if has_mac then
-		tree:add(F["rdv.mac"], tvb(offset, RDV_MAC_LEN))
-	end
-end
-
-local function show_code(tree, tvb, offset)
-	local code = tvb(offset, 2):uint()
-	local name = RDV_CODES[code] or tostring(code)
-	tree:add(F["rdv.code"], tvb(offset, 2))
-	tree:add(F["rdv.zero"], tvb(offset + 2, 2))
-	tree:add(F["rdv.retry_ms"], tvb(offset + 4, 4))
-	if code ~= 0 then
-		tree:add_proto_expert_info(X.rdv_refused, "Rendezvous: " .. name)
-	end
-	return name
-end
-
-local RDV_SHOW = {}
-
-function RDV_SHOW.HELLO(tree, tvb)
-	if tvb:len() < RDV_HELLO_LEN then
-		return rdv_fault(tree, "length")
-	end
-	local flags, nways, nkeys = tvb(10, 2):uint(), tvb(12, 1):uint(), tvb(13, 1):uint()
-	show_offer(tree, tvb)
-	if nways > RDV_WAYS or nkeys > RDV_KEYS then
-		return rdv_fault(tree, "too many ways or keys")
-	end
-	show_tail(tree, tvb, RDV_HELLO_LEN, nways, nkeys, flags % 4 ~= 0)
-	return (has_flag(flags, 1) and " AGAIN" or "") .. (has_flag(flags, 2) and " JOIN" or "")
-end
-
-function RDV_SHOW.ANSWER(tree, tvb)
-	if tvb:len() < RDV_ANSWER_LEN then
-		return rdv_fault(tree, "length")
-	end
-	local nways, nkeys = tvb(12, 1):uint(), tvb(13, 1):uint()
-	show_offer(tree, tvb)
-	local name = show_code(tree, tvb, RDV_HELLO_LEN)
-	tree:add(F["rdv.key"], tvb(RDV_HELLO_LEN + 8, 8))
-	-- a refusal chooses no way
-	if nkeys > 0 or nways > (name == "OK" and 1 or 0) then
-		return rdv_fault(tree, "ways or keys in ANSWER")
-	end
-	show_tail(tree, tvb, RDV_ANSWER_LEN, nways, 0, true)
-	return " " .. name
-end
-
-function RDV_SHOW.PING(tree, tvb)
-	if tvb:len() ~= 16 then
-		return rdv_fault(tree, "length")
-	end
-	tree:add(F["rdv.number"], tvb(8, 8))
-	return ""
-end
-RDV_SHOW.PONG = RDV_SHOW.PING
-
-function RDV_SHOW.CLOSE(tree, tvb)
-	if tvb:len() ~= 16 then
-		return rdv_fault(tree, "length")
-	end
-	return " " .. show_code(tree, tvb, 8)
-end
-
-function RDV_SHOW.CONFIRM(tree, tvb)
-	show_tail(tree, tvb, RDV_HDR_LEN, 0, 0, true)
-	return ""
-end
-
--- HELLO and ANSWER, PING and PONG of the same number.
-local function match_rdv(tvb, pinfo, type)
-	local stream = get("stream")
-	local msg = { frame = pinfo.number, at = pinfo.rel_ts }
-	if not stream then
-		return msg
-	end
-	rdv_streams[stream] = rdv_streams[stream] or { seen = {}, asked = {} }
-	local state = rdv_streams[stream]
-	local key = pinfo.number .. "/" .. tvb:offset()
-	if state.seen[key] then
-		return state.seen[key]
-	end
-	state.seen[key] = msg
-	local number = tvb:len() == 16 and tostring(tvb(8, 8):bytes()) or ""
-	if type == "HELLO" or type == "PING" then
-		state.asked[type .. number] = msg
-	elseif type == "ANSWER" or type == "PONG" then
-		msg.request = state.asked[type == "PONG" and "PING" .. number or "HELLO"]
-		if msg.request then
-			msg.request.answer = msg.request.answer or msg
-		end
-	end
-	return msg
-end
-
-local function show_rdv_header(tree, tvb)
-	tree:add(F["rdv.magic"], tvb(0, 4))
-	tree:add(F["rdv.type"], tvb(4, 1))
-	tree:add(F["rdv.framing"], tvb(5, 1))
-	tree:add(F["rdv.len"], tvb(6, 2))
-end
-
--- As sovia_rdv_length(); nil if there is no message.
-local function rdv_length(tvb, offset)
-	local len = tvb(offset + 6, 2):uint()
-	if tvb(offset, 4):uint() ~= RDV_MAGIC or tvb(offset + 5, 1):uint() ~= RDV_FRAMING or len < RDV_HDR_LEN or len > RDV_LEN_MAX then
-		return nil
-	end
-	return len
-end
-
-local function dissect_rdv(tvb, pinfo, root)
-	local tree = root:add(rdv, tvb())
-	pinfo.cols.protocol = "SOVIA"
-	if tvb:len() < RDV_HDR_LEN or not rdv_length(tvb, 0) then
-		rdv_fault(tree, "not a message")
-		return tvb:len()
-	end
-	local number = tvb(4, 1):uint()
-	local type = RDV_TYPES[number]
-	show_rdv_header(tree, tvb)
-	if not type then
-		rdv_fault(tree, "unknown type")
-		return tvb:len()
-	end
-	local text = type .. (RDV_SHOW[type](tree, tvb) or "")
-	tree:append_text(", " .. text)
-	show_match(tree, match_rdv(tvb, pinfo, type), "rdv.")
-	pinfo.cols.info:append(" " .. text)
-	return tvb:len()
-end
-
-function rdv.dissector(tvb, pinfo, root)
-	pinfo.cols.info = string.format("%d → %d", pinfo.src_port, pinfo.dst_port)
-	-- What is no message ends the connection: all of it is one fault.
-	dissect_tcp_pdus(tvb, root, RDV_HDR_LEN, function(buffer, _, offset)
-		return rdv_length(buffer, offset) or buffer:len() - offset
-	end, dissect_rdv)
-end
-
-local rdv_port
-
-local function register_rdv_port()
-	local tcp = DissectorTable.get("tcp.port")
-	if rdv_port then
-		tcp:remove(rdv_port, rdv)
-	end
-	rdv_port = rdv.prefs.port
-	tcp:add(rdv_port, rdv)
-end
-
-rdv.prefs_changed = register_rdv_port
-
 -- ---- registration ----
 
 sovia:register_heuristic("infiniband.mad.cm.private", dissect_cm)
 sovia:register_heuristic("infiniband.payload", dissect_payload)
 sovia:register_heuristic("iwarp_ddp_rdmap", claim_iwarp)
 register_postdissector(iwarp)
-register_rdv_port()
