@@ -123,7 +123,7 @@ counted() {
 
 state_is() { [ "$(awk '{ print $1 }' /proc/net/sovia/link | sort -u)" = "$1" ]; }
 both_are() { state_is "$1" && there state_is "$1"; }
-no_links() { [ -z "$(cat /proc/net/sovia/link)" ]; }
+link4_is_gone() { ! grep ":$(address 4 "$SOVIA_NODE") " /proc/net/sovia/link; }
 
 reload() { modprobe -r sovia && modprobe sovia "$@"; }
 
@@ -134,7 +134,7 @@ lanes_end() {
 		socktool break 1 && eventually both_are PARKED && socktool -4 ask "$SOVIA_PEER" 5004 1000 &&
 		socktool -6 ask "$SOVIA_PEER" 5006 1000 && parameter idle_links 64 || return
 	echo $(($(count link_recover) + $(count link_resume))) >"$WORK/resumed"
-	stop_server && there reload && start_server && eventually no_links && captured second
+	stop_server && there reload && start_server && eventually link4_is_gone && captured second
 }
 
 # ---- checks ----

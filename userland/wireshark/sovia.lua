@@ -191,6 +191,7 @@ end
 --	ends	by id: an end of a link, which may have one VI after the other
 --	known	by frame: what once() has found
 local ways, cm, ends, streams, known
+local FOREIGN = { foreign = true }
 
 function sovia.init()
 	ways, cm, ends, streams, known = {}, {}, {}, {}, {}
@@ -230,13 +231,46 @@ end
 
 -- What read() returns for a frame, which is called once for each, in their order.  tshark -2
 -- has no fields in its first pass, when read() returns nil.
-local function once(pinfo, read)
-	local found = known[pinfo.number]
-	if not found then
-		found = read()
-		known[pinfo.number] = found
+local function once(read, tvb, pinfo)
+	known[pinfo.number] = known[pinfo.number] or read(tvb, pinfo)
+	return known[pinfo.number]
+end
+
+-- ---- structures ----
+
+-- Fields and their lengths.
+local HDR_FIELDS = {
+	{ "version", 1 }, { "type", 1 }, { "flags", 2 }, { "len", 4 }, { "seq", 4 }, { "ack", 4 }, { "sport", 2 },
+	{ "dport", 2 }, { "window", 4 }, { "ref", 4 }, { "code", 4 },
+}
+local CONN_FIELDS = { { "conn.saddr", 16 }, { "conn.daddr", 16 } }
+local HELLO_FIELDS = {
+	{ "hello.magic", 4 }, { "hello.version", 1 }, { "hello.lane", 1 }, { "hello.window", 2 },
+	{ "hello.payload", 4 }, { "hello.rx_next", 4 }, { "hello.id", 8 }, { "hello.peer_id", 8 },
+	{ "hello.generation", 4 }, { "hello.zero", 4 }, { "hello.mac", 16 },
+}
+local REJECT_FIELDS = { { "reject.magic", 4 }, { "reject.code", 4 } }
+
+-- A table of the values, by names without what is before the dot: numbers of up to four bytes, others
+-- as strings.  All bytes have to be there.
+local function unpack_fields(bytes, list)
+	local values, offset = {}, 1
+	for _, field in ipairs(list) do
+		local name, len = field[1]:match("[^.]+$"), field[2]
+		values[name] = len > 4 and bytes:sub(offset, offset + len - 1) or Struct.unpack(">I" .. len, bytes, offset)
+		offset = offset + len
 	end
-	return found
+	return values
+end
+
+-- Adds the fields to a tree; returns the items by name.
+local function add_fields(tree, tvb, offset, list)
+	local items = {}
+	for _, field in ipairs(list) do
+		items[field[1]] = tree:add(F[field[1]], tvb(offset, field[2]))
+		offset = offset + field[2]
+	end
+	return items
 end
 
 -- ---- messages ----
@@ -247,13 +281,7 @@ end
 
 -- Splits the head of a message; nil if it is too short.
 local function split_header(head)
-	if #head < HDR_LEN then
-		return nil
-	end
-	local hdr = {}
-	hdr.version, hdr.type, hdr.flags, hdr.len, hdr.seq, hdr.ack, hdr.sport, hdr.dport, hdr.window, hdr.ref, hdr.code =
-		Struct.unpack(">BBI2I4I4I4I2I2I4I4I4", head)
-	return hdr
+	return #head >= HDR_LEN and unpack_fields(head, HDR_FIELDS) or nil
 end
 
 -- As sovia_msg_parse(): the first reason not to take it, and nil if there is none.
@@ -275,7 +303,7 @@ end
 
 local function name_in(names, number) return names[number] or string.format("%d", number) end
 
-local function has_flag(flags, bit) return flags % (2 * bit) >= bit end
+local function has_flag(flags, bits) return bit.band(flags, bits) ~= 0 end
 
 local function flag_names(flags)
 	local names, rest = "", flags
@@ -286,16 +314,6 @@ local function flag_names(flags)
 		end
 	end
 	return names, rest
-end
-
-local function slot_of(sport, dport)
-	local slot = 0
-	for bit = 0, 7 do
-		if has_flag(sport, 2 ^ bit) ~= has_flag(dport, 2 ^ bit) then
-			slot = slot + 2 ^ bit
-		end
-	end
-	return slot
 end
 
 -- Sequence numbers, of which those of a retransmission after a recovery are old.
@@ -354,7 +372,7 @@ local function read_header(direction, msg)
 		complain(msg, "unknown")
 	end
 	if hdr.type == DATA then
-		direction.slots[slot_of(hdr.sport, hdr.dport)] = { hdr.sport, hdr.dport }
+		direction.slots[bit.bxor(hdr.sport, hdr.dport) % 256] = { hdr.sport, hdr.dport }
 	end
 	account(direction, msg)
 	match(direction, msg)
@@ -465,10 +483,10 @@ local function show_match(tree, msg)
 	if msg.answer then
 		generated(tree, F.answer_in, msg.answer.frame)
 	elseif msg.request then
-		local seconds = msg.at - msg.request.at
-		local whole = math.floor(seconds)
+		local ns = math.floor((msg.at - msg.request.at) * 1e9 + 0.5)
+		local seconds = math.floor(ns / 1e9)
 		generated(tree, F.request_in, msg.request.frame)
-		generated(tree, F.time, NSTime.new(whole, math.floor((seconds - whole) * 1e9)))
+		generated(tree, F.time, NSTime.new(seconds, ns - seconds * 1e9))
 	end
 end
 
@@ -481,7 +499,6 @@ local function add_ports(tree, hdr)
 	end
 end
 
-
 local REF_TEXT = {
 	[ACK] = " (messages that its sender takes unacknowledged)",
 	[ACCEPT] = " (number of the CONN)",
@@ -490,24 +507,15 @@ local REF_TEXT = {
 	[20] = " (offset up to which its sender may send)",
 }
 
--- Adds the fields of struct sovia_hdr in tvb.
+-- Adds struct sovia_hdr, at the beginning of tvb.
 local function show_header(tree, tvb, hdr)
-	local function add(name, offset, len) return tree:add(F[name], tvb(offset, len)) end
-	add("version", 0, 1)
-	add("type", 1, 1)
-	local flags = add("flags", 2, 2):append_text((flag_names(hdr.flags)))
+	local items = add_fields(tree, tvb, 0, HDR_FIELDS)
+	items.flags:append_text((flag_names(hdr.flags)))
 	for _, flag in ipairs(FLAGS) do
-		flags:add(F["flags." .. flag[2]], tvb(2, 2))
+		items.flags:add(F["flags." .. flag[2]], tvb(2, 2))
 	end
-	add("len", 4, 4)
-	add("seq", 8, 4)
-	add("ack", 12, 4)
-	add("sport", 16, 2)
-	add("dport", 18, 2)
+	items.ref:append_text(REF_TEXT[hdr.type] or "")
 	add_ports(tree, hdr)
-	add("window", 20, 4)
-	add("ref", 24, 4):append_text(REF_TEXT[hdr.type] or "")
-	add("code", 28, 4)
 end
 
 -- What stands for the header of compact DATA.
@@ -519,16 +527,13 @@ local function show_compact(tree, hdr, range)
 			item:add(F["imm." .. name], range)
 		end
 	end
-	generated(tree, F.type, DATA)
+	for _, name in ipairs({ "type", "len", "seq", "ack", "sport", "dport" }) do
+		generated(tree, F[name], hdr[name])
+	end
 	local flags = tree:add(F.flags, hdr.flags):append_text((flag_names(hdr.flags))):set_generated()
 	for _, flag in ipairs(FLAGS) do
 		generated(flags, F["flags." .. flag[2]], hdr.flags)
 	end
-	generated(tree, F.len, hdr.len)
-	generated(tree, F.seq, hdr.seq)
-	generated(tree, F.ack, hdr.ack)
-	generated(tree, F.sport, hdr.sport)
-	generated(tree, F.dport, hdr.dport)
 	add_ports(tree, hdr)
 end
 
@@ -567,13 +572,12 @@ local function show_complaints(tree, msg)
 end
 
 local function show_body(tree, msg, tvb)
-	local hdr, at = msg.hdr, msg.imm and 0 or HDR_LEN
+	local at = (msg.imm or msg.packets > 1) and 0 or HDR_LEN
 	if not tvb or tvb:len() <= at then
 		return
-	elseif hdr.type == CONN and tvb:len() >= HEAD_LEN then
-		tree:add(F["conn.saddr"], tvb(HDR_LEN, 16))
-		tree:add(F["conn.daddr"], tvb(HDR_LEN + 16, 16))
-	elseif msg.packets == 1 then
+	elseif msg.hdr.type == CONN and msg.packets == 1 and tvb:len() >= HEAD_LEN then
+		add_fields(tree, tvb, HDR_LEN, CONN_FIELDS)
+	else
 		tree:add(F.payload, tvb(at))
 	end
 end
@@ -592,7 +596,7 @@ local function show_message(tree, msg, tvb, imm)
 		else
 			show_header(tree, head, msg.hdr)
 		end
-		show_body(tree, msg, head)
+		show_body(tree, msg, tvb)
 		generated(tree, F.in_flight, msg.in_flight)
 		generated(tree, F.resent, msg.resent or nil)
 		show_match(tree, msg)
@@ -633,13 +637,7 @@ end
 -- ---- hellos ----
 
 local function read_hello(bytes)
-	if #bytes < HELLO_LEN then
-		return nil
-	end
-	local hello = {}
-	hello.magic, hello.version, hello.lane, hello.window, hello.payload, hello.rx_next, hello.id, hello.peer_id,
-		hello.generation = Struct.unpack(">I4BBI2I4I4c8c8I4", bytes)
-	return hello
+	return #bytes >= HELLO_LEN and unpack_fields(bytes, HELLO_FIELDS) or nil
 end
 
 -- As sovia_hello_parse().
@@ -662,22 +660,11 @@ local function hello_fault(hello)
 	return nil
 end
 
-local HELLO_FIELDS = {
-	{ "magic", 4 }, { "version", 1 }, { "lane", 1 }, { "window", 2 }, { "payload", 4 }, { "rx_next", 4 },
-	{ "id", 8 }, { "peer_id", 8 }, { "generation", 4 }, { "zero", 4 }, { "mac", 16 },
-}
-
 local function show_hello(tree, tvb, hello)
-	local offset = 0
-	if not hello then
-		tree:add_proto_expert_info(X.hello, "Hello is too short")
-		return
+	local fault = hello and hello_fault(hello) or not hello and "too short"
+	if hello then
+		add_fields(tree, tvb, 0, HELLO_FIELDS)
 	end
-	for _, field in ipairs(HELLO_FIELDS) do
-		tree:add(F["hello." .. field[1]], tvb(offset, field[2]))
-		offset = offset + field[2]
-	end
-	local fault = hello_fault(hello)
 	if fault then
 		tree:add_proto_expert_info(X.hello, "Hello: " .. fault)
 	end
@@ -689,8 +676,7 @@ local function show_reject(tree, tvb)
 		return ""
 	end
 	local text = name_in(CODES, tvb(4, 4):uint())
-	tree:add(F["reject.magic"], tvb(0, 4))
-	tree:add(F["reject.code"], tvb(4, 4))
+	add_fields(tree, tvb, 0, REJECT_FIELDS)
 	tree:add_proto_expert_info(X.refused, "Link rejected: " .. text)
 	return " " .. text
 end
@@ -772,8 +758,8 @@ local function cm_request(pinfo)
 	local key, qp = sender .. "/" .. get("req"), sender .. "/" .. get("req_qp")
 	-- RDMA_PS_TCP and the port
 	if service:higher() ~= 0 or service:lower() ~= 0x01060000 + sovia.prefs.service then
-		ways[qp], cm[key] = false, { foreign = true }
-		return cm[key]
+		ways[qp], cm[key] = false, FOREIGN
+		return FOREIGN
 	end
 	local vi = cm[key]
 	-- one that is repeated asks for the same queue pair
@@ -806,6 +792,15 @@ local function cm_other(pinfo, kind)
 	return cm[address(pinfo, "dst") .. "/" .. get(kind .. "_to")] or cm[address(pinfo, "src") .. "/" .. get(kind)]
 end
 
+-- Others may have its queue pairs next.
+local function forget(vi)
+	for qp, direction in pairs(ways) do
+		if direction == vi.asker or direction == vi.answerer then
+			ways[qp] = nil
+		end
+	end
+end
+
 local CM_KINDS = { req = cm_request, rep = cm_reply, rej = cm_other, rtu = cm_other, dreq = cm_other, drep = cm_other }
 
 local function read_cm(tvb, pinfo)
@@ -813,7 +808,9 @@ local function read_cm(tvb, pinfo)
 		if GET[kind]() then
 			local vi = find(pinfo, kind)
 			if not vi or vi.foreign then
-				return { foreign = true }
+				return FOREIGN
+			elseif kind == "drep" or kind == "rej" then
+				forget(vi)
 			end
 			return take_cm(vi, { kind = kind:upper(), frame = pinfo.number, at = pinfo.rel_ts }, bytes_of(tvb, HELLO_LEN))
 		end
@@ -822,9 +819,7 @@ local function read_cm(tvb, pinfo)
 end
 
 local function dissect_cm(tvb, pinfo, root)
-	local found = once(pinfo, function()
-		return read_cm(tvb, pinfo)
-	end)
+	local found = once(read_cm, tvb, pinfo)
 	if not found or found.foreign then
 		return false
 	end
@@ -859,7 +854,7 @@ local function read_packet(tvb, pinfo)
 	if not opcode then
 		return nil
 	elseif opcode > 5 then
-		return { foreign = true }
+		return FOREIGN
 	end
 	local packet = split_packet(tvb, pinfo, opcode)
 	local qp = address(pinfo, "dst") .. "/" .. get("qp")
@@ -868,13 +863,11 @@ local function read_packet(tvb, pinfo)
 		direction = new_direction()
 		ways[qp] = direction
 	end
-	return direction and take_packet(direction, packet) or { foreign = true }
+	return direction and take_packet(direction, packet) or FOREIGN
 end
 
 local function dissect_payload(tvb, pinfo, root)
-	local found = once(pinfo, function()
-		return read_packet(tvb, pinfo)
-	end)
+	local found = once(read_packet, tvb, pinfo)
 	if not found or found.foreign then
 		return false
 	end
@@ -926,10 +919,11 @@ local function read_mpa(pinfo, stream)
 	if kind == "REQ" and bytes:sub(1, 4) == "SOVA" then
 		streams[stream] = new_vi()
 		streams[stream].port = pinfo.src_port
+		streams[stream].asker.packet, streams[stream].answerer.packet = 1, 1
 	end
 	local vi = streams[stream]
 	if not vi then
-		return { foreign = true }
+		return FOREIGN
 	end
 	return { cm = take_cm(vi, { kind = kind, frame = pinfo.number, at = pinfo.rel_ts }, bytes) }
 end
@@ -937,7 +931,7 @@ end
 local function read_fpdus(pinfo, stream)
 	local vi, list = streams[stream], {}
 	if not vi then
-		return { foreign = true }
+		return FOREIGN
 	end
 	local direction = pinfo.src_port == vi.port and vi.asker or vi.answerer
 	for i, fpdu in ipairs({ all_fpdus() }) do
@@ -951,7 +945,7 @@ local function read_fpdus(pinfo, stream)
 	return { list = list }
 end
 
-local function read_iwarp(pinfo)
+local function read_iwarp(_, pinfo)
 	local stream = get("stream")
 	if GET.mpa_req() or GET.mpa_rep() then
 		return read_mpa(pinfo, stream)
@@ -975,14 +969,12 @@ local function show_fpdus(root, pinfo, list)
 	end
 end
 
-function iwarp.dissector(_, pinfo, root)
+function iwarp.dissector(tvb, pinfo, root)
 	-- With markers the frames are not what the field has; RFC 5044 recommends none.
 	if not (all_fpdus() or GET.mpa_req() or GET.mpa_rep()) or GET.mpa_markers() then
 		return
 	end
-	local found = once(pinfo, function()
-		return read_iwarp(pinfo)
-	end)
+	local found = once(read_iwarp, tvb, pinfo)
 	if found and found.cm then
 		show_cm(root, pinfo, found.cm, private_data())
 	elseif found and found.list then

@@ -264,10 +264,10 @@ local function show_match(tree, tvb, pinfo, type)
 	if msg.answer then
 		tree:add(F.answer_in, msg.answer.frame):set_generated()
 	elseif msg.request then
-		local seconds = msg.at - msg.request.at
-		local whole = math.floor(seconds)
+		local ns = math.floor((msg.at - msg.request.at) * 1e9 + 0.5)
+		local seconds = math.floor(ns / 1e9)
 		tree:add(F.request_in, msg.request.frame):set_generated()
-		tree:add(F.time, NSTime.new(whole, math.floor((seconds - whole) * 1e9))):set_generated()
+		tree:add(F.time, NSTime.new(seconds, ns - seconds * 1e9)):set_generated()
 	end
 end
 
