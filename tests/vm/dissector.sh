@@ -272,7 +272,7 @@ late() {
 mangled() {
 	local name seed size list=()
 	for name in first second pieces; do
-		for seed in 1 2 3; do
+		for seed in 1 2 3 4 5 6 7 8; do
 			editcap -E 0.0$seed --seed $seed "$WORK/$name" "$WORK/$name-e$seed" || return
 			list+=("$WORK/$name-e$seed")
 		done
