@@ -270,11 +270,11 @@ late() {
 
 # Changed at random, or cut.
 mangled() {
-	local name seed size list=()
+	local name rate size list=()
 	for name in first second pieces; do
-		for seed in 1 2 3 4 5 6 7 8; do
-			editcap -E 0.0$seed --seed $seed "$WORK/$name" "$WORK/$name-e$seed" || return
-			list+=("$WORK/$name-e$seed")
+		for rate in 0.0003 0.001 0.003 0.01 0.02 0.04 0.06; do
+			editcap -E $rate --seed 1 "$WORK/$name" "$WORK/$name-e$rate" || return
+			list+=("$WORK/$name-e$rate")
 		done
 		for size in 60 74 90 110 170; do
 			editcap -s $size "$WORK/$name" "$WORK/$name-s$size" || return
