@@ -8,10 +8,10 @@
 --	RoCE	The infiniband dissector offers the private data of each message of the connection
 --		manager, and the payload of each packet of a queue pair.  It does not say which queue
 --		pair, opcode or immediate data: field extractors do.  It does not reassemble
---		messages: unpack_packet() does.
---	iWARP	The DDP dissector reassembles messages, but with several of them in a TCP segment
---		it mixes them up.  And there is no list for the private data of MPA.  So a
---		postdissector takes both from the fields of MPA.
+--		messages: take_packet() does.
+--	iWARP	The DDP dissector reassembles messages, but loses a part of one that shares a TCP
+--		segment with another message (4.0).  And there is no list for the private data of
+--		MPA.  So a postdissector takes both from the fields of MPA.
 --
 -- A header with a payload may be as long as payload without one: only the last packet of a
 -- message, which has the immediate data or has none, tells what it is.  So messages are shown
