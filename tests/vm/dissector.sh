@@ -26,8 +26,8 @@ DATA=1 CONN=6 ACCEPT=7 REFUSE=8 RESET=9 PARK=21
 HELLO=1 ANSWER=2
 NO_LISTENER=1 ABORT=5 NO_LINK=8
 
-count() { sovia-stat --value "$1"; }
-both_count() { echo "$(count "$1") $(there sovia-stat --value "$1")"; }
+count() { sovia stat value "$1"; }
+both_count() { echo "$(count "$1") $(there sovia stat value "$1")"; }
 parameter() { echo "$2" >"/sys/module/sovia/parameters/$1" && there "echo $2 >/sys/module/sovia/parameters/$1"; }
 
 # ---- captures ----
