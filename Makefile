@@ -2,6 +2,8 @@
 #
 #   make                the module for the running kernel, and the tools; same as make lab without its headers
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
+#   make sign install   the modules signed, for Secure Boot; ENROLL=yes to have the key trusted
+#   make deb           Debian packages, in .build/deb
 #   make htmldocs       the documentation, in .build/htmldocs
 #   make clean          remove everything that was built here
 #
@@ -32,10 +34,16 @@ all: $(if $(wildcard $(KDIR)),host,lab)
 host: userland
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
+sign: host
+	scripts/sign-module --kernel $(KDIR) $(if $(KEYS),--keys $(KEYS)) $(if $(ENROLL),--enroll) sovia.ko sovia_diag.ko
+
 install: host
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
 	$(if $(DESTDIR),,depmod)
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland install
+
+deb:
+	scripts/build-deb
 
 htmldocs:
 	scripts/htmldocs
@@ -103,4 +111,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all host install htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all host sign install deb htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

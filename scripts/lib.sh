@@ -61,6 +61,12 @@ as_root() {
 	fi
 }
 
+# apt's mirror of bookworm, which has backports and other suites as well.
+mirror() {
+	# shellcheck disable=SC2016 # a field name of apt, not a shell variable
+	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p
+}
+
 # apt-get without questions.
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >&2; }
 

@@ -532,7 +532,7 @@ module_exit(sovia_exit);
 MODULE_DESCRIPTION("AF_SOVIA: stream sockets on RDMA");
 MODULE_AUTHOR("The AF_SOVIA authors");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1");
+MODULE_VERSION(SOVIA_VERSION);
 MODULE_ALIAS_NETPROTO(SOVIA_FAMILY_DEFAULT);
 /* The macro stringifies its arguments: SOCK_STREAM, an enum, would become its name. */
 MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 254, 1 /* SOCK_STREAM */);

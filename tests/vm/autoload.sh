@@ -30,6 +30,11 @@ import socket
 print(socket.socket(socket.AF_INET, socket.SOCK_STREAM).getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL))')" 254
 }
 
+# The packages' configuration of modprobe undoes it.
+undone() { # USER
+	cp userland/modprobe.d/sovia.conf /etc/modprobe.d/ && opens 19 0 "$1"
+}
+
 aliases() { modinfo -F alias sovia | sort | tr '\n' ' '; }
 
 # Asks for the module's generic netlink family, as user $1.
@@ -48,6 +53,9 @@ for user in 0 65534; do
 done
 for user in 0 65534; do
 	check "user $user: sovia-run, where family 19 is blacklisted" blacklisted $user
+done
+for user in 0 65534; do
+	check "user $user: family 19, where that is undone" undone $user
 done
 deny 'protocol 253 does not open a socket' opens 2 253 0
 finish
