@@ -48,7 +48,7 @@ echo 'alias net-pf-19 off' >/etc/modprobe.d/rare.conf
 check 'a blacklist does not matter once it is loaded'	noted blacklist rare.conf
 modprobe -r sovia_diag 2>/dev/null
 modprobe -r sovia
-check '... but before'				broken blacklist 'rare.conf'
+check '... but before'				eval 'sovia doctor | grep -q "^FAIL *blacklist .*rare.conf"'
 rm /etc/modprobe.d/rare.conf
 modprobe -r sovia
 echo 'install sovia /bin/false' >/etc/modprobe.d/no.conf
@@ -74,7 +74,7 @@ there 'modprobe -r sovia'
 check 'the peer has no module'			broken peer 'nothing answers' "$peer4"
 there 'modprobe sovia'
 there 'nft add table ip t; nft add chain ip t c "{ type filter hook input priority 0; }"; nft add rule ip t c tcp dport 298 drop'
-check 'a firewall there drops the question'	broken peer 'no answer at its TCP port' "$peer4"
+check 'a firewall there drops the question'	broken peer 'no answer from its TCP port' "$peer4"
 check '... and says so there'			there 'sovia doctor | grep -q "note *firewall .*298 drop"'
 there 'nft flush chain ip t c; nft add rule ip t c udp dport 4791 drop'
 check 'a firewall there drops RDMA'		broken way 'RDMA does not work' "$peer4"

@@ -122,14 +122,15 @@ bool doctor_device_for(const char *netdev, const struct in6_addr *own)
 	size_t i;
 
 	if (glob(DEVICES "*/ports/*", 0, NULL, &ports))
-		return false;
+		ports.gl_pathc = 0;
 	for (i = 0; i < ports.gl_pathc && !has_gid; i++) {
 		sscanf(ports.gl_pathv[i], DEVICES "%63[^/]", device);
 		has_device |= port_has_netdev(ports.gl_pathv[i], netdev);
 		has_gid = port_has_gid(ports.gl_pathv[i], own) ||
 			  (has_device && is_iwarp(device));
 	}
-	globfree(&ports);
+	if (ports.gl_pathc)
+		globfree(&ports);
 	if (has_gid)
 		found(FINE, "gid", NULL, "%s has the address", device);
 	else if (has_device)

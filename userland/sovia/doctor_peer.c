@@ -149,6 +149,7 @@ static int try_tcp(const struct in6_addr *addr, unsigned int scope, unsigned int
  * @link_up: there is a link to it
  * @way: of that
  * @version: of the wire format
+ * @met: the kernels have met
  * @unreached, @why: it is known not to be reached
  */
 static struct {
@@ -156,12 +157,14 @@ static struct {
 	bool		link_up;
 	char		way[16];
 	unsigned int	version;
+	bool		met;
 	bool		unreached;
 	unsigned int	why;
 } known;
 
 static const enum mnl_attr_data_type no_types[SOVIA_A_LINK_COUNT];
 static const struct attr_set link_set = { no_types, SOVIA_A_LINK_COUNT };
+static const struct attr_set peer_set = { no_types, SOVIA_A_PEER_COUNT };
 static const struct attr_set unreached_set = { no_types, SOVIA_A_UNREACHED_COUNT };
 
 static bool is_of_peer(const struct nlattr *remote)
@@ -187,6 +190,18 @@ static int take_link(const struct nlattr *nest)
 	return MNL_CB_OK;
 }
 
+static int take_peer(const struct nlattr *nest)
+{
+	const struct nlattr *a[SOVIA_A_PEER_COUNT] = {};
+
+	if (attrs_parse(nest, &peer_set, a) < 0)
+		return MNL_CB_ERROR;
+	if (is_of_peer(a[SOVIA_A_PEER_REMOTE]) && a[SOVIA_A_PEER_STATE] &&
+	    strcmp(attr_text(a[SOVIA_A_PEER_STATE]), "PAIRED") == 0)
+		known.met = true;
+	return MNL_CB_OK;
+}
+
 static int take_unreached(const struct nlattr *nest)
 {
 	const struct nlattr *a[SOVIA_A_UNREACHED_COUNT] = {};
@@ -205,43 +220,48 @@ static void ask_kernel(const struct in6_addr *addr)
 	memset(&known, 0, sizeof(known));
 	known.addr = *addr;
 	show_each(SOVIA_CMD_LINK_GET, SOVIA_A_LINK, take_link);
+	show_each(SOVIA_CMD_PEER_GET, SOVIA_A_PEER, take_peer);
 	show_each(SOVIA_CMD_UNREACHED_GET, SOVIA_A_UNREACHED, take_unreached);
 }
 
 /* ---- the verdict -------------------------------------------------------- */
 
-/* No kernel has answered: does TCP get through to where it would? */
-static void why_silent(const struct in6_addr *addr, unsigned int scope)
+/*
+ * The kernels have not met.  Where AF_SOVIA has the port, it does not answer programs: so whether
+ * the question of this kernel was answered, with @err, tells that from a firewall.
+ */
+static void why_silent(const struct in6_addr *addr, unsigned int scope, int err)
 {
 	switch (try_tcp(addr, scope, 298)) {
-	case 0:
-	case ECONNRESET:
-		found(BROKEN, "peer", "let TCP from port 297 to port 298 pass, without NAT between",
-		      "it has AF_SOVIA, but does not hear this node's question");
-		break;
 	case ECONNREFUSED:
 		found(BROKEN, "peer", "there: modprobe sovia; sovia set rendezvous 2",
 		      "nothing answers at its TCP port 298: no AF_SOVIA there");
-		break;
+		return;
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 		found(BROKEN, "peer", "ping it", "the node does not answer at all");
-		break;
-	default:
-		found(BROKEN, "peer", "let TCP to port 298 pass: firewalls there and between",
-		      "no answer at its TCP port 298");
+		return;
 	}
+	if (err == ECONNREFUSED)
+		found(BROKEN, "peer", "there: sovia rule show; sovia key show; journalctl -k",
+		      "it refuses this node");
+	else
+		found(BROKEN, "peer",
+		      "let TCP from port 297 to port 298 pass: firewalls there and between, NAT",
+		      "no answer from its TCP port 298");
 }
 
-static void say_why(const struct in6_addr *addr, unsigned int scope)
+static void no_way(void)
+{
+	found(BROKEN, "way", "RoCE: let UDP port 4791 pass both ways; sovia doctor there",
+	      "both kernels have met, but RDMA does not work between them");
+}
+
+static void say_why(void)
 {
 	switch (known.why) {
-	case SOVIA_WHY_SILENT:
-		why_silent(addr, scope);
-		break;
 	case SOVIA_WHY_WAY:
-		found(BROKEN, "way", "RoCE: let UDP port 4791 pass both ways; sovia doctor there",
-		      "both kernels have met, but RDMA does not work between them");
+		no_way();
 		break;
 	case SOVIA_WHY_DEVICE:
 		found(BROKEN, "way", "see device and gid above", "%s", why_text(known.why));
@@ -270,10 +290,12 @@ static void judge(int err, const struct in6_addr *addr, unsigned int scope)
 		      "a limit is reached, or memory is short");
 		return;
 	}
-	if (known.unreached)
-		say_why(addr, scope);
+	if (known.unreached && known.why != SOVIA_WHY_SILENT)
+		say_why();
+	else if (known.met)
+		no_way();
 	else
-		why_silent(addr, scope);
+		why_silent(addr, scope, err);
 }
 
 static void check_connection(const struct sockaddr_storage *to, socklen_t len,
