@@ -3,5 +3,5 @@
 #
 # containers.sh, over lanes.
 #
-# vm: --timeout 600 --append "kunit.enable=0 sovia.loop_lane=1"
+# vm: --timeout 1200 --append "kunit.enable=0 sovia.loop_lane=1"
 exec bash "$(dirname "$0")/containers.sh"
