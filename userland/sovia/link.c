@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <linux/sovia.h>
 #include <net/if.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "addr.h"
 #include "attrs.h"
@@ -148,18 +148,44 @@ int link_show(const struct nlattr *nest)
 	return MNL_CB_OK;
 }
 
+static int read_state(const char *name)
+{
+	static const char * const states[] = {
+		"new", "connecting", "up", "recovering", "parked", "down",
+	};
+	unsigned int i;
+
+	filter.state = name;
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (strcasecmp(name, states[i]) == 0)
+			return 0;
+	return -1;
+}
+
+static int read_id(const char *text)
+{
+	char *rest;
+
+	filter.id = strtoul(text, &rest, 10);
+	return filter.id && !*rest ? 0 : -1;
+}
+
+static int read_criterion(const char *name, const char *value)
+{
+	if (abbreviates(name, "state"))
+		return read_state(value);
+	if (abbreviates(name, "peer"))
+		return prefix_read(value, &filter.peer);
+	return abbreviates(name, "id") ? read_id(value) : -1;
+}
+
 static int read_filter(int argc, char **argv)
 {
-	for (; argc >= 2; argc -= 2, argv += 2) {
-		if (abbreviates(argv[0], "state"))
-			filter.state = argv[1];
-		else if (abbreviates(argv[0], "peer") && prefix_read(argv[1], &filter.peer) == 0)
-			continue;
-		else if (abbreviates(argv[0], "id") && sscanf(argv[1], "%" SCNu32, &filter.id) == 1)
-			continue;
-		else
+	for (; argc >= 2; argc -= 2, argv += 2)
+		if (read_criterion(argv[0], argv[1])) {
+			complain("%s %s: wrong", argv[0], argv[1]);
 			return -1;
-	}
+		}
 	return argc ? -1 : 0;
 }
 

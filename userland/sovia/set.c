@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "out.h"
 #include "sovia.h"
 
@@ -29,13 +30,21 @@ static FILE *open_setting(const char *name, const char *mode)
 	return fopen(path, mode);
 }
 
+static int complain_about(const char *name)
+{
+	if (errno != ENOENT)
+		return complain("%s: %s", name, strerror(errno));
+	return access(FOLDER, F_OK) ? complain("the module sovia is not loaded") :
+	       complain("%s: no such setting", name);
+}
+
 static int show_setting(const char *name)
 {
 	FILE *file = open_setting(name, "re");
 	char text[128] = "";
 
 	if (!file)
-		return complain("%s: %s", name, strerror(errno));
+		return complain_about(name);
 	if (fgets(text, sizeof(text), file))
 		text[strcspn(text, "\n")] = '\0';
 	fclose(file);
@@ -73,8 +82,7 @@ static int change(const char *name, const char *value)
 	int err = 0;
 
 	if (!file)
-		return complain(errno == ENOENT ? "%s: no such setting" : "%s: %s", name,
-				strerror(errno));
+		return complain_about(name);
 	if (fprintf(file, "%s\n", value) < 0 || fflush(file))
 		err = errno;
 	if (fclose(file) && !err)
