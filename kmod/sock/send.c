@@ -650,8 +650,10 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		}
 		copied += ret;
 		/* A call that sends nothing does not flush corked data. */
-		if (ret)
+		if (ret) {
+			trace_sovia_sock_copy(sk, ret);
 			ss->tx.more = msg->msg_flags & MSG_MORE;
+		}
 		/* URGENT has to be sent before the byte. */
 		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
 			push_full(sk, full);

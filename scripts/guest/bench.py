@@ -30,6 +30,9 @@ def main():
         settings = json.load(file)
     if settings["mode"] == "quick":
         keep_in_memory(settings)
+    if settings["trace"]:
+        with open("/sys/kernel/tracing/events/sovia/enable", "w") as file:
+            file.write("1")
     result = measure.run(settings, *measure.guests(settings["mode"]))
     with open(sys.argv[2], "w") as file:
         json.dump(result, file)
