@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Histograms of a network namespace, off until net.sovia.histograms: Documentation/observing.rst. */
+/* Histograms of a network namespace, off until net.sovia.histograms is set: observing.rst. */
 #ifndef _SOVIA_HIST_H
 #define _SOVIA_HIST_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sock_diag: sockets for tools that know inet_diag, under the protocol SOVIAPROTO_INET.  A module of
- * its own, as TCP's: only who asks needs inet_diag.
+ * sock_diag: sockets for tools that know inet_diag, under the protocol SOVIAPROTO_INET.  A module
+ * of its own, as TCP's: only who asks needs inet_diag.
  */
 #include <linux/sock_diag.h>
 #include <linux/sovia.h>
@@ -132,5 +132,3 @@ MODULE_DESCRIPTION("AF_SOVIA: sock_diag");
 MODULE_AUTHOR("The AF_SOVIA authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(SOVIA_VERSION);
-/* AF_INET, SOVIAPROTO_INET */
-MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_NETLINK, NETLINK_SOCK_DIAG, 2-254);

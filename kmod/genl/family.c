@@ -74,17 +74,23 @@ int sovia_genl_put_pair(struct sk_buff *skb, const struct sovia_pair *pair, int 
 	.maxattr	= ARRAY_SIZE(no_policy) - 1,			\
 }
 
-#define CHANGE(which, function, its_policy) {				\
-	.cmd		= SOVIA_CMD_##which,				\
+#define FLUSH(which, function) {					\
+	.cmd		= SOVIA_CMD_##which##_FLUSH,			\
 	.doit		= function,					\
-	.policy		= its_policy,					\
-	.maxattr	= ARRAY_SIZE(its_policy) - 1,			\
+	.policy		= no_policy,					\
+	.maxattr	= ARRAY_SIZE(no_policy) - 1,			\
 	.flags		= GENL_UNS_ADMIN_PERM,				\
 }
 
 static const struct genl_ops sovia_genl_ops[] = {
 	DUMP(RULE, sovia_genl_rule_dump),
-	CHANGE(RULE_REPLACE, sovia_genl_rule_replace, rules_policy),
+	{
+		.cmd		= SOVIA_CMD_RULE_REPLACE,
+		.doit		= sovia_genl_rule_replace,
+		.policy		= rules_policy,
+		.maxattr	= ARRAY_SIZE(rules_policy) - 1,
+		.flags		= GENL_UNS_ADMIN_PERM,
+	},
 	{
 		.cmd		= SOVIA_CMD_KEY_GET,
 		.dumpit		= sovia_genl_key_dump,
@@ -92,14 +98,25 @@ static const struct genl_ops sovia_genl_ops[] = {
 		.maxattr	= ARRAY_SIZE(no_policy) - 1,
 		.flags		= GENL_UNS_ADMIN_PERM,
 	},
-	CHANGE(KEY_DELETE, sovia_genl_key_delete, keys_policy),
-	CHANGE(KEY_REVOKE, sovia_genl_key_revoke, keys_policy),
+	{
+		.cmd		= SOVIA_CMD_KEY_DELETE,
+		.doit		= sovia_genl_key_delete,
+		.policy		= keys_policy,
+		.maxattr	= ARRAY_SIZE(keys_policy) - 1,
+		.flags		= GENL_UNS_ADMIN_PERM,
+	}, {
+		.cmd		= SOVIA_CMD_KEY_REVOKE,
+		.doit		= sovia_genl_key_revoke,
+		.policy		= keys_policy,
+		.maxattr	= ARRAY_SIZE(keys_policy) - 1,
+		.flags		= GENL_UNS_ADMIN_PERM,
+	},
 	DUMP(SOCK, sovia_genl_sock_dump),
 	DUMP(TCP, sovia_genl_tcp_dump),
 	DUMP(LINK, sovia_genl_link_dump),
-	CHANGE(LINK_FLUSH, sovia_genl_link_flush, no_policy),
+	FLUSH(LINK, sovia_genl_link_flush),
 	DUMP(PEER, sovia_genl_peer_dump),
-	CHANGE(PEER_FLUSH, sovia_genl_peer_flush, no_policy),
+	FLUSH(PEER, sovia_genl_peer_flush),
 	DUMP(UNREACHED, sovia_genl_unreached_dump),
 	DUMP(DEVICE, sovia_genl_device_dump),
 	{

@@ -68,14 +68,16 @@ static unsigned int links_most(const struct sovia_net *snet)
 {
 	unsigned long most = totalram_pages() / SOVIA_LINKS_PART / (SOVIA_LINK_COST >> PAGE_SHIFT);
 
-	most = READ_ONCE(sovia_max_links) ?: clamp_t(unsigned long, most, SOVIA_LINKS_MIN,
-						       SOVIA_LINKS_MAX);
+	most = clamp_t(unsigned long, most, SOVIA_LINKS_MIN, SOVIA_LINKS_MAX);
+	most = READ_ONCE(sovia_max_links) ?: most;
 	return min_t(unsigned long, most, READ_ONCE(snet->max_links.value));
 }
 
 static unsigned int parked_most(const struct sovia_net *snet)
 {
-	return min(links_most(snet), SOVIA_LINKS_PARKED_MAX / SOVIA_LINKS_PARKED) * SOVIA_LINKS_PARKED;
+	unsigned int most = min(links_most(snet), SOVIA_LINKS_PARKED_MAX / SOVIA_LINKS_PARKED);
+
+	return most * SOVIA_LINKS_PARKED;
 }
 
 static bool link_unused(const struct sovia_link *link)

@@ -425,7 +425,7 @@ static bool may_fall_back(const struct socket *sock)
 	       !(sk->sk_family == AF_INET6 && inet6_sk(sk)->ipv6_ac_list);
 }
 
-/* Why TCP is to be used after @err, if that is not known yet: of which there is no better reason. */
+/* Why TCP is to be used after @err, of which no reason is known yet. */
 static enum sovia_why why_at_once(int err, int no_links)
 {
 	if (err == no_links)

@@ -158,8 +158,8 @@ static int show_unreached(const struct sovia_unreached *unreached, void *context
 {
 	const struct sovia_pair *pair = &unreached->pair;
 
-	seq_printf(context, "%pI6c %pI6c l3=%d scope=%d left=%u of=%u\n", &pair->local, &pair->remote,
-		   pair->l3, pair->scope, unreached->left, unreached->whole);
+	seq_printf(context, "%pI6c %pI6c l3=%d scope=%d left=%u of=%u\n", &pair->local,
+		   &pair->remote, pair->l3, pair->scope, unreached->left, unreached->whole);
 	return 0;
 }
 
