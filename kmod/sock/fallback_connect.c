@@ -240,7 +240,8 @@ static int become_tcp(struct socket *sock, bool later)
 	wake_calls(sk);
 	sock_release(tcp);
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
-	sovia_tcp_log_add(sovia_net(sock_net(sk)), tcp_sk, SOVIA_RULE_OUT, ss->connect.why, cause);
+	sovia_tcp_log_add(sovia_net(sock_net(sk)), tcp_sk, SOVIA_RULE_OUT, ss->connect.why,
+			  cause == EHOSTDOWN ? 0 : cause);
 	if (cause == EHOSTDOWN)
 		sovia_stat_inc(sovia_net(sock_net(sk)), fallback_known);
 	repeat_events(tcp_sk);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "attrs.h"
+#include "netns.h"
 #include "out.h"
 #include "sovia.h"
 
@@ -64,6 +65,8 @@ static int show(int argc, char **argv)
 	(void)argv;
 	if (argc)
 		return usage(help);
+	if (netns_mount_sys())
+		return EXIT_FAILED;
 	return show_each(SOVIA_CMD_DEVICE_GET, SOVIA_A_DEVICE, show_device) ?: out_finish();
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "addr.h"
 #include "doctor.h"
+#include "netns.h"
 #include "out.h"
 #include "sovia.h"
 
@@ -285,6 +286,8 @@ static int diagnose(const char *address, unsigned int port)
 		if (addr_read(name, &addr) || (percent && !scope))
 			return complain("%s: not an address", address);
 	}
+	if (netns_mount_sys())
+		return EXIT_FAILED;
 	if (!check_module())
 		return finish();
 	check_family();

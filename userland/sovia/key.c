@@ -61,9 +61,8 @@ static int show_key(const struct nlattr *nest)
 
 	if (attrs_parse(nest, &set, a) < 0)
 		return MNL_CB_ERROR;
-	snprintf(text, sizeof(text), "%" PRIx64, attr_number(a[SOVIA_A_KEY_ID]));
 	out_begin();
-	out_string("id", "%s", text);
+	out_hex("id", "%s", attr_number(a[SOVIA_A_KEY_ID]));
 	out_string("peer", " %s", addr_prefix_text(a[SOVIA_A_KEY_PEER],
 						   attr_number(a[SOVIA_A_KEY_PREFIX]), text));
 	if (attr_number(a[SOVIA_A_KEY_OWN_PREFIX]))

@@ -93,7 +93,7 @@ static void show_details(const struct nlattr **a)
 	out_number("payload", " payload %" PRIu64, attr_number(a[SOVIA_A_LINK_PAYLOAD]));
 	out_number("window_max", " window_max %" PRIu64, attr_number(a[SOVIA_A_LINK_WINDOW_MAX]));
 	if (a[SOVIA_A_LINK_KEY])
-		out_number("key", " key %" PRIx64, attr_number(a[SOVIA_A_LINK_KEY]));
+		out_hex("key", " key %s", attr_number(a[SOVIA_A_LINK_KEY]));
 	if (a[SOVIA_A_LINK_OUT])
 		out_flag("out", " out");
 	if (a[SOVIA_A_LINK_IN])

@@ -36,11 +36,13 @@ static void show_time(void)
 	struct timespec now;
 	struct tm tm;
 	char text[64];
+	size_t len;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	printf("[%s.%06ld] ", text, now.tv_nsec / 1000);
+	len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + len, sizeof(text) - len, ".%06ld", now.tv_nsec / 1000);
+	out_ahead("time", "[%s] ", text);
 }
 
 /* The kind whose event is shown now. */
@@ -48,9 +50,9 @@ static unsigned int current;
 
 static int show_event(const struct nlattr *nest)
 {
-	if (options.time && !options.json)
+	if (options.time)
 		show_time();
-	out_text("%s ", kinds[current].name);
+	out_ahead("event", "%s ", kinds[current].name);
 	return kinds[current].show(nest);
 }
 

@@ -3,5 +3,6 @@
 #define SOVIA_NETNS_H
 
 int netns_enter(const char *name);
+int netns_mount_sys(void);
 
 #endif

@@ -3,6 +3,7 @@
  * What the command prints.  Text is printed at once; JSON is one list of objects at the end, or
  * with out_now() an object a line.
  */
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@
 static json_object *all;
 static json_object *stack[DEPTH];
 static int depth;
+
+/* The next object, if it has values already. */
+static json_object *next;
 
 static const char * const colors[] = {
 	[OUT_GOOD]	= "\033[32m",
@@ -52,6 +56,18 @@ static void enter(const char *key, json_object *inner)
 	stack[depth++] = inner;
 }
 
+/* A value of the next object. */
+void out_ahead(const char *key, const char *format, const char *value)
+{
+	if (!options.json) {
+		printf(format, value);
+		return;
+	}
+	if (!next)
+		next = json_object_new_object();
+	json_object_object_add(next, key, json_object_new_string(value));
+}
+
 /* Begins an object of the list. */
 void out_begin(void)
 {
@@ -62,7 +78,8 @@ void out_begin(void)
 		stack[0] = all;
 		depth = 1;
 	}
-	enter(NULL, json_object_new_object());
+	enter(NULL, next ? next : json_object_new_object());
+	next = NULL;
 }
 
 /* Ends it: a line of text. */
@@ -104,6 +121,9 @@ void out_now(void)
 		print_json(json_object_array_get_idx(all, i));
 	json_object_put(all);
 	all = NULL;
+	/* It was not shown. */
+	json_object_put(next);
+	next = NULL;
 	fflush(stdout);
 }
 
@@ -145,6 +165,15 @@ void out_number(const char *key, const char *format, uint64_t value)
 		add(key, json_object_new_uint64(value));
 	else if (format)
 		printf(format, value);
+}
+
+/* A number that is written in hexadecimal everywhere: text in JSON as well.  @format has one %s. */
+void out_hex(const char *key, const char *format, uint64_t value)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%" PRIx64, value);
+	out_string(key, format, text);
 }
 
 /* Something that is so. */

@@ -13,6 +13,7 @@ enum out_color {
 	OUT_DULL,
 };
 
+void out_ahead(const char *key, const char *format, const char *value);
 void out_begin(void);
 void out_end(void);
 int out_finish(void);
@@ -21,6 +22,7 @@ void out_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void out_string(const char *key, const char *format, const char *value);
 void out_colored(enum out_color color, const char *key, const char *format, const char *value);
 void out_number(const char *key, const char *format, uint64_t value);
+void out_hex(const char *key, const char *format, uint64_t value);
 void out_flag(const char *key, const char *text);
 void out_list_begin(const char *key);
 void out_list_end(void);

@@ -80,7 +80,7 @@ int peer_show(const struct nlattr *nest)
 	if (a[SOVIA_A_PEER_WAY])
 		out_string("way", " way %s", attr_text(a[SOVIA_A_PEER_WAY]));
 	if (a[SOVIA_A_PEER_KEY])
-		out_number("key", " key %" PRIx64, attr_number(a[SOVIA_A_PEER_KEY]));
+		out_hex("key", " key %s", attr_number(a[SOVIA_A_PEER_KEY]));
 	if (options.details && a[SOVIA_A_PEER_VERSION]) {
 		out_number("version", " version %" PRIu64, attr_number(a[SOVIA_A_PEER_VERSION]));
 		out_number("features", " features %#" PRIx64, attr_number(a[SOVIA_A_PEER_FEATURES]));

@@ -36,7 +36,7 @@ static void add_holder(const struct holder *holder)
 
 static void read_name(struct holder *holder)
 {
-	char path[64];
+	char path[64], *at;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", holder->pid);
@@ -46,6 +46,10 @@ static void read_name(struct holder *holder)
 		holder->name[strcspn(holder->name, "\n")] = '\0';
 	if (file)
 		fclose(file);
+	/* It is the process's to choose, and goes to a terminal. */
+	for (at = holder->name; *at; at++)
+		if (!isprint((unsigned char)*at))
+			*at = '?';
 }
 
 static void scan_process(int pid)
