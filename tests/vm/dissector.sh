@@ -129,9 +129,9 @@ reload() { modprobe -r sovia && modprobe sovia "$@"; }
 
 # Lanes die; links are parked; the other kernel is another one.
 lanes_end() {
-	stop_server && reload probe_interval=1 idle_links=0 && there reload probe_interval=1 idle_links=0 && start_server &&
+	stop_server && reload probe_interval=1 && there reload probe_interval=1 && start_server &&
 		capture second "$SOVIA_NETDEV" && socktool -4 ask "$SOVIA_PEER" 5004 1000 && socktool -6 ask "$SOVIA_PEER" 5006 1000 &&
-		socktool break 1 && eventually both_are PARKED && parameter idle_links 64 &&
+		socktool break 1 && parameter idle_links 0 && eventually both_are PARKED && parameter idle_links 64 &&
 		socktool -4 ask "$SOVIA_PEER" 5004 1000 && socktool -6 ask "$SOVIA_PEER" 5006 1000 || return
 	echo $(($(count link_recover) + $(count link_resume))) >"$WORK/resumed"
 	stop_server && there reload && start_server && eventually link4_is_gone && captured second
