@@ -11,7 +11,8 @@
 #include "hist.h"
 #include "net.h"
 
-DEFINE_STATIC_KEY_FALSE(sovia_hist_key);
+/* A namespace's administrator may switch as often as he likes; the code is not patched each time. */
+DEFINE_STATIC_KEY_DEFERRED_FALSE(sovia_hist_key, HZ);
 static DEFINE_MUTEX(hist_mutex);	/* changes of a namespace's switch */
 
 static const char * const hist_names[SOVIA_HIST_COUNT] = {
@@ -95,9 +96,9 @@ static int hist_switch(struct sovia_net *snet, int old, int new)
 		smp_store_release(&snet->hists, hists);	/* readers find it zeroed */
 	}
 	if (new && !old)
-		static_branch_inc(&sovia_hist_key);
+		static_branch_inc(&sovia_hist_key.key);
 	else if (old && !new)
-		static_branch_dec(&sovia_hist_key);
+		static_branch_slow_dec_deferred(&sovia_hist_key);
 	return 0;
 }
 
@@ -141,6 +142,16 @@ void sovia_hist_net_exit(struct sovia_net *snet)
 	sovia_sysctl_remove(&snet->histograms);
 	hist_switch(snet, snet->histograms.value, 0);
 	snet->histograms.value = 0;
+}
+
+/**
+ * sovia_hist_exit() - finish what was put off
+ *
+ * Context: module exit, may sleep; no namespaces.
+ */
+void sovia_hist_exit(void)
+{
+	static_key_deferred_flush(&sovia_hist_key);
 }
 
 /**

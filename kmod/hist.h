@@ -3,7 +3,7 @@
 #ifndef _SOVIA_HIST_H
 #define _SOVIA_HIST_H
 
-#include <linux/jump_label.h>
+#include <linux/jump_label_ratelimit.h>
 #include <linux/ktime.h>
 #include <linux/sovia.h>
 #include <linux/types.h>
@@ -34,7 +34,7 @@ struct sovia_hists {
 	u64	buckets[SOVIA_HIST_COUNT][SOVIA_HIST_BUCKETS];
 };
 
-DECLARE_STATIC_KEY_FALSE(sovia_hist_key);
+extern struct static_key_false_deferred sovia_hist_key;
 
 void sovia_hist_count(struct sovia_net *snet, enum sovia_hist which, u64 value);
 const char *sovia_hist_name(enum sovia_hist which);
@@ -43,25 +43,26 @@ void sovia_hist_read(const struct sovia_net *snet, int cpu, enum sovia_hist whic
 int sovia_hist_net_init(struct sovia_net *snet);
 void sovia_hist_net_exit(struct sovia_net *snet);
 void sovia_hist_net_free(struct sovia_net *snet);
+void sovia_hist_exit(void);
 
 /* Count a value, if any namespace wants it. */
 static inline void sovia_hist_add(struct sovia_net *snet, enum sovia_hist which, u64 value)
 {
-	if (static_branch_unlikely(&sovia_hist_key))
+	if (static_branch_unlikely(&sovia_hist_key.key))
 		sovia_hist_count(snet, which, value);
 }
 
 /* Take the time, for sovia_hist_since(), if any namespace wants it. */
 static inline void sovia_hist_begin(u64 *begin)
 {
-	if (static_branch_unlikely(&sovia_hist_key))
+	if (static_branch_unlikely(&sovia_hist_key.key))
 		*begin = ktime_get_ns();
 }
 
 /* Count the time since @begin, if that is not 0. */
 static inline void sovia_hist_since(struct sovia_net *snet, enum sovia_hist which, u64 begin)
 {
-	if (static_branch_unlikely(&sovia_hist_key) && begin)
+	if (static_branch_unlikely(&sovia_hist_key.key) && begin)
 		sovia_hist_count(snet, which, ktime_get_ns() - begin);
 }
 

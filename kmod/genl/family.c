@@ -139,6 +139,8 @@ struct genl_family sovia_genl __ro_after_init = {
 	.version	= SOVIA_GENL_VERSION,
 	.module		= THIS_MODULE,
 	.netnsok	= true,
+	/* A dump must not keep other families waiting; what is changed has locks of its own. */
+	.parallel_ops	= true,
 	.ops		= sovia_genl_ops,
 	.n_ops		= ARRAY_SIZE(sovia_genl_ops),
 	.mcgrps		= sovia_genl_groups,

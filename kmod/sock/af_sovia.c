@@ -33,6 +33,7 @@
 #include "defer.h"
 #include "fallback.h"
 #include "genl/genl.h"
+#include "hist.h"
 #include "keepalive.h"
 #include "later.h"
 #include "link/connd.h"
@@ -458,6 +459,7 @@ undo_soft:
 	sovia_clan_soft_exit();
 undo_net:
 	sovia_net_unregister();
+	sovia_hist_exit();
 undo_verbs:
 	sovia_verbs_exit();
 undo_work:
@@ -498,6 +500,7 @@ static void __exit sovia_exit(void)
 	sovia_keys_exit();
 	/* Closes the anchors, whose works and the connection thread go on until then. */
 	sovia_net_unregister();
+	sovia_hist_exit();
 	sovia_work_exit();
 	sovia_connd_stop();
 	sovia_debugfs_exit();
