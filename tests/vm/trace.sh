@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Tracepoints (Documentation/observing.rst): each fires, and says what happened.  trace_tools.sh has what is built upon
-# them.
+# Tracepoints (Documentation/observing.rst): each fires, and says what happened.  trace_scripts.sh and
+# trace_flow.sh have what is built upon them.
 #
 # vm: --pair --append kunit.enable=0
 set -u
