@@ -235,15 +235,16 @@ static int become_tcp(struct socket *sock, bool later)
 	err = tcp_connect_to(tcp, ss->connect.to, later);
 	WRITE_ONCE(ss->fallback->tcp, NULL);
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
-	exchange_sk(sock, tcp, ops);
-	sovia_retire(sk);
-	wake_calls(sk);
-	sock_release(tcp);
+	/* First: a program that sees TCP's socket finds out why. */
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
 	sovia_tcp_log_add(sovia_net(sock_net(sk)), tcp_sk, SOVIA_RULE_OUT, ss->connect.why,
 			  cause == EHOSTDOWN ? 0 : cause);
 	if (cause == EHOSTDOWN)
 		sovia_stat_inc(sovia_net(sock_net(sk)), fallback_known);
+	exchange_sk(sock, tcp, ops);
+	sovia_retire(sk);
+	wake_calls(sk);
+	sock_release(tcp);
 	repeat_events(tcp_sk);
 	return err;
 }
