@@ -11,7 +11,7 @@
 #include "hist.h"
 #include "net.h"
 
-/* A namespace's administrator may switch as often as he likes; the code is not patched each time. */
+/* An administrator may switch as often as he likes: the code is not patched each time. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(sovia_hist_key, HZ);
 static DEFINE_MUTEX(hist_mutex);	/* changes of a namespace's switch */
 
