@@ -4,7 +4,7 @@
 # What Wireshark's dissector says of packets on the wire, compared with what the programs did and the module
 # counted; other programs' packets, and packets that were cut or changed at random.
 #
-# vm: --pair --timeout 900 --append "kunit.enable=0 sovia.fallback=0"
+# vm: --pair --timeout 1200 --append "kunit.enable=0 sovia.fallback=0"
 # lab: only packets of software devices can be captured
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
