@@ -16,7 +16,7 @@ PINGS=30 SIZE=1000
 # A recording of both nodes.  The other one begins first and ends last.
 records() {
 	there "rm -f $WORK/recording; sovia-flow -o $WORK/there -n -- sh -c 'touch $WORK/recording; while [ -e $WORK/recording ]; do sleep 0.2; done' \
-		>$WORK/recorder 2>&1 & eventually test -e $WORK/recording" || return
+		>$WORK/recorder 2>&1 & until [ -e $WORK/recording ]; do sleep 0.2; done" || return
 	sovia-flow -o "$WORK/here" -n -- pingpong "$SOVIA_PEER" 5004 $PINGS $SIZE "$WORK/times" >"$WORK/lport" || return
 	there "rm $WORK/recording; eventually eval '! pgrep trace-cmd'; cat $WORK/there.dat" >"$WORK/there.dat"
 	[ -s "$WORK/there.dat" ]
