@@ -270,16 +270,12 @@ late() {
 
 # Changed at random, or cut.
 mangled() {
-	local name rate size list=()
-	for name in first second pieces; do
-		for rate in 0.0003 0.001 0.003 0.01 0.02 0.04 0.06; do
-			editcap -E $rate --seed 1 "$WORK/$name" "$WORK/$name-e$rate" || return
-			list+=("$WORK/$name-e$rate")
-		done
-		for size in 60 74 90 110 170; do
-			editcap -s $size "$WORK/$name" "$WORK/$name-s$size" || return
-			list+=("$WORK/$name-s$size")
-		done
+	local how list=()
+	mergecap -a -w "$WORK/all" "$WORK"/{first,second,pieces} || return
+	for how in '-E 0.0003' '-E 0.003' '-E 0.02' '-E 0.06' '-s 60' '-s 90' '-s 170'; do
+		# shellcheck disable=SC2086 # two words
+		editcap --seed 1 $how "$WORK/all" "$WORK/all $how" || return
+		list+=("$WORK/all $how")
 	done
 	mergecap -a -w "$WORK/mangled" "${list[@]}" && decoded mangled
 }
