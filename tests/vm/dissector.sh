@@ -247,9 +247,10 @@ foreign_run() { # ARGUMENT...
 		ib_send_bw "$@" -d "$SOVIA_RDMA" -n 5 -s 5000 "$SOVIA_PEER"
 }
 foreign() {
-	capture foreign "$SOVIA_NETDEV" && there 'setsid rping -s -C 3 >/tmp/rping.log 2>&1 & sleep 1' &&
-		rping -c -a "$(address 4 "$SOVIA_PEER")" -C 3 && foreign_run -R || return
-	[ "$SOVIA_DEVICE" = siw ] || foreign_run || return
+	capture foreign "$SOVIA_NETDEV" && there 'setsid rping -s -C 10 >/tmp/rping.log 2>&1 & sleep 1' &&
+		rping -c -a "$(address 4 "$SOVIA_PEER")" -C 10 || return
+	# ib_send_bw hung once with siw
+	[ "$SOVIA_DEVICE" = siw ] || { foreign_run -R && foreign_run; } || return
 	captured foreign && decoded foreign
 }
 not_ours() {
