@@ -56,16 +56,20 @@ int sovia_genl_key_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* The number in a request, or 0. */
-static u64 wanted_key(const struct genl_info *info)
+/* Does something to the keys of the number in a request. */
+static int with_key(struct genl_info *info, int (*action)(struct sovia_net *snet, u64 id))
 {
 	struct nlattr *attrs[SOVIA_A_KEY_COUNT];
+	int err;
 
 	if (!info->attrs[SOVIA_A_KEY] ||
 	    nla_parse_nested(attrs, SOVIA_A_KEY_COUNT - 1, info->attrs[SOVIA_A_KEY],
 			     sovia_genl_key_policy, info->extack) || !attrs[SOVIA_A_KEY_ID])
-		return 0;
-	return nla_get_u64(attrs[SOVIA_A_KEY_ID]);
+		return -EINVAL;
+	err = action(sovia_net(genl_info_net(info)), nla_get_u64(attrs[SOVIA_A_KEY_ID]));
+	if (err == -ENOENT)
+		NL_SET_ERR_MSG(info->extack, "no key has this number, or none that is valid");
+	return err;
 }
 
 /**
@@ -78,9 +82,7 @@ static u64 wanted_key(const struct genl_info *info)
  */
 int sovia_genl_key_delete(struct sk_buff *skb, struct genl_info *info)
 {
-	u64 id = wanted_key(info);
-
-	return id ? sovia_keys_delete(sovia_net(genl_info_net(info)), id) : -EINVAL;
+	return with_key(info, sovia_keys_delete);
 }
 
 /**
@@ -93,7 +95,5 @@ int sovia_genl_key_delete(struct sk_buff *skb, struct genl_info *info)
  */
 int sovia_genl_key_revoke(struct sk_buff *skb, struct genl_info *info)
 {
-	u64 id = wanted_key(info);
-
-	return id ? sovia_keys_revoke(sovia_net(genl_info_net(info)), id) : -EINVAL;
+	return with_key(info, sovia_keys_revoke);
 }
