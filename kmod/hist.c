@@ -50,8 +50,10 @@ void sovia_hist_count(struct sovia_net *snet, enum sovia_hist which, u64 value)
 		return;
 	/* Pairs with hist_switch(). */
 	hists = smp_load_acquire(&snet->hists);
-	if (hists)
-		this_cpu_inc(hists->buckets[which][bucket]);
+	if (!hists)
+		return;
+	this_cpu_inc(hists->of[which].buckets[bucket]);
+	this_cpu_add(hists->of[which].sum, value);
 }
 
 /**
@@ -71,18 +73,25 @@ bool sovia_hist_any(const struct sovia_net *snet)
  * @snet: a namespace that has it
  * @cpu: of a processor, or -1 for the sum
  * @which: histogram
- * @buckets: SOVIA_HIST_BUCKETS, filled in
+ * @histogram: filled in
  *
  * Context: any.
  */
-void sovia_hist_read(const struct sovia_net *snet, int cpu, enum sovia_hist which, u64 *buckets)
+void sovia_hist_read(const struct sovia_net *snet, int cpu, enum sovia_hist which,
+		     struct sovia_histogram *histogram)
 {
+	const struct sovia_histogram *one;
 	int i, other;
 
-	memset(buckets, 0, SOVIA_HIST_BUCKETS * sizeof(*buckets));
-	for_each_possible_cpu(other)
-		for (i = 0; i < SOVIA_HIST_BUCKETS && (cpu < 0 || cpu == other); i++)
-			buckets[i] += READ_ONCE(per_cpu_ptr(snet->hists, other)->buckets[which][i]);
+	memset(histogram, 0, sizeof(*histogram));
+	for_each_possible_cpu(other) {
+		if (cpu >= 0 && cpu != other)
+			continue;
+		one = &per_cpu_ptr(snet->hists, other)->of[which];
+		for (i = 0; i < SOVIA_HIST_BUCKETS; i++)
+			histogram->buckets[i] += READ_ONCE(one->buckets[i]);
+		histogram->sum += READ_ONCE(one->sum);
+	}
 }
 
 static int hist_switch(struct sovia_net *snet, int old, int new)

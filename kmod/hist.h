@@ -27,11 +27,21 @@ enum sovia_hist {
 };
 
 /**
- * struct sovia_hists - one processor's
+ * struct sovia_histogram - one of a processor, or of all
  * @buckets: see SOVIA_A_HIST_BUCKETS
+ * @sum: of the values
+ */
+struct sovia_histogram {
+	u64	buckets[SOVIA_HIST_BUCKETS];
+	u64	sum;
+};
+
+/**
+ * struct sovia_hists - one processor's
+ * @of: each
  */
 struct sovia_hists {
-	u64	buckets[SOVIA_HIST_COUNT][SOVIA_HIST_BUCKETS];
+	struct sovia_histogram	of[SOVIA_HIST_COUNT];
 };
 
 extern struct static_key_false_deferred sovia_hist_key;
@@ -39,7 +49,8 @@ extern struct static_key_false_deferred sovia_hist_key;
 void sovia_hist_count(struct sovia_net *snet, enum sovia_hist which, u64 value);
 const char *sovia_hist_name(enum sovia_hist which);
 bool sovia_hist_any(const struct sovia_net *snet);
-void sovia_hist_read(const struct sovia_net *snet, int cpu, enum sovia_hist which, u64 *buckets);
+void sovia_hist_read(const struct sovia_net *snet, int cpu, enum sovia_hist which,
+		     struct sovia_histogram *histogram);
 int sovia_hist_net_init(struct sovia_net *snet);
 void sovia_hist_net_exit(struct sovia_net *snet);
 void sovia_hist_net_free(struct sovia_net *snet);

@@ -37,11 +37,12 @@ static int put_stat(struct sk_buff *skb, const char *name, u64 value)
 static int put_hist(struct sk_buff *skb, const struct shown_stats *shown, enum sovia_hist which)
 {
 	struct nlattr *nest = nla_nest_start(skb, SOVIA_A_HIST);
-	u64 buckets[SOVIA_HIST_BUCKETS];
+	struct sovia_histogram histogram;
 
-	sovia_hist_read(shown->snet, shown->cpu, which, buckets);
+	sovia_hist_read(shown->snet, shown->cpu, which, &histogram);
 	if (!nest || nla_put_string(skb, SOVIA_A_HIST_NAME, sovia_hist_name(which)) ||
-	    nla_put(skb, SOVIA_A_HIST_BUCKETS, sizeof(buckets), buckets))
+	    nla_put(skb, SOVIA_A_HIST_BUCKETS, sizeof(histogram.buckets), histogram.buckets) ||
+	    nla_put_u64_64bit(skb, SOVIA_A_HIST_SUM, histogram.sum, SOVIA_A_HIST_PAD))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

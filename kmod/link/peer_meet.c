@@ -378,7 +378,7 @@ static void peer_refused(struct sovia_peer *peer, u16 code, u32 retry_ms)
 	if (code == SOVIA_RDV_NO_WAY)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_WAY);
 	else if (code == SOVIA_RDV_DENIED)
-		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_SILENT);
+		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_DENIED);
 	/* Programs that are just being started there are no reason for TCP. */
 	else if (code != SOVIA_RDV_IDLE)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_REFUSED);

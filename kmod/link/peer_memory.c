@@ -30,6 +30,7 @@ static const struct {
 	[SOVIA_WHY_WAY]		= { 10, 600 },
 	[SOVIA_WHY_DEVICE]	= { 10, 10 },
 	[SOVIA_WHY_REFUSED]	= { 600, 600 },
+	[SOVIA_WHY_DENIED]	= { 60, 3600 },
 };
 
 /**

@@ -5,10 +5,18 @@
 
 static u64 hist_bucket(const struct sovia_net *snet, enum sovia_hist which, unsigned int bucket)
 {
-	u64 buckets[SOVIA_HIST_BUCKETS];
+	struct sovia_histogram histogram;
 
-	sovia_hist_read(snet, -1, which, buckets);
-	return buckets[bucket];
+	sovia_hist_read(snet, -1, which, &histogram);
+	return histogram.buckets[bucket];
+}
+
+static u64 hist_sum(const struct sovia_net *snet, enum sovia_hist which)
+{
+	struct sovia_histogram histogram;
+
+	sovia_hist_read(snet, -1, which, &histogram);
+	return histogram.sum;
 }
 
 static void hist_buckets(struct kunit *test)
@@ -21,17 +29,19 @@ static void hist_buckets(struct kunit *test)
 		{ (1ULL << 30) - 1, 30 }, { 1ULL << 30, 31 }, { 1ULL << 31, 31 }, { U64_MAX, 31 },
 	};
 	struct sovia_net *snet = sovia_net(&init_net);
+	u64 before, sum;
 	unsigned int i;
-	u64 before;
 
 	KUNIT_ASSERT_EQ(test, hist_switch(snet, snet->histograms.value, 1), 0);
 	snet->histograms.value = 1;
 	KUNIT_EXPECT_TRUE(test, sovia_hist_any(snet));
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		before = hist_bucket(snet, SOVIA_HIST_POST, cases[i].bucket);
+		sum = hist_sum(snet, SOVIA_HIST_POST);
 		sovia_hist_add(snet, SOVIA_HIST_POST, cases[i].value);
 		KUNIT_EXPECT_EQ(test, hist_bucket(snet, SOVIA_HIST_POST, cases[i].bucket),
 				before + 1);
+		KUNIT_EXPECT_EQ(test, hist_sum(snet, SOVIA_HIST_POST), sum + cases[i].value);
 	}
 	hist_switch(snet, 1, 0);
 	snet->histograms.value = 0;

@@ -282,6 +282,7 @@ enum sovia_sock_attr {
  * @SOVIA_WHY_LISTENER: there is no AF_SOVIA listener at the port
  * @SOVIA_WHY_MEMORY: a limit or a lack of memory
  * @SOVIA_WHY_FILTER: netfilter, IPsec, or an option that only TCP has
+ * @SOVIA_WHY_DENIED: rules of the other end let no connection of this one in
  */
 enum sovia_why {
 	SOVIA_WHY_PEER,
@@ -293,6 +294,7 @@ enum sovia_why {
 	SOVIA_WHY_LISTENER,
 	SOVIA_WHY_MEMORY,
 	SOVIA_WHY_FILTER,
+	SOVIA_WHY_DENIED,
 	SOVIA_WHY_COUNT
 };
 
@@ -465,11 +467,15 @@ enum sovia_stat_attr {
  * @SOVIA_A_HIST_NAME: string
  * @SOVIA_A_HIST_BUCKETS: SOVIA_HIST_BUCKETS numbers of 64 bits: number n counts the values from
  *	2^(n-1) to 2^n - 1, the first one zeros, the last one all that are larger as well
+ * @SOVIA_A_HIST_SUM: u64, of the values
+ * @SOVIA_A_HIST_PAD: alignment
  */
 enum sovia_hist_attr {
 	SOVIA_A_HIST_UNSPEC,
 	SOVIA_A_HIST_NAME,
 	SOVIA_A_HIST_BUCKETS,
+	SOVIA_A_HIST_SUM,
+	SOVIA_A_HIST_PAD,
 	SOVIA_A_HIST_COUNT
 };
 

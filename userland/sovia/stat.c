@@ -206,6 +206,8 @@ static void show_hist(const struct stat_hist *hist)
 	}
 	out_begin();
 	out_string("name", "%s\n", hist->name);
+	if (options.json)
+		out_number("sum", "%" PRIu64, hist->sum);
 	out_list_begin("buckets");
 	for (i = first; i <= last; i++)
 		show_bucket(hist, i, most);
@@ -213,25 +215,36 @@ static void show_hist(const struct stat_hist *hist)
 	out_end();
 }
 
+static bool has_hist(const struct stats *stats, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < stats->hist_count; i++)
+		if (strcmp(stats->hists[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static int histogram(int argc, char **argv)
 {
 	static struct stats stats;
-	unsigned int i, shown = 0;
-	int status = stats_read(&stats);
+	int status = stats_read(&stats), named;
+	unsigned int i;
 
 	name_count = argc;
 	names = argv;
 	if (status)
 		return status;
-	for (i = 0; i < stats.hist_count; i++)
-		if (is_wanted(stats.hists[i].name)) {
-			show_hist(&stats.hists[i]);
-			shown++;
-		}
 	if (!stats.hist_count)
 		return complain("none have been counted: sovia set histograms 1");
-	if (!shown)
-		return complain("no such histogram");
+	for (named = 0; named < argc; named++)
+		if (!has_hist(&stats, argv[named]))
+			status = complain("no histogram %s", argv[named]);
+	if (status)
+		return status;
+	for (i = 0; i < stats.hist_count; i++)
+		if (is_wanted(stats.hists[i].name))
+			show_hist(&stats.hists[i]);
 	return out_finish();
 }
 
@@ -250,6 +263,7 @@ static void export_hist(const struct stat_hist *hist)
 	}
 	count += hist->buckets[i];
 	printf("sovia_%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", hist->name, count);
+	printf("sovia_%s_sum %" PRIu64 "\n", hist->name, hist->sum);
 	printf("sovia_%s_count %" PRIu64 "\n", hist->name, count);
 }
 

@@ -19,6 +19,7 @@ struct stat_value {
 struct stat_hist {
 	char		name[STAT_NAME_MAX];
 	uint64_t	buckets[SOVIA_HIST_BUCKETS];
+	uint64_t	sum;
 };
 
 /*

@@ -16,6 +16,7 @@ static const struct attr_set stat_set = ATTR_SET(stat_types);
 
 static const enum mnl_attr_data_type hist_types[SOVIA_A_HIST_COUNT] = {
 	[SOVIA_A_HIST_NAME]	= MNL_TYPE_NUL_STRING,
+	[SOVIA_A_HIST_SUM]	= MNL_TYPE_U64,
 };
 static const struct attr_set hist_set = ATTR_SET(hist_types);
 
@@ -48,6 +49,7 @@ static int take_hist(struct stats *stats, const struct nlattr *nest)
 		return MNL_CB_OK;
 	snprintf(hist->name, sizeof(hist->name), "%s", attr_text(a[SOVIA_A_HIST_NAME]));
 	memcpy(hist->buckets, mnl_attr_get_payload(buckets), sizeof(hist->buckets));
+	hist->sum = attr_number(a[SOVIA_A_HIST_SUM]);
 	stats->hist_count++;
 	return MNL_CB_OK;
 }

@@ -17,6 +17,7 @@ static const struct {
 	[SOVIA_WHY_LISTENER]	= { "listener", "there is no AF_SOVIA listener at the port" },
 	[SOVIA_WHY_MEMORY]	= { "memory", "a limit, or a lack of memory" },
 	[SOVIA_WHY_FILTER]	= { "filter", "netfilter, IPsec, or an option that only TCP has" },
+	[SOVIA_WHY_DENIED]	= { "denied", "rules of the other end let this one not in" },
 };
 
 const char *why_name(unsigned int why)
