@@ -42,7 +42,10 @@ check 'it says which way'			said 'by loop'
 check 'as JSON'					eval 'sovia -j doctor "$peer4" | python3 -c "import json, sys; assert all(o[\"result\"] != \"FAIL\" for o in json.load(sys.stdin))"'
 check 'a user may ask'				setpriv --reuid=nobody --regid=nogroup --clear-groups sovia doctor "$peer4"
 check 'a port without AF_SOVIA'			eval 'sovia doctor "$peer4" port 22 | grep -q "no AF_SOVIA listener at port 22"'
-deny 'not an address'				sovia doctor 10.1
+deny 'a name without an address'			sovia doctor no-such-node.invalid
+check '... says so'				said 'no-such-node.invalid: '
+check 'a name'					healthy "$SOVIA_PEER"
+check '... its address is shown'		said "to $peer4"
 
 echo 'alias net-pf-19 off' >/etc/modprobe.d/rare.conf
 check 'a blacklist does not matter once it is loaded'	noted blacklist rare.conf
@@ -80,7 +83,7 @@ there 'nft flush chain ip t c; nft add rule ip t c udp dport 4791 drop'
 check 'a firewall there drops RDMA'		broken way 'RDMA does not work' "$peer4"
 there 'nft delete table ip t'
 there 'echo "in peer '"$(address 4 "$SOVIA_NODE")"' only-tcp" | sovia rule replace'
-check 'the peer refuses this node'		broken peer 'refuses' "$peer4"
+check 'the peer refuses this node'		broken peer 'rules of the other end' "$peer4"
 there 'sovia rule flush'
 forget
 check 'all is well again'			healthy "$peer4"
@@ -88,6 +91,7 @@ check 'all is well again'			healthy "$peer4"
 delete_rdma
 check 'no device'				broken device 'no RDMA device' "$peer4"
 check '... for the address'			broken gid 'no RDMA device' "$peer4"
+check '... how to have one for it'		eval 'sovia doctor "$peer4" | grep -q "mend: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev $SOVIA_NETDEV\$"'
 check 'none is needed within the host'		eval 'sovia doctor 127.0.0.1 | grep -q "ok *connection"'
 add_rdma
 forget

@@ -13,12 +13,12 @@ bool addr_get(const struct nlattr *attr, struct in6_addr *addr)
 	return true;
 }
 
-static void show(const struct in6_addr *addr, char *text, size_t size)
+/* @text: INET6_ADDRSTRLEN bytes */
+const char *addr_write(const struct in6_addr *addr, char *text)
 {
 	if (IN6_IS_ADDR_V4MAPPED(addr))
-		inet_ntop(AF_INET, &addr->s6_addr[12], text, size);
-	else
-		inet_ntop(AF_INET6, addr, text, size);
+		return inet_ntop(AF_INET, &addr->s6_addr[12], text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, addr, text, INET6_ADDRSTRLEN);
 }
 
 const char *addr_text(const struct nlattr *attr, char *text)
@@ -26,7 +26,7 @@ const char *addr_text(const struct nlattr *attr, char *text)
 	struct in6_addr addr;
 
 	if (addr_get(attr, &addr))
-		show(&addr, text, ADDR_TEXT);
+		addr_write(&addr, text);
 	else
 		strcpy(text, "?");
 	return text;
@@ -41,7 +41,7 @@ const char *addr_port_text(const struct in6_addr *addr, uint16_t family, unsigne
 	char name[INET6_ADDRSTRLEN] = "*";
 
 	if (!any || port)
-		show(addr, name, sizeof(name));
+		addr_write(addr, name);
 	if (any && !port)
 		snprintf(text, ADDR_TEXT, "*:*");
 	else if (v4 && family == AF_INET)
@@ -59,7 +59,7 @@ const char *addr_prefix_text(const struct nlattr *attr, unsigned int bits, char 
 	if (!addr_get(attr, &addr))
 		return strcpy(text, "?");
 	if (IN6_IS_ADDR_V4MAPPED(&addr) && bits >= 96) {
-		show(&addr, name, sizeof(name));
+		addr_write(&addr, name);
 		bits -= 96;
 	} else {
 		inet_ntop(AF_INET6, &addr, name, sizeof(name));
@@ -69,7 +69,7 @@ const char *addr_prefix_text(const struct nlattr *attr, unsigned int bits, char 
 }
 
 /* Returns 0 or -1. */
-int addr_read(const char *text, struct in6_addr *addr)
+static int addr_read(const char *text, struct in6_addr *addr)
 {
 	if (inet_pton(AF_INET6, text, addr) == 1)
 		return 0;

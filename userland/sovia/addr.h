@@ -23,11 +23,11 @@ struct prefix {
 };
 
 bool addr_get(const struct nlattr *attr, struct in6_addr *addr);
+const char *addr_write(const struct in6_addr *addr, char *text);
 const char *addr_text(const struct nlattr *attr, char *text);
 const char *addr_port_text(const struct in6_addr *addr, uint16_t family, unsigned int port,
 			   char *text);
 const char *addr_prefix_text(const struct nlattr *attr, unsigned int bits, char *text);
-int addr_read(const char *text, struct in6_addr *addr);
 int prefix_read(const char *text, struct prefix *prefix);
 bool prefix_has(const struct prefix *prefix, const struct in6_addr *addr);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* sovia device show */
+#include <glob.h>
 #include <inttypes.h>
 #include <linux/sovia.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "attrs.h"
 #include "netns.h"
@@ -19,13 +21,13 @@ static const enum mnl_attr_data_type types[SOVIA_A_DEVICE_COUNT] = {
 };
 static const struct attr_set set = ATTR_SET(types);
 
-/* The RDMA core's view of its port, or nothing. */
-static void show_port(const char *name, const char *key, const char *format, const char *file)
+/* What the RDMA core says of a port, or nothing. */
+static void show_file(const char *port, const char *key, const char *format, const char *file)
 {
-	char path[256], text[64];
+	char path[512], text[64];
 	FILE *stream;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/%s", name, file);
+	snprintf(path, sizeof(path), "%s/%s", port, file);
 	stream = fopen(path, "re");
 	if (!stream)
 		return;
@@ -34,6 +36,30 @@ static void show_port(const char *name, const char *key, const char *format, con
 		out_string(key, format, text);
 	}
 	fclose(stream);
+}
+
+static void show_ports(const char *name)
+{
+	const char *port;
+	char pattern[256];
+	glob_t ports;
+	size_t i;
+
+	snprintf(pattern, sizeof(pattern), "/sys/class/infiniband/%s/ports/*", name);
+	if (glob(pattern, 0, NULL, &ports))
+		return;
+	out_list_begin("ports");
+	for (i = 0; i < ports.gl_pathc; i++) {
+		port = ports.gl_pathv[i];
+		out_nest_begin();
+		out_number("port", " port %" PRIu64, strtoul(strrchr(port, '/') + 1, NULL, 10));
+		show_file(port, "state", " %s", "state");
+		show_file(port, "link_layer", " %s", "link_layer");
+		show_file(port, "netdev", " netdev %s", "gid_attrs/ndevs/0");
+		out_nest_end();
+	}
+	out_list_end();
+	globfree(&ports);
 }
 
 static int show_device(const struct nlattr *nest)
@@ -46,9 +72,6 @@ static int show_device(const struct nlattr *nest)
 	name = attr_text(a[SOVIA_A_DEVICE_NAME]);
 	out_begin();
 	out_string("name", "%s", name);
-	show_port(name, "port_state", " port %s", "state");
-	show_port(name, "link_layer", " %s", "link_layer");
-	show_port(name, "netdev", " netdev %s", "gid_attrs/ndevs/0");
 	out_number("vis", " vis %" PRIu64, attr_number(a[SOVIA_A_DEVICE_VIS]));
 	out_number("cqs", " cqs %" PRIu64, attr_number(a[SOVIA_A_DEVICE_CQS]));
 	if (attr_number(a[SOVIA_A_DEVICE_STUCK])) {
@@ -56,6 +79,7 @@ static int show_device(const struct nlattr *nest)
 		out_colored(OUT_BAD, "state", "%s", "STUCK");
 		out_number("stuck", " %" PRIu64, attr_number(a[SOVIA_A_DEVICE_STUCK]));
 	}
+	show_ports(name);
 	out_end();
 	return MNL_CB_OK;
 }

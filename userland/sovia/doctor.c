@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sovia doctor [ADDRESS [port N]]: why is something not accelerated?  A line for each thing that
+ * sovia doctor [NODE [port N]]: why is something not accelerated?  A line for each thing that
  * has to be as it is, and where it is not, what mends it.
  */
 #include <dirent.h>
@@ -23,11 +23,11 @@
 #define MODULE "/sys/module/sovia"
 
 static const char help[] =
-	"Usage: sovia [-j] [-n NETNS] doctor [ADDRESS[%DEV] [port N]]\n"
+	"Usage: sovia [-j] [-n NETNS] doctor [NODE [port N]]\n"
 	"\n"
-	"Says what this node needs for AF_SOVIA and has not, and with ADDRESS why connections with\n"
-	"that node are not AF_SOVIA's.  It tries one, to port N (9).  Exit status 1 if something\n"
-	"is broken.\n";
+	"Says what this node needs for AF_SOVIA and has not, and with NODE, a name or an address, why\n"
+	"connections with that node are not AF_SOVIA's.  It tries one, to port N (9).  Exit status 1\n"
+	"if something is broken.\n";
 
 static bool broken;
 
@@ -270,22 +270,13 @@ static int finish(void)
 	return status ?: broken ? EXIT_FAILED : 0;
 }
 
-static int diagnose(const char *address, unsigned int port)
+static int diagnose(const char *node, unsigned int port)
 {
-	char name[INET6_ADDRSTRLEN + IF_NAMESIZE + 1], *percent;
 	unsigned int scope = 0;
 	struct in6_addr addr;
 
-	if (address) {
-		snprintf(name, sizeof(name), "%s", address);
-		percent = strchr(name, '%');
-		if (percent) {
-			*percent = '\0';
-			scope = if_nametoindex(percent + 1);
-		}
-		if (addr_read(name, &addr) || (percent && !scope))
-			return complain("%s: not an address", address);
-	}
+	if (node && doctor_find(node, &addr, &scope))
+		return EXIT_FAILED;
 	if (netns_mount_sys())
 		return EXIT_FAILED;
 	if (!check_module())
@@ -296,7 +287,7 @@ static int diagnose(const char *address, unsigned int port)
 	check_firewall();
 	found(FINE, "memlock", NULL, "not needed: no memory of programs is registered");
 	doctor_devices();
-	if (address)
+	if (node)
 		doctor_peer(&addr, scope, port);
 	return finish();
 }

@@ -22,6 +22,7 @@ bool doctor_devices(void);
 bool doctor_device_for(const char *netdev, const struct in6_addr *own);
 
 /* doctor_peer.c */
+int doctor_find(const char *node, struct in6_addr *addr, unsigned int *scope);
 void doctor_peer(const struct in6_addr *addr, unsigned int scope, unsigned int port);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define DEVICES "/sys/class/infiniband/"
 
-#define SOFT "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev DEV"
+#define SOFT "modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s"
 
 /* PATH/../NAME, as text. */
 static bool read_beside(const char *path, const char *name, char *text, unsigned int size)
@@ -39,10 +39,12 @@ static void show_port(const char *port)
 bool doctor_devices(void)
 {
 	glob_t ports;
+	char mend[128];
 	size_t i;
 
 	if (glob(DEVICES "*/ports/*", 0, NULL, &ports)) {
-		found(BROKEN, "device", SOFT, "there is no RDMA device: only connections within "
+		snprintf(mend, sizeof(mend), SOFT, "DEV");
+		found(BROKEN, "device", mend, "there is no RDMA device: only connections within "
 		      "this host, and with other virtual machines by shared memory");
 		return false;
 	}
@@ -116,7 +118,7 @@ static void check_mtu(const char *netdev)
 /* Has the interface with an own address a device, and that the address?  Returns whether so. */
 bool doctor_device_for(const char *netdev, const struct in6_addr *own)
 {
-	char device[64] = "";
+	char device[64] = "", mend[128];
 	bool has_device = false, has_gid = false;
 	glob_t ports;
 	size_t i;
@@ -131,13 +133,15 @@ bool doctor_device_for(const char *netdev, const struct in6_addr *own)
 	}
 	if (ports.gl_pathc)
 		globfree(&ports);
-	if (has_gid)
+	if (has_gid) {
 		found(FINE, "gid", NULL, "%s has the address", device);
-	else if (has_device)
+	} else if (has_device) {
 		found(BROKEN, "gid", "rdma link show; ip address show; wait, or take it down and up",
 		      "no device of %s has the address in its GID table", netdev);
-	else
-		found(BROKEN, "gid", SOFT, "%s has no RDMA device", netdev);
+	} else {
+		snprintf(mend, sizeof(mend), SOFT, netdev);
+		found(BROKEN, "gid", mend, "%s has no RDMA device", netdev);
+	}
 	check_mtu(netdev);
 	return has_gid;
 }

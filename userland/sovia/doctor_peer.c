@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <linux/sovia.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -51,6 +52,24 @@ static void read_sockaddr(const struct sockaddr *sa, struct in6_addr *addr)
 	} else {
 		*addr = ((const struct sockaddr_in6 *)sa)->sin6_addr;
 	}
+}
+
+/* The first address of a node, which programs try first.  Complains, and returns -1, if it has none. */
+int doctor_find(const char *node, struct in6_addr *addr, unsigned int *scope)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	int err = getaddrinfo(node, NULL, &hints, &list);
+
+	if (err) {
+		complain("%s: %s", node, gai_strerror(err));
+		return -1;
+	}
+	read_sockaddr(list->ai_addr, addr);
+	if (list->ai_family == AF_INET6)
+		*scope = ((const struct sockaddr_in6 *)list->ai_addr)->sin6_scope_id;
+	freeaddrinfo(list);
+	return 0;
 }
 
 /* The own address that packets there have.  Returns 0 or -1 with errno. */
@@ -270,6 +289,9 @@ static void say_why(void)
 		found(BROKEN, "peer", "there: sovia key show; sovia rule show; journalctl -k",
 		      "%s", why_text(known.why));
 		break;
+	case SOVIA_WHY_DENIED:
+		found(BROKEN, "peer", "there: sovia rule show", "%s", why_text(known.why));
+		break;
 	default:
 		found(BROKEN, "peer", NULL, "%s", why_text(known.why));
 	}
@@ -319,7 +341,7 @@ static void check_connection(const struct sockaddr_storage *to, socklen_t len,
 /* Each step of a connection with another node. */
 void doctor_peer(const struct in6_addr *addr, unsigned int scope, unsigned int port)
 {
-	char own_text[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
+	char own_text[INET6_ADDRSTRLEN], text[INET6_ADDRSTRLEN], name[IF_NAMESIZE];
 	struct sockaddr_storage to;
 	struct in6_addr own;
 	socklen_t len = make_sockaddr(addr, scope, port, &to);
@@ -329,14 +351,12 @@ void doctor_peer(const struct in6_addr *addr, unsigned int scope, unsigned int p
 		return;
 	}
 	find_interface(&own, name);
-	if (IN6_IS_ADDR_V4MAPPED(&own))
-		inet_ntop(AF_INET, &own.s6_addr[12], own_text, sizeof(own_text));
-	else
-		inet_ntop(AF_INET6, &own, own_text, sizeof(own_text));
 	if (is_here(addr)) {
-		found(FINE, "route", NULL, "an address of this host: no device is needed");
+		found(FINE, "route", NULL, "%s is an address of this host: no device is needed",
+		      addr_write(addr, text));
 	} else {
-		found(FINE, "route", NULL, "from %s, interface %s", own_text, name);
+		found(FINE, "route", NULL, "to %s from %s, interface %s", addr_write(addr, text),
+		      addr_write(&own, own_text), name);
 		doctor_device_for(name, &own);
 	}
 	check_connection(&to, len, addr, scope, port);

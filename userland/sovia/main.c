@@ -15,7 +15,7 @@
 
 static const char help[] =
 	"Usage: sovia [OPTIONS] OBJECT {COMMAND | help}\n"
-	"       sovia [-n NETNS] doctor [ADDRESS]\n"
+	"       sovia [-n NETNS] doctor [NODE]\n"
 	"\n"
 	"OBJECT is one of: socket, link, device, peer, rule, key, stat, monitor, set, doctor\n"
 	"\n"
