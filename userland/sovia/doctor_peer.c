@@ -54,7 +54,7 @@ static void read_sockaddr(const struct sockaddr *sa, struct in6_addr *addr)
 	}
 }
 
-/* The first address of a node, which programs try first.  Complains, and returns -1, if it has none. */
+/* The address of a node that programs try first.  Complains, and returns -1, if it has none. */
 int doctor_find(const char *node, struct in6_addr *addr, unsigned int *scope)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
