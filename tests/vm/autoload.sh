@@ -4,7 +4,7 @@
 # The first socket loads the module, by its own family or by
 # protocol 254 of IPv4 and IPv6.
 #
-# vm: --timeout 120
+# vm: --timeout 300
 set -u
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . "$(dirname "$0")/lib/tap.sh"

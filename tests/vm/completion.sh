@@ -3,5 +3,5 @@
 #
 # The completion for bash where it can ask the kernel.
 #
-# vm: --timeout 120 --append "kunit.enable=0"
+# vm: --append "kunit.enable=0"
 exec "$(dirname "$0")/../completion"

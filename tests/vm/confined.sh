@@ -3,7 +3,7 @@
 #
 # A confined program is denied the family, so that no rule of its domain is passed by: AppArmor.
 #
-# vm: --timeout 200 --append "kunit.enable=0"
+# vm: --append "kunit.enable=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

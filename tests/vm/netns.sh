@@ -6,7 +6,7 @@
 # A namespace with one end of a veth pair is gone when the other end has
 # vanished, which happens when nothing pins the namespace any more.
 #
-# vm: --timeout 120
+# vm: --timeout 300
 set -uo pipefail
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . "$(dirname "$0")/lib/tap.sh"

@@ -6,7 +6,7 @@
 #
 #     red:  r0 10.71.0.1 fd00:71::1      blue:  b0 10.71.0.1 fd00:71::1
 #
-# vm: --timeout 200 --append "kunit.enable=0 sovia.fallback=0"
+# vm: --append "kunit.enable=0 sovia.fallback=0"
 set -uo pipefail
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
 . "$(dirname "$0")/lib/tap.sh"
