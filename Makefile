@@ -2,6 +2,7 @@
 #
 #   make                the module for the running kernel, and the tools; same as make lab without its headers
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
+#   make btf install    the module with its types, for bpftrace
 #   make sign install   the modules signed, for Secure Boot; ENROLL=yes to have the key trusted
 #   make deb           Debian packages, in .build/deb
 #   make htmldocs       the documentation, in .build/htmldocs
@@ -33,6 +34,9 @@ all: $(if $(wildcard $(KDIR)),host,lab)
 
 host: userland
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+btf: host
+	scripts/add-btf sovia.ko sovia_diag.ko
 
 sign: host
 	scripts/sign-module --kernel $(KDIR) $(if $(KEYS),--keys $(KEYS)) $(if $(ENROLL),--enroll) sovia.ko sovia_diag.ko
@@ -111,4 +115,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all host sign install deb htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all host btf sign install deb htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

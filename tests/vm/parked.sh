@@ -130,7 +130,7 @@ check 'the peer'\''s program ends meanwhile'		idle_during ok end stop
 check 'a server again'					serve
 check_device 'devices are renewed meanwhile'		idle_during ok '' renew_device
 check_cut 'the network is away for a while'		idle_during ok '' cut_a_while
-check_cut 'keepalive finds a peer dead'			idle_during ETIMEDOUT keepalive=2 cut_for_good
+check_cut 'keepalive finds a peer dead'			idle_during ETIMEDOUT keepalive=4 cut_for_good
 check_cut 'the network is mended'			there "$MEND"
 check_cut 'the peer has lost its end meanwhile'		idle_during ECONNRESET '' forgotten
 check 'the module is unloaded meanwhile'		idle_during '' '' unload

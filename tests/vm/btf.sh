@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# make btf: with its types in the module bpftrace knows the arguments of its functions, and its structures.
+#
+# vm: --mem 2048 --timeout 1800 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+
+ADD=$PWD/../../scripts/add-btf
+WORK=$(mktemp -d)
+PORT=5051
+# in the order of the network
+PORT_ON_WIRE=$((PORT % 256 * 256 + PORT / 256))
+
+refuses() { # WHY FILE...
+	! "$ADD" "${@:2}" >"$WORK/said" 2>&1 && grep -q -- "$1" "$WORK/said"
+}
+adds() { "$ADD" "$WORK/sovia.ko" && [ "$(readelf -SW "$WORK/sovia.ko" | grep -c ' \.BTF ')" = 1 ]; }
+loads() { modprobe -r sovia_diag sovia && insmod "$WORK/sovia.ko" && test -r /sys/kernel/btf/sovia; }
+traces() {
+	local tracer
+	stdbuf -oL bpftrace -e 'BEGIN { printf("begun\n"); }
+		kfunc:sovia:sovia_connect { printf("length %d\n", args->addr_len); }
+		kretfunc:sovia:sovia_connect { printf("port %d\n", ((struct sovia_sock *)args->sk)->inet.inet_dport); }' \
+		>"$WORK/traced" 2>&1 &
+	tracer=$!
+	until grep -q begun "$WORK/traced"; do
+		kill -0 $tracer 2>/dev/null || { cat "$WORK/traced"; return 1; }
+		sleep 0.2
+	done
+	socktool connect 127.0.0.1 $PORT
+	kill -INT $tracer
+	wait $tracer
+	cat "$WORK/traced"
+}
+
+cp "$(modinfo -F filename sovia)" "$WORK/sovia.ko"
+sed 's/vermagic=6/vermagic=5/' "$WORK/sovia.ko" >"$WORK/other.ko"
+strip -g -o "$WORK/stripped.ko" "$WORK/sovia.ko"
+limit 900
+check 'without a file: usage'			refuses usage
+check 'a module of another kernel is refused'	refuses 'is for 5' "$WORK/other.ko"
+check '... and one without debugging information' refuses 'no debugging information' "$WORK/stripped.ko"
+check 'types are added'				adds
+check '... once'				adds
+check 'the module loads with them'		loads
+socktool hold-listener $PORT "$WORK/deaf" >"$WORK/listener" 2>&1 &
+check 'a listener'				eventually test -e "$WORK/deaf"
+check 'bpftrace compiles'			traces
+check '... with arguments of functions'		said '^length 16$'
+check '... and with structures'			said "^port $PORT_ON_WIRE\$"
+kill %1
+finish
