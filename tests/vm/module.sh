@@ -5,7 +5,7 @@
 # numbers, repeatedly, and racing with programs that open sockets.  KUnit, which
 # would run its suites with each load, has a stage of its own.
 #
-# vm: --kernel debug --append kunit.enable=0 --timeout 900
+# vm: --append kunit.enable=0 --timeout 1800
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
