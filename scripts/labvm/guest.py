@@ -58,7 +58,8 @@ class Guest:
         self.name = name
         self.folder = folder
         self.config = config
-        self.ready = False          # it has reported so
+        self.booted = False         # it has reported so
+        self.ready = False
         self.started = False        # its command, likewise
         self.status = None          # of its command
         self.process = None
@@ -126,13 +127,19 @@ class Guest:
         except OSError:
             pass    # it has ended, which the caller notices
 
+    def ask_monitor(self, command):
+        try:
+            self.monitor.sendall(command.encode() + b"\n")
+        except OSError:
+            pass    # as above
+
     def plug(self, state):
         """Plugs ("on") or unplugs ("off") the wire; unplugged, it has no carrier."""
-        self.monitor.sendall(f"set_link wire {state}\n".encode())
+        self.ask_monitor(f"set_link wire {state}")
 
     def freeze(self, frozen):
         """Stops the guest's processors, or lets them go on."""
-        self.monitor.sendall(b"stop\n" if frozen else b"cont\n")
+        self.ask_monitor("stop" if frozen else "cont")
 
     def said(self, data):
         """Complete lines of the control port."""
