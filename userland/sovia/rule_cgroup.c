@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Control groups (v2): their paths, and the numbers that the kernel knows them by. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <mntent.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -77,10 +79,19 @@ static int open_number(uint64_t number)
 	return fd;
 }
 
-/* Shows the path, or the number if that is not known. */
+/* Can the path be read as a word, and shown on a terminal?  That of a removed group ends with a space and more. */
+static bool is_word(const char *path)
+{
+	for (; *path; path++)
+		if (!isgraph((unsigned char)*path) || *path == '#')
+			return false;
+	return true;
+}
+
+/* Shows the path, or the number if that is not known or not a word. */
 void rule_cgroup_show(uint64_t number)
 {
-	char link[64], path[4096];
+	char link[64], path[4096] = "";
 	int fd = open_number(number);
 	ssize_t len = -1;
 
@@ -89,10 +100,8 @@ void rule_cgroup_show(uint64_t number)
 		len = readlink(link, path, sizeof(path) - 1);
 		close(fd);
 	}
-	if (len > 0) {
-		path[len] = '\0';
+	if (len > 0 && is_word(path))
 		out_string("cgroup", "cgroup %s ", path);
-	} else {
+	else
 		out_number("cgroup", "cgroup %" PRIu64 " ", number);
-	}
 }
