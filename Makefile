@@ -4,7 +4,7 @@
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
 #   make btf install    the module with its types, for bpftrace
 #   make sign install   the modules signed, for Secure Boot; ENROLL=yes to have the key trusted
-#   make deb           Debian packages, in .build/deb
+#   make deb            Debian packages, in .build/deb
 #   make htmldocs       the documentation, in .build/htmldocs
 #   make clean          remove everything that was built here
 #
@@ -38,10 +38,11 @@ host: userland
 btf: host
 	scripts/add-btf sovia.ko sovia_diag.ko
 
-sign: host
+# These change the module's files, in this order, whatever make does in parallel.
+sign: host $(filter btf,$(MAKECMDGOALS))
 	scripts/sign-module --kernel $(KDIR) $(if $(KEYS),--keys $(KEYS)) $(if $(ENROLL),--enroll) sovia.ko sovia_diag.ko
 
-install: host
+install: host $(filter btf sign,$(MAKECMDGOALS))
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
 	$(if $(DESTDIR),,depmod)
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland install

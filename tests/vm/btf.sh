@@ -10,7 +10,8 @@ cd "$(dirname "$0")" || exit 1
 . lib/tap.sh
 
 PATH=$PWD/lib:$PATH
-ADD=$PWD/../../scripts/add-btf
+ROOT=$(realpath ../..)
+ADD=$ROOT/scripts/add-btf
 WORK=$(mktemp -d)
 PORT=5051
 # in the order of the network
@@ -19,8 +20,19 @@ PORT_ON_WIRE=$((PORT % 256 * 256 + PORT / 256))
 refuses() { # WHY FILE...
 	! "$ADD" "${@:2}" >"$WORK/said" 2>&1 && grep -q -- "$1" "$WORK/said"
 }
-adds() { "$ADD" "$WORK/sovia.ko" && [ "$(readelf -SW "$WORK/sovia.ko" | grep -c ' \.BTF ')" = 1 ]; }
-loads() { rmmod sovia && insmod "$WORK/sovia.ko" && test -r /sys/kernel/btf/sovia; }
+# The module is built.
+make_btf() { make -C "$WORK" -f "$ROOT/Makefile" -o host btf; }
+adds() {
+	local name
+	make_btf || return
+	for name in sovia sovia_diag; do
+		[ "$(readelf -SW "$WORK/$name.ko" | grep -c ' \.BTF ')" = 1 ] || return
+	done
+}
+loads() {
+	rmmod sovia && insmod "$WORK/sovia.ko" && insmod "$WORK/sovia_diag.ko" &&
+		test -r /sys/kernel/btf/sovia && test -r /sys/kernel/btf/sovia_diag
+}
 traces() {
 	local tracer
 	stdbuf -oL bpftrace -e 'BEGIN { printf("begun\n"); }
@@ -37,7 +49,8 @@ traces() {
 	wait $tracer
 }
 
-cp "$(modinfo -F filename sovia)" "$WORK/sovia.ko"
+cp "$(modinfo -F filename sovia)" "$(modinfo -F filename sovia_diag)" "$WORK"
+ln -s "$ROOT/scripts" "$WORK/scripts"
 sed 's/vermagic=6/vermagic=5/' "$WORK/sovia.ko" >"$WORK/other.ko"
 strip -g -o "$WORK/stripped.ko" "$WORK/sovia.ko"
 limit 900
@@ -46,7 +59,7 @@ check 'a module of another kernel is refused'	refuses 'is for 5' "$WORK/other.ko
 check '... and one without debugging information' refuses 'no debugging information' "$WORK/stripped.ko"
 check 'types are added'				adds
 check '... once'				adds
-check 'the module loads with them'		loads
+check 'the modules load with them'		loads
 socktool hold-listener $PORT "$WORK/deaf" >"$WORK/listener" 2>&1 &
 check 'a listener'				eventually test -e "$WORK/deaf"
 check 'bpftrace compiles'			traces
