@@ -30,7 +30,7 @@ adds() {
 	done
 }
 loads() {
-	rmmod sovia && insmod "$WORK/sovia.ko" && insmod "$WORK/sovia_diag.ko" &&
+	modprobe inet_diag && rmmod sovia && insmod "$WORK/sovia.ko" && insmod "$WORK/sovia_diag.ko" &&
 		test -r /sys/kernel/btf/sovia && test -r /sys/kernel/btf/sovia_diag
 }
 traces() {
