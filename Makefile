@@ -44,7 +44,7 @@ sign: host $(filter btf,$(MAKECMDGOALS))
 
 install: host $(filter btf sign,$(MAKECMDGOALS))
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
-	$(if $(DESTDIR),,depmod)
+	$(if $(DESTDIR),,depmod "$$(cat $(KDIR)/include/config/kernel.release)")
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland install
 
 deb:

@@ -16,7 +16,7 @@ SCRIPTS = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 # Files of packages have the same times wherever they are installed: they need not be read again.  The language is hashed.
 CCACHE = {"LANG": "C.UTF-8", "PATH": "/usr/lib/ccache:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-          "CCACHE_DIR": "/mnt/ccache", "CCACHE_SLOPPINESS": "file_stat_matches,file_stat_matches_ctime"}
+          "CCACHE_DIR": "/mnt/ccache", "CCACHE_SLOPPINESS": "file_stat_matches,file_stat_matches_ctime", "CCACHE_NOINODECACHE": "1"}
 
 # A person would say yes.  What is only recommended takes an emulated processor long.  dpkg gets a PATH from apt.
 APT_CONF = f"""

@@ -52,6 +52,19 @@ attempt() {
 # For the check after another one: what that command printed.
 said() { grep -q -i -- "$1" <<<"$output"; }
 
+# The output: its beginning, and its end, which may have the error.
+shortened() {
+	local lines
+	lines=$(wc -l <<<"$output")
+	if [ "$lines" -le 60 ]; then
+		echo "$output"
+	else
+		head -n 30 <<<"$output"
+		echo "... $((lines - 60)) lines ..."
+		tail -n 30 <<<"$output"
+	fi
+}
+
 report() {
 	local word=$1 name=$2
 	tests=$((tests + 1))
@@ -60,7 +73,7 @@ report() {
 		return
 	fi
 	failures=$((failures + 1))
-	[ -z "$output" ] || echo "$output" | head -n 60 | sed 's/^/# /'
+	[ -z "$output" ] || shortened | sed 's/^/# /'
 }
 
 # The results of a script that prints TAP.
