@@ -325,9 +325,11 @@ static struct socket *rdv_listen_on(struct sovia_net *snet, struct rdv_listener 
 
 	if (IS_ERR(sock))
 		return sock;
-	/* Beside those of other L3 domains; programs can have none of them. */
-	if (lis->l3)
-		sock->sk->sk_reuse = SK_FORCE_REUSE;
+	/*
+	 * Beside those of other L3 domains; programs can have none of them.  And beside connections
+	 * of a listener before: they stay when the mode changes.
+	 */
+	sock->sk->sk_reuse = lis->l3 ? SK_FORCE_REUSE : SK_CAN_REUSE;
 	sovia_rendezvous_set_min_ttl(sock, SOVIA_RENDEZVOUS_TTL);
 	err = rdv_bind_any(sock, rdv_port);
 	if (!err) {

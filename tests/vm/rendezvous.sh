@@ -237,6 +237,13 @@ asks_only() {
 	local status=$?
 	end_back && mode 2 && return $status
 }
+# Those that have introduced themselves stay while it only asks, and others can do so again afterwards.
+service() { ss -Hltn 'sport = :298'; }
+services_are() { [ "$(service | wc -l)" = "$1" ]; }
+answers_again() {
+	reload && ask_both && anchors_are 2 && mode 1 && there eventually services_are 0 && anchors_are 2 && ask_both || return
+	mode 2 && there eventually services_are 2 && reload && ask_both
+}
 not_by_users() { ! setpriv --reuid=nobody --regid=nogroup --clear-groups sysctl -q net.sovia.rendezvous=0; }
 not_every_value() { ! sysctl -q net.sovia.rendezvous=3 && ! sysctl -q net.sovia.rendezvous=-1 && equal "$(sysctl -n net.sovia.rendezvous)" 2; }
 
@@ -347,6 +354,7 @@ check 'a recovery takes a minute'				recovery_timeout 60
 check 'the peer does not answer'				refused_there 0
 check 'it asks only'						asks_only
 check '... and does not answer then'				refused_there 1
+check 'it answers again'						answers_again
 check 'this node does not ask'					off_here
 check 'nobody behind a router is asked'			routed
 check 'users cannot set that'					not_by_users
