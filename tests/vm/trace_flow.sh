@@ -18,7 +18,7 @@ records() {
 	there "rm -f $WORK/recording; sovia-flow -o $WORK/there -n -- sh -c 'touch $WORK/recording; while [ -e $WORK/recording ]; do sleep 0.2; done' \
 		>$WORK/recorder 2>&1 & until [ -e $WORK/recording ]; do sleep 0.2; done" || return
 	sovia-flow -o "$WORK/here" -n -- pingpong "$SOVIA_PEER" 5004 $PINGS $SIZE "$WORK/times" >"$WORK/lport" || return
-	there "rm $WORK/recording; eventually eval '! pgrep trace-cmd'; cat $WORK/there.dat" >"$WORK/there.dat"
+	there "rm $WORK/recording; eventually eval '! pgrep trace-cmd >/dev/null'; cat $WORK/there.dat" >"$WORK/there.dat"
 	[ -s "$WORK/there.dat" ]
 }
 draws() { sovia-flow -o "$WORK/$1" -s $SIZE -p 5004 -j "$WORK/$1.json" -r "$WORK/here.dat" "${@:2}"; }
