@@ -19,6 +19,7 @@
  * No locked instruction may touch the memory: a kernel with one processor leaves out the lock.
  */
 #include <asm/barrier.h>
+#include <asm/byteorder.h>
 #include <linux/errno.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
