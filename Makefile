@@ -11,10 +11,11 @@
 # In virtual machines, without changing the host's kernel:
 #
 #   make demo           an unmodified program over AF_SOVIA, in two virtual machines
-#   make check          the tests for every commit, within an hour; STAGES='lint build-*' for some of them
+#   make check          the tests for every commit, within an hour; STAGES='lint build-*' for some of them,
+#                       SLICE=WORD for twelve minutes more of nightly ones, other ones for each word
 #   make check-quick    a few of them, some minutes
 #   make check-all      all tests, some hours
-#   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools
+#   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools, with what is needed for it
 #   make install-deps   packages and kernels that the lab needs; other targets run it as needed
 #   make fuzz           fuzzing of received messages; RUNS=100000000 for a night
 #   make bench          measurements
@@ -53,7 +54,12 @@ deb:
 htmldocs:
 	scripts/htmldocs
 
-lab: module userland
+# What they need is there before either is built.
+lab: install-lab
+	$(MAKE) --no-print-directory module userland
+
+install-lab:
+	scripts/install-deps lab
 
 module:
 	scripts/build-module --kernel $(KERNEL)
@@ -64,13 +70,17 @@ userland:
 demo:
 	scripts/demo
 
-check:
-	scripts/check $(STAGES)
+# Which is enough to run scripts/check.
+install-kernels:
+	scripts/install-deps kernels
 
-check-quick:
+check: install-kernels
+	scripts/check $(if $(SLICE),--slice $(SLICE)) $(STAGES)
+
+check-quick: install-kernels
 	scripts/check --quick
 
-check-all:
+check-all: install-kernels
 	scripts/check --all $(STAGES)
 
 fuzz:
@@ -109,11 +119,11 @@ soak: lab
 install-deps:
 	scripts/install-deps
 
-lint:
-	scripts/lint
+lint: install-kernels
+	scripts/check --lint
 
 clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all host btf sign install deb htmldocs lab module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all host btf sign install deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

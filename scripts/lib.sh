@@ -37,10 +37,6 @@ lock_cache() {
 	flock 9
 }
 
-have_package() {
-	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
-}
-
 # The dependency of meta package $1 (optionally with /SUITE) whose name
 # begins with $2.
 meta_dependency() {
@@ -65,6 +61,12 @@ as_root() {
 mirror() {
 	# shellcheck disable=SC2016 # a field name of apt, not a shell variable
 	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p
+}
+
+# That of its security updates, or nothing.
+security_mirror() {
+	# shellcheck disable=SC2016 # as above
+	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm-security' 'Created-By: Packages' | sed -n 1p
 }
 
 # apt-get without questions.

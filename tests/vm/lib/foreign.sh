@@ -17,7 +17,7 @@ serve_ssh() {
 	install -d -m 700 $SSH && rm -f $SSH/config && ssh-keygen -q -t ed25519 -N '' -f $SSH/id_ed25519 <<<y || return
 	on-peer "install -d -m 700 $SSH && echo '$(cat $SSH/id_ed25519.pub)' >$SSH/authorized_keys &&
 		ssh-keygen -q -t ed25519 -N '' -f $HOSTKEY &&
-		$ROOT/.build/programs/usr/sbin/sshd -f /dev/null -o UsePAM=no -o ListenAddress=$1 -h $HOSTKEY" || return
+		$ROOT/.build/guest/usr/sbin/sshd -f /dev/null -o UsePAM=no -o ListenAddress=$1 -h $HOSTKEY" || return
 	printf '%s\n' 'Host node-b' "HostName $1" "HostKeyAlias node-b" >$SSH/config
 	echo "node-b $(on-peer cat $HOSTKEY.pub)" >$SSH/known_hosts
 	equal "$(ssh -oBatchMode=yes node-b uname -n)" node-b
