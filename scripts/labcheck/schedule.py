@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs stages, several at a time.
+
+Stages that others wait for, directly or not, and those that take long come first; those of a slice come last.  As many run beside each other as keep
+the machine's processors busy: tests/costs.csv and tests/nightly.csv tell how much of them a stage uses, which for a test that
+waits for timers is little.
+"""
+
+import os
+import threading
+
+from . import record
+from .results import Preparation
+from .stages import BUILT, is_guest
+
+# A little more than there are, since a stage's use varies while it runs.
+SPARE = 0.25
+# However little each of them does.
+MOST = 6
+# Kernels are compiled with a lower priority (scripts/build-kernel): others hardly notice it.
+COMPILED = {f"kernel-{name}" for name in BUILT}
+COMPILED_COST, COMPILED_SHARE = (700.0, 2.0), 0.75
+# What compiles takes what it gets: it need not wait for the whole machine.
+COMPILER_SHARE = 1.0
+# Of other preparations, most of which find their work done, and of stages that have never run, with guests and without.
+PREPARED_COST, GUEST_COST, UNKNOWN_COST = (5.0, 1.0), (300.0, 1.0), (300.0, 2.0)
+
+
+class Costs:
+    """What stages have taken, here or elsewhere: their proportions count."""
+
+    def __init__(self):
+        self.known = record.costs()
+
+    def of(self, stage):
+        """Seconds, and how many processors it keeps busy."""
+        if stage.name in COMPILED:
+            usual = COMPILED_COST
+        elif isinstance(stage, Preparation):
+            usual = PREPARED_COST
+        else:
+            usual = GUEST_COST if is_guest(stage.command) else UNKNOWN_COST
+        seconds, processors = self.known.get(stage.name, usual)
+        most = COMPILED_SHARE if stage.name in COMPILED else COMPILER_SHARE if stage.compiles else os.cpu_count()
+        return seconds, min(processors, most)
+
+
+class Schedule:
+    """@done is called for each stage that has run, by the thread that ran it."""
+
+    def __init__(self, stages, logs, done):
+        self.logs = logs
+        self.done = done
+        self.costs = Costs()
+        self.by_name = {stage.name: stage for stage in stages}
+        self.urgency = {}
+        for stage in stages:
+            self.hurry(stage, 0)
+        self.waiting = sorted(stages, key=lambda stage: (stage.last, -self.urgency[stage.name]))
+        self.running = []
+        self.finished = {}      # by name: was it all right
+        self.stopped = False
+        self.changed = threading.Condition()
+
+    def hurry(self, stage, after):
+        """Seconds from its begin to the end of what waits for it."""
+        seconds = self.costs.of(stage)[0] + after
+        if seconds > self.urgency.get(stage.name, 0):
+            self.urgency[stage.name] = seconds
+            for name in stage.needs:
+                if name in self.by_name:
+                    self.hurry(self.by_name[name], seconds)
+
+    def next(self):
+        """The first one that can run now, or None."""
+        busy = sum(self.costs.of(stage)[1] for stage in self.running)
+        if len(self.running) >= MOST:
+            return None
+        for stage in self.waiting:
+            if all(name in self.finished for name in stage.needs if name in self.by_name):
+                if not self.running or busy + self.costs.of(stage)[1] <= os.cpu_count() + SPARE:
+                    return stage
+        return None
+
+    def one(self, stage):
+        missing = [name for name in stage.needs if not self.finished.get(name, True)]
+        try:
+            if missing:
+                stage.refuse(f"without {', '.join(missing)}, which failed")
+            else:
+                stage.run(self.logs)
+                self.done(stage)
+        finally:
+            with self.changed:
+                self.running.remove(stage)
+                self.finished[stage.name] = not stage.count.failed
+                self.changed.notify()
+
+    def run(self):
+        with self.changed:
+            while (self.waiting or self.running) and not self.stopped:
+                stage = self.next()
+                if not stage:
+                    self.changed.wait()
+                    continue
+                self.waiting.remove(stage)
+                self.running.append(stage)
+                threading.Thread(target=self.one, args=[stage], daemon=True).start()
+
+    def stop(self):
+        """From a signal's handler: no lock can be taken."""
+        self.stopped = True
+        for stage in list(self.running):
+            stage.stop()
