@@ -6,7 +6,9 @@
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		node-a - node-b over verbs
 #
-# vm: --wire --timeout 400 --append "kunit.enable=0 sovia.fallback=0"
+# Connections within a host have a lane, and so a VI that can be faulty, only where loop_lane says so.
+#
+# vm: --wire --timeout 900 --append "kunit.enable=0 sovia.fallback=0 sovia.loop_lane=1"
 set -u -o pipefail
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -68,7 +70,8 @@ with() {
 	[ $status = 0 ] && fired "${names[@]}"
 }
 
-all_whole() { grep -q '^whole [0-9]*$'; }
+# Reads to the end: what writes would not survive grep -q.
+all_whole() { awk '/^whole [0-9]*$/ { found = 1 } END { exit !found }'; }
 
 # The results are the same as without faults.
 harmless() { with "$@" | tee /dev/stderr | all_whole; }
