@@ -6,6 +6,7 @@ is reported with the stacks of its threads, and the others run.
 """
 import faulthandler
 import functools
+import json
 import os
 import pickle
 import resource
@@ -121,10 +122,34 @@ def pytest_runtestloop(session):
                 agent = subprocess.Popen(["on-peer", AGENT, "--port", str(option.port)], stdout=subprocess.DEVNULL)
                 session.config.add_cleanup(agent.terminate)
             dial(option.peer, option.port, patience=60.0).close()
-    except OSError as e:
+        elif option.transport in ("sovia", "protocol"):
+            check_way()
+    except (OSError, WrongWay) as e:
         print(f"Bail out! {option.transport}, {option.mode}: {e}")
         pytest.exit("cannot run the end-to-end cases", 2)
     print(f"1..{session.testscollected}", flush=True)
+
+
+class WrongWay(Exception):
+    """Connections within the host are of another kind than the module's parameters say, and so all cases would be."""
+
+
+def parameter(name):
+    with open(f"/sys/module/sovia/parameters/{name}", encoding="ascii") as file:
+        return file.read().strip() == "Y"
+
+
+def check_way():
+    with Sock(socket.AF_INET) as listener, Sock(socket.AF_INET) as near:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        near.connect(listener.getsockname())
+        with listener.accept()[0]:
+            shown = subprocess.run(["sovia", "-j", "socket"], check=True, stdout=subprocess.PIPE).stdout
+        found = [line for line in json.loads(shown) if line["local"] == "127.0.0.1:%d" % near.getsockname()[1]]
+    wanted = ("clan-soft", True) if parameter("clan_soft") else ("loop", parameter("loop_lane"))
+    if not found or (found[0].get("way"), not found[0].get("direct")) != wanted:
+        raise WrongWay(f"a connection within the host is {found}, not {wanted}")
 
 
 def transports(option):

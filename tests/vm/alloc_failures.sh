@@ -7,7 +7,9 @@
 #
 #     one guest:	127.0.0.1 - 127.0.0.2 over loop		10.78.0.1 - 10.78.0.2 over verbs
 #
-# vm: --smp 1 --kernel debug --append kunit.enable=0 --leaks --timeout 800
+# The calls are made twice: connections within the host have no lane, unless loop_lane says so.
+#
+# vm: --smp 1 --kernel debug --append "kunit.enable=0 sovia.fallback=0" --leaks --timeout 1200
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -17,7 +19,12 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/failslab.sh source-path=SCRIPTDIR
 . lib/failslab.sh
 
+reload() { eventually modprobe -r sovia && modprobe sovia "$@"; }
+
 transfers() { sovia-run lib/transfer_errors "$1" "$2" 2; }
+
+# Both ends of all connections of both rounds have all data.
+all_whole() { equal "$(transfers "$@" | tee /dev/stderr)" 'whole 24'; }
 
 # Each connection needs a new link.
 strangers() {
@@ -69,11 +76,14 @@ no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia
 
 limit 100
 check 'failures on demand'		failures
-for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
-	'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
-	# shellcheck disable=SC2086 # several words
-	check "without memory: $calls"	lib/fail_nth $calls
-	echo "# ${output//$'\n'/, }"
+for way in '' loop_lane=1; do
+	check "reloaded${way:+ with $way}"	reload $way
+	for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
+		'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
+		# shellcheck disable=SC2086 # several words
+		check "without memory: $calls${way:+, $way}"	lib/fail_nth $calls
+		echo "# ${output//$'\n'/, }"
+	done
 done
 check 'no page for a send'		no_pages
 echo "# ${output//$'\n'/, }"
@@ -84,10 +94,11 @@ check 'an RDMA device'			roce_device 10.78.0.1/24 10.78.0.2/24
 while read -r every here there; do
 	check "transfers while memory is scarce, $here"	while_scarce "$every" transfers "$here" "$there"
 	echo "# ${output//$'\n'/, }"
-	check "transfers after that, $here"		transfers "$here" "$there"
+	check "transfers after that, $here"		all_whole "$here" "$there"
 done <<-END
 	100 127.0.0.1 127.0.0.2
 	500 10.78.0.1 10.78.0.2
 END
+check 'the last ones went over verbs'	[ "$(sovia stat value verbs_tx_bytes)" -gt 100000 ]
 check 'no socket is left after that'	eventually no_sockets
 finish

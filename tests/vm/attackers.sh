@@ -54,11 +54,14 @@ by_root_there() { requests there "$IMPOSTOR ask $(peer "$1") $(own "$1") 600 $TI
 
 # Segments with the other end's address and port, to both ends of both anchors.
 forge() {
-	local count=$(((ATTEMPTS + 3) / 4)) own peer
+	local count=$(((ATTEMPTS + 3) / 4)) own peer before
 	own=$(own 4) peer=$(peer 4)
-	there forger "$peer" 298 "$own" 297 $count && there forger "$peer" 297 "$own" 298 $count &&
-		forger "$own" 297 "$peer" 298 $count && forger "$own" 298 "$peer" 297 $count
+	before=$(segments_in)
+	there forger "$peer" 298 "$own" 297 $count && there forger "$peer" 297 "$own" 298 $count || return
+	[ $(($(segments_in) - before)) -ge $((2 * count)) ] || { echo 'they have not arrived'; return 1; }
+	forger "$own" 297 "$peer" 298 $count && forger "$own" 298 "$peer" 297 $count
 }
+segments_in() { awk '/^Tcp:/ && ++n == 2 { print $11 }' /proc/net/snmp; }
 
 # Behind the peer's address, one hop further away.
 masqueraded() { there "cat /proc/net/snmp" | awk '/^Ip:/ && ++n == 2 { print $7 }'; }

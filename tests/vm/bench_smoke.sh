@@ -26,18 +26,18 @@ numbers() { # JSON NAME...
 	END
 }
 
-# $1: least number of bytes over RDMA.  Then names, up to --, and pp's arguments.
+# $1: least number of bytes over RDMA; there are connections at least.  Then names, up to --, and pp's arguments.
 measure() { # BYTES NAME... -- ARGUMENT...
-	local bytes=$1 names=() before answer
+	local bytes=$1 names=() before opened answer
 	shift
 	while [ "$1" != -- ]; do
 		names+=("$1")
 		shift
 	done
 	shift
-	before=$(sovia stat value verbs_tx_bytes)
+	before=$(sovia stat value verbs_tx_bytes) opened=$(sovia stat value conn_active)
 	answer=$(sovia-run "$PP" -4 --seconds 0.3 "$@" node-b) && echo "$answer" && numbers "$answer" "${names[@]}" || return
-	[ $(($(sovia stat value verbs_tx_bytes) - before)) -ge "$bytes" ]
+	[ $(($(sovia stat value verbs_tx_bytes) - before)) -ge "$bytes" ] && [ "$(sovia stat value conn_active)" -gt "$opened" ]
 }
 
 # As scripts/bench calls it: each figure has a sample of each system.
@@ -45,7 +45,7 @@ bench() { # PATH SYSTEM...
 	local path=$1 systems
 	shift
 	systems=$(printf ', "%s"' "$@")
-	echo "{\"mode\": \"wire\", \"reps\": 1, \"minutes\": 5, \"figures\": [\"latency\", \"connect\"], \"all\": false, \"paths\": [\"$path\"],
+	echo "{\"mode\": \"wire\", \"reps\": 1, \"minutes\": 5, \"figures\": [\"latency\", \"connect\"], \"all\": false, \"trace\": false, \"paths\": [\"$path\"],
 		\"systems\": [${systems#, }], \"tools\": \"$WORK\"}" >"$WORK/settings"
 	"$ROOT/scripts/guest/bench.py" "$WORK/settings" "$WORK/result" && python3 - "$WORK/result" "$@" <<-'END'
 	import json, sys

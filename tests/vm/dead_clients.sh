@@ -5,7 +5,7 @@
 #
 #	dead_clients.sh [CONNECTIONS]
 #
-# vm: --pair --mem 1500 --timeout 1500
+# vm: --pair --mem 1500 --timeout 1500 --append sovia.fallback=0
 # lab: the memory decides how many closed sockets may wait
 set -u
 cd "$(dirname "$0")" || exit 1
@@ -67,9 +67,12 @@ few_orphans() {
 
 # The lane is lost, and recovers, while the sockets are closed.
 lane_dies() {
+	local before
+	before=$(sovia stat value link_recover)
 	{ for _ in 1 2 3; do sleep 0.3; echo all >/sys/kernel/debug/sovia/break; done; } 2>/dev/null &
 	few_orphans
 	wait
+	[ "$(sovia stat value link_recover)" -gt "$before" ] || { echo 'no lane has died'; return 1; }
 }
 
 # No message of a socket may be queued any more, and each closed one counts as an orphan too many.

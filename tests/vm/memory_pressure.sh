@@ -4,7 +4,7 @@
 # Floods of unread data while other programs leave little memory: no process is killed, allocations that fail are
 # retried or refused, connections with little traffic continue, and all memory is freed.
 #
-# vm: --wire --mem 256 --timeout 500 --append kunit.enable=0
+# vm: --wire --mem 256 --timeout 500 --append "kunit.enable=0 sovia.fallback=0"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

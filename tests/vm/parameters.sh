@@ -4,7 +4,7 @@
 # The module's parameters at their bounds: connections work, within the host and to another node.  Values beyond the
 # bounds are refused when the module is loaded and when they are written, and the log gives the reason.
 #
-# vm: --pair --timeout 600 --append kunit.enable=0
+# vm: --pair --timeout 600 --append "kunit.enable=0 sovia.fallback=0 sovia.loop_lane=1"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -66,6 +66,9 @@ same() { # OLD NEW
 	leakcheck compare "$WORK/$1-there" "$WORK/$2-there" | show "$SOVIA_PEER" && [ $status = 0 ]
 }
 
+# Within both hosts, too, no connection of theirs was TCP's alone.
+went_by_loop() { [ "$(sovia stat value loop_tx_bytes)" -gt 1000000 ]; }
+
 lanes_died() {
 	[ "$(sovia stat value link_recover)" -gt 0 ] && [ "$(there sovia stat value link_recover)" -gt 0 ]
 }
@@ -106,6 +109,8 @@ check 'servers stop again' servers_stop
 check 'measure resources again' measure after
 check 'nothing has grown' same before after
 check 'lanes have died' lanes_died
+check 'connections within the host were AF_SOVIA'\''s' went_by_loop
+check '... there' there went_by_loop
 check 'no protocol errors' no_complaints
 check '... there' there no_complaints
 finish

@@ -58,5 +58,6 @@ check 'one connects to many, without any link'	all_ok $COUNT 10.77.1:1 10.77.2:$
 check 'ten connect to forty each'		all_ok 400 10.77.1:10 10.77.2:40
 check 'a peer with room for 40 links'		load 40
 check 'one connects to many, which close'	all_ok $COUNT 10.77.1:1 10.77.2:$COUNT close
+check '... some of them had to wait for room'	there '[ "$(sovia stat value no_link)" -gt 0 ]'
 check 'many addresses do'			all_ok $COUNT 10.77.1:$COUNT 10.77.2:1 close
 finish

@@ -89,7 +89,11 @@ redirected() {
 echoes() { equal "$(echo word | nc_ "$@")" word; }
 
 # Accepted and closed at once, because of its source address.
-turned_away() { equal "$(echo word | nc_ "$@")" ''; }
+turned_away() {
+	local before
+	before=$(sovia stat value conn_passive)
+	equal "$(echo word | nc_ "$@")" '' && [ "$(sovia stat value conn_passive)" -gt "$before" ]
+}
 
 # Two connections are allowed; the third is closed at once.
 limited() {

@@ -46,9 +46,13 @@ no_sockets() { [ "$(sockets)" = 0 ] && [ ! -s /proc/net/sovia/sock ]; }
 nothing_left() { eventually no_sockets || { cat /proc/net/sovia/sock; sockets; return 1; }; }
 
 # The module can be unloaded only when every socket has been freed.
-unloads() { eventually modprobe -r sovia && modprobe sovia; }
+unloads() { eventually modprobe -r sovia && modprobe sovia "$@"; }
 
-stress() { sovia-run stress-ng --timeout 0 "$@"; }
+stress() {
+	local before
+	before=$(sovia stat value loop_tx_bytes)
+	sovia-run stress-ng --timeout 0 "$@" && [ "$(sovia stat value loop_tx_bytes)" -gt "$before" ]
+}
 
 check 'the fuzzer builds'		build
 check 'modprobe is turned off'		no_modprobe
@@ -59,6 +63,9 @@ check 'random calls of one thread'	random_calls --seed 2 --processes 1 --threads
 check "random calls, once"		random_calls --seed $SEED --processes 3 --threads 2 --operations 300
 echo "# --seed $SEED --processes 3 --threads 2 --operations 300"
 check 'a fresh connection'		fresh_connection
+check 'nothing is left'			nothing_left
+check 'the module, with lanes within the host'	unloads loop_lane=1
+check 'random calls over lanes'		random_calls --seed $SEED --processes 3 --threads 2 --operations 300
 check 'nothing is left'			nothing_left
 check 'stress-ng sock'			stress --sock 2 --sock-ops 2 --sock-domain ipv4
 check 'stress-ng sock, IPv6'		stress --sock 1 --sock-ops 1 --sock-domain ipv6 --sock-opts random

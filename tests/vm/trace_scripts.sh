@@ -67,7 +67,7 @@ breaks() { transferring socktool break 1; }
 only_tcp() { echo "out port $TCP_PORT only-tcp" | sovia rule replace && connects $TCP_PORT && sovia rule flush; }
 three() { connects 5004 && connects $TCP_PORT; }
 
-limit 120
+limit 300
 check 'an echo server'				start_server
 check 'a listener of TCP'			tcp_server
 check 'a listener whose program does not accept' deaf_server

@@ -17,12 +17,15 @@ failures() {
 	echo 0 >$DEBUG/fail_page_alloc/min-order
 }
 
-# Runs COMMAND while one in EVERY non-blocking allocations of the system fails.
+# More than will be used up.
+TIMES=1000000000
+
+# Runs COMMAND while one in EVERY non-blocking allocations of the system fails; some have to.
 while_scarce() { # EVERY COMMAND...
 	local fault status
 	for fault in failslab fail_page_alloc; do
 		echo Y >$DEBUG/$fault/ignore-gfp-wait
-		echo -1 >$DEBUG/$fault/times
+		echo $TIMES >$DEBUG/$fault/times
 		echo "$1" >$DEBUG/$fault/interval
 		echo 100 >$DEBUG/$fault/probability
 	done
@@ -31,5 +34,6 @@ while_scarce() { # EVERY COMMAND...
 	for fault in failslab fail_page_alloc; do
 		echo 0 >$DEBUG/$fault/probability
 	done
-	return $status
+	echo "slabs that were refused: $((TIMES - $(<$DEBUG/failslab/times)))"
+	[ "$(<$DEBUG/failslab/times)" -lt $TIMES ] && return $status
 }
