@@ -294,8 +294,10 @@ def pair_stages(hosts, device):
         if given.get("--device", device) == device:
             name = os.path.splitext(os.path.basename(script))[0]
             text = read_script(script)
-            built = [f"--with=.build/{folder}" for folder in ("programs", "rogue_peer") if folder in text]
-            stages.append(Tap(name, ["--timeout", given.get("--timeout", "300"), *built, f"bash tests/vm/{name}.sh"]))
+            options = [f"--with=.build/{folder}" for folder in ("programs", "rogue_peer") if folder in text]
+            # guests get the module's parameters from their command line
+            options += [f"--parameter={word[len('sovia.'):]}" for word in given.get("--append", "").split() if word.startswith("sovia.")]
+            stages.append(Tap(name, ["--timeout", given.get("--timeout", "300"), *options, f"bash tests/vm/{name}.sh"]))
     for stage in stages:
         *limit, command = stage.command
         stage.command = ["scripts/hosts", *hosts, *limit, "--", command]

@@ -170,6 +170,8 @@ def check_hosts():
             scripts.append(os.path.basename(path)[:-3])
     missing = set(scripts) - set(found) - set(over_siw) - {"bench_smc"}     # which is without the module
     tap.check(found and "e2e" in found and not missing, "--hosts has all scripts of a pair", f"not {sorted(missing)}")
+    rdma, = (stage for stage in tiers.pair_stages(["a", "b"], None) if stage.name == "rdma")
+    tap.check("--parameter=fallback=0" in rdma.command, "... with the module's parameters that guests have", str(rdma.command))
 
 
 def check_slices():
