@@ -627,6 +627,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	size_t len = msg_data_left(msg);
 	struct sovia_sock *ss = sovia_sk(sk);
 	int err, ret, copied = 0;
+	int disconnects;
 	u32 full;
 
 	err = check_sendable(sk, &timeo);
@@ -640,6 +641,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	if (ss->tx.queued)
 		sovia_stat_inc(sovia_net(sock_net(sk)), combined);
 	full = full_message(sk);
+	disconnects = sk->sk_disconnects;
 	while (msg_data_left(msg)) {
 		ret = copy_some(sk, msg, full, !copied, &timeo);
 		if (ret == -ENOBUFS)
@@ -663,7 +665,9 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		}
 	}
 	if (copied) {
-		if (msg->msg_flags & MSG_OOB)
+		/* Who waited for memory may have lost the connection, or find another one. */
+		if ((msg->msg_flags & MSG_OOB) && sovia_conn_of(sk) &&
+		    disconnects == sk->sk_disconnects)
 			sovia_send_urgent(sk);
 		sovia_push(sk);
 		return copied;

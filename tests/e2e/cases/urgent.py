@@ -12,7 +12,7 @@ import termios
 import pytest
 
 from kit import libc, pattern
-from kit.case import eq, fails, table, until
+from kit.case import eq, fails, ok, table, until
 from kit.proc import Child
 
 OOB = socket.MSG_OOB
@@ -621,6 +621,27 @@ def test_after_urgent(t):
     near.recv_pattern(200000, 6)
     near.shutdown(socket.SHUT_WR)
     eq(task.result(), 200000)
+
+
+def test_disconnect_beside(t):
+    """connect() to AF_UNSPEC ends a send(MSG_OOB) that waits for room: it returns what it has taken, and marks nothing."""
+    size = 64 << 20
+    data = bytes(size)
+    for again in (False, True):
+        near, far = t.pair()
+        task = t.bg(near.send, data, OOB | socket.MSG_NOSIGNAL)
+        task.blocks(0.3)
+        libc.connect(near.fileno(), struct.pack("=H14x", socket.AF_UNSPEC))
+        # the next connection has no mark of the last one
+        if again:
+            listener = t.listener()
+            near.connect(listener.getsockname()[:2])
+            last, _ = listener.accept()
+            near.sendall(b"new")
+            eq(last.recv_exact(3), b"new")
+            eq("PRI" in last.poll_now(), False, "a mark")
+        ok(0 < task.result() < size, "some of it")
+        far.close()
 
 
 def test_failed_read(t):
