@@ -22,7 +22,6 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <net/inet_common.h>
-#include <net/ipv6.h>
 #include <net/tcp.h>
 #include "close.h"
 #include "compat/file.h"
@@ -31,6 +30,7 @@
 #include "link/link_net.h"
 #include "link/peer_memory.h"
 #include "recv.h"
+#include "sockopt.h"
 #include "tcp_log.h"
 #include "work.h"
 
@@ -94,19 +94,14 @@ static int tcp_release(struct socket *sock)
 	return err;
 }
 
-/* Two options would exchange the operations, or copy them for other sockets. */
 static int tcp_setsockopt_op(struct socket *sock, int level, int optname, sockptr_t optval,
 			     unsigned int optlen)
 {
 	/* On kernels that pass it to AF_SOVIA. */
 	if (level == SOL_SOCKET)
 		return sock_setsockopt(sock, level, optname, optval, optlen);
-	/* As on a kernel without them. */
-	if (level == SOL_TCP && optname == TCP_ULP)
-		return -ENOENT;
-	if (level == SOL_IPV6 && optname == IPV6_ADDRFORM)
-		return -ENOPROTOOPT;
-	return sock_common_setsockopt(sock, level, optname, optval, optlen);
+	return sovia_refuse_option(sock->sk, level, optname, optlen) ?:
+	       sock_common_setsockopt(sock, level, optname, optval, optlen);
 }
 
 static void change_ops(struct proto_ops *ops, const struct proto_ops *from)
@@ -421,10 +416,7 @@ static bool tcp_knows_better(int err)
 
 static bool may_fall_back(const struct socket *sock)
 {
-	const struct sock *sk = sock->sk;
-
-	return sovia_fallback_wanted(sk) && sock->file &&
-	       !(sk->sk_family == AF_INET6 && inet6_sk(sk)->ipv6_ac_list);
+	return sovia_fallback_wanted(sock->sk) && sock->file;
 }
 
 /* Why TCP is to be used after @err, of which no reason is known yet. */

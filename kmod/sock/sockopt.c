@@ -35,15 +35,51 @@ void sovia_default_options(struct sock *sk)
 	sovia_multicast_defaults(sk);
 }
 
-/* TCP sockets cannot join multicast groups; the kernel recognises them by is_icsk. */
-static int check_membership(int level, int optname, unsigned int optlen)
+/* Groups of multicast and anycast; the kernel takes RTNL for them, and then the socket lock. */
+static bool is_membership(int level, int optname)
 {
+	if (level != SOL_IP && level != SOL_IPV6)
+		return false;
+	if (optname >= MCAST_JOIN_GROUP && optname <= MCAST_MSFILTER)
+		return true;
 	if (level == SOL_IP)
-		return optname == IP_ADD_MEMBERSHIP || optname == IP_DROP_MEMBERSHIP ? -EPROTO : 0;
-	if (level != SOL_IPV6 ||
-	    (optname != IPV6_ADD_MEMBERSHIP && optname != IPV6_DROP_MEMBERSHIP))
+		return optname == IP_MSFILTER || (optname >= IP_ADD_MEMBERSHIP &&
+						  optname <= IP_DROP_SOURCE_MEMBERSHIP);
+	return optname == IPV6_ADD_MEMBERSHIP || optname == IPV6_DROP_MEMBERSHIP ||
+	       optname == IPV6_JOIN_ANYCAST || optname == IPV6_LEAVE_ANYCAST;
+}
+
+/**
+ * sovia_refuse_option() - is an option one that no socket of the family has
+ * @sk: AF_SOVIA's or TCP's sk of the descriptor
+ * @level: any but SOL_SOCKET
+ * @optname: option
+ * @optlen: length of the value
+ *
+ * Groups: a stream has no use for them, and sovia_fallback_option() would join them for the TCP
+ * socket with the socket lock held, where the kernel needs RTNL.  TCP sockets cannot join by the
+ * oldest options either; the kernel recognises them by is_icsk.  And two that would exchange the
+ * descriptor's operations, or copy them for other sockets.
+ *
+ * Context: any.
+ * Return: 0 or a negative errno.
+ */
+int sovia_refuse_option(const struct sock *sk, int level, int optname, unsigned int optlen)
+{
+	/* What IPv4 sockets say of IPv6's options is the kernel's answer. */
+	if (level == SOL_IPV6 && sk->sk_family != AF_INET6)
 		return 0;
-	return optlen < sizeof(struct ipv6_mreq) ? -EINVAL : -EPROTO;
+	if (level == SOL_TCP && optname == TCP_ULP)
+		return optlen < 1 ? -EINVAL : -ENOENT;
+	if (level == SOL_IPV6 && optname == IPV6_ADDRFORM)
+		return -ENOPROTOOPT;
+	if (!is_membership(level, optname))
+		return 0;
+	if (level == SOL_IP && (optname == IP_ADD_MEMBERSHIP || optname == IP_DROP_MEMBERSHIP))
+		return -EPROTO;
+	if (optname == IPV6_ADD_MEMBERSHIP || optname == IPV6_DROP_MEMBERSHIP)
+		return optlen < sizeof(struct ipv6_mreq) ? -EINVAL : -EPROTO;
+	return -EOPNOTSUPP;
 }
 
 /* Which kinds of connections a socket makes or takes: decided before it has a port. */
@@ -122,17 +158,11 @@ static int get_sovia(struct sock *sk, int optname, char __user *optval, int __us
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 		     unsigned int optlen)
 {
-	bool v6 = sk->sk_family == AF_INET6;
-	int err;
-
 	if (level == SOL_TCP)
 		return sovia_set_tcp(sk, optname, optval, optlen);
 	if (level == SOL_SOVIA)
 		return set_sovia(sk, optname, optval, optlen);
-	err = level == SOL_IPV6 && !v6 ? 0 : check_membership(level, optname, optlen);
-	if (err)
-		return err;
-	if (v6)
+	if (sk->sk_family == AF_INET6)
 		return ipv6_setsockopt(sk, level, optname, optval, optlen);
 	return ip_setsockopt(sk, level, optname, optval, optlen);
 }
@@ -155,6 +185,10 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 	int err;
 
 	if (level != SOL_SOCKET) {
+		/* sock_common_setsockopt() reads sock->sk again, which may be TCP's by then. */
+		err = sovia_refuse_option(sk, level, optname, optlen);
+		if (err)
+			return err;
 		err = sock_common_setsockopt(sock, level, optname, optval, optlen);
 		if (!err && sovia_is(sk) && level != SOL_SOVIA)
 			sovia_fallback_option(sk, level, optname, optval, optlen);

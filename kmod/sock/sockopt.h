@@ -6,6 +6,7 @@
 #include "sock.h"
 
 void sovia_default_options(struct sock *sk);
+int sovia_refuse_option(const struct sock *sk, int level, int optname, unsigned int optlen);
 int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			 unsigned int optlen);
 int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,

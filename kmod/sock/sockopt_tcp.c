@@ -235,13 +235,8 @@ int sovia_set_tcp(struct sock *sk, int optname, sockptr_t optval, unsigned int o
 {
 	int val, err;
 
-	switch (optname) {
-	case TCP_CONGESTION:
+	if (optname == TCP_CONGESTION)
 		return set_congestion(sk, optval, optlen);
-	case TCP_ULP:
-		/* No ULP works on these sockets: TLS stays in userspace. */
-		return optlen < 1 ? -EINVAL : -ENOENT;
-	}
 	if (optlen < sizeof(int))
 		return -EINVAL;
 	if (copy_from_sockptr(&val, optval, sizeof(val)))

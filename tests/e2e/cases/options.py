@@ -180,6 +180,22 @@ def test_unknown(t):
         fails("ENOPROTOOPT EOPNOTSUPP", near.getsockopt, level, name)
 
 
+def test_groups(t):
+    """A stream joins no group: the options that need the network's configuration are EOPNOTSUPP, whatever has become of it."""
+    if not (t.sovia or t.fallback):
+        t.skip("TCP sockets may join some")
+    group = struct.pack("=I4x128s", 1, struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton("239.1.0.1")))
+    near, far = t.pair()
+    # in a fallback the other end is a TCP socket
+    sockets = [t.socket(), near, *([] if t.fallback else [far])]
+    sockets[0].bind(("", 0))
+    for s in sockets:
+        for name in range(37, 49):      # IP_UNBLOCK_SOURCE ... MCAST_MSFILTER
+            fails("EOPNOTSUPP", s.setsockopt, socket.IPPROTO_IP, name, group)
+        for name in (27, 28, *range(42, 49)) if t.family == socket.AF_INET6 else ():    # IPV6_JOIN_ANYCAST, IPV6_LEAVE_ANYCAST
+            fails("EOPNOTSUPP", s.setsockopt, socket.IPPROTO_IPV6, name, group)
+
+
 def test_bad_lengths(t):
     """Too short and negative lengths are EINVAL; a bad pointer is EFAULT."""
     fd = t.socket().fileno()

@@ -45,8 +45,9 @@ DIFFERENT = {
         38, 39, 40, 41, 42,     # TCP_AO_*
         44, 45, 46,             # TCP_RTO_MAX_MS, TCP_RTO_MIN_US, TCP_DELACK_MAX_US
     },
-    IP: set(),
-    IPV6: {1},                  # IPV6_ADDRFORM
+    IP: set(range(37, 49)),     # IP_UNBLOCK_SOURCE ... MCAST_MSFILTER
+    IPV6: {1, 27, 28,           # IPV6_ADDRFORM, IPV6_JOIN_ANYCAST, IPV6_LEAVE_ANYCAST
+           *range(42, 49)},     # MCAST_JOIN_GROUP ... MCAST_MSFILTER
 }
 
 
