@@ -4,7 +4,7 @@
 # soak.sh [SECONDS [SEED]]: all kinds of load at once, for any time, over a wire and within
 # both hosts (lib/soak): all data arrives, connections end as planned, and nothing leaks.
 #
-# vm: --pair --timeout 900 --append kunit.enable=0
+# vm: --pair --timeout 1500 --append kunit.enable=0
 set -u -o pipefail
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
