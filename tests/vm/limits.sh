@@ -77,11 +77,12 @@ slow_thread() {
 	return $status
 }
 
-# The listen backlog must not be the limit.
+# Memory must not be the limit: the smallest window of each.
+with_memory() { reload max_links=10 probe_interval=0 mem=16384,24576; }
+silent() { with_memory && rogue_peer $ROGUE $VICTIM unacknowledged 1 12000; }
+# Nor the listen backlog.
 clogged() {
-	# Nor memory: the smallest window of each.
-	reload max_links=10 probe_interval=0 mem=16384,24576 && echo 8192 >/proc/sys/net/core/somaxconn &&
-		rogue_peer $ROGUE $VICTIM untaken 1 6000
+	with_memory && echo 8192 >/proc/sys/net/core/somaxconn && rogue_peer $ROGUE $VICTIM untaken 1 6000
 }
 
 # --- memory is freed with its owner ---
@@ -175,7 +176,7 @@ check 'a peer gets more only in place of unused links' rogue_peer $ROGUE $VICTIM
 check 'which is counted' test "$(sovia stat value no_link)" -gt 0
 # each sees the victim hold back its credits for a minute
 limit 240
-check 'a peer that acknowledges nothing' rogue_peer $ROGUE $VICTIM unacknowledged 1 12000
+check 'a peer that acknowledges nothing' silent
 check 'a peer that connects 6000 times, and reads no reply' clogged
 limit 60
 check 'the OOM killer has not run' no_oom
