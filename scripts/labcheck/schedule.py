@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs stages, several at a time.
 
-Stages that others wait for, directly or not, and those that take long come first; those of a slice come last.  As many run beside each other as keep
-the machine's processors busy: tests/costs.csv and tests/nightly.csv tell how much of them a stage uses, which for a test that
-waits for timers is little.
+Stages that others wait for, directly or not, and those that take long come first; those of a slice come last.  As many run
+beside each other as keep the machine's processors busy: tests/costs.csv and tests/nightly.csv tell how much of them a stage
+uses, which for a test that waits for timers is little.
 """
 
 import os
