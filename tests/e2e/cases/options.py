@@ -329,6 +329,26 @@ def test_keepalive_quiet(t):
     eq(far.recv_exact(5), b"alive")
 
 
+@table("busy", [("busy", True), ("idle", False)])
+def test_keepalive_short(t, busy):
+    """A connection whose peer lives stays, however short the times of keepalive are."""
+    near, far = t.pair()
+    for s in (near, far):
+        s.setsockopt(TCP, socket.TCP_KEEPIDLE, 1)
+        s.setsockopt(TCP, socket.TCP_KEEPINTVL, 1)
+        s.setsockopt(TCP, socket.TCP_KEEPCNT, 2)
+        s.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
+    for _ in range(20):
+        if busy:
+            near.sendall(b"x")
+            eq(far.recv_exact(1), b"x")
+            far.sendall(b"y")
+            eq(near.recv_exact(1), b"y")
+        select.select([], [], [], 0.3)
+    near.sendall(b"alive")
+    eq(far.recv_exact(5), b"alive")
+
+
 def test_buffers_while_connected(t):
     """Buffers resized under traffic lose nothing."""
     near, far = t.pair()
