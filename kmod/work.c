@@ -4,6 +4,7 @@
  * not: one for making VIs, and one for ending them and for all that frees.  Works that block
  * on the first do not keep back those of the second.  A third one for listening, because
  * there may be as many namespaces as users want, and all wait for a device that is slow.
+ * A fourth one for sockets that become TCP's: users make as many as they want.
  */
 #include <linux/errno.h>
 #include "work.h"
@@ -11,6 +12,7 @@
 struct workqueue_struct *sovia_listen_wq;
 struct workqueue_struct *sovia_setup_wq;
 struct workqueue_struct *sovia_end_wq;
+struct workqueue_struct *sovia_tcp_wq;
 
 /**
  * sovia_work_init() - create the workqueues
@@ -25,7 +27,8 @@ int sovia_work_init(void)
 					 SOVIA_WORKERS_MAX);
 	sovia_end_wq = alloc_workqueue("sovia_end", WQ_UNBOUND | WQ_MEM_RECLAIM,
 				       SOVIA_WORKERS_MAX);
-	if (sovia_listen_wq && sovia_setup_wq && sovia_end_wq)
+	sovia_tcp_wq = alloc_workqueue("sovia_tcp", WQ_UNBOUND, 0);
+	if (sovia_listen_wq && sovia_setup_wq && sovia_end_wq && sovia_tcp_wq)
 		return 0;
 	sovia_work_exit();
 	return -ENOMEM;
@@ -44,4 +47,6 @@ void sovia_work_exit(void)
 		destroy_workqueue(sovia_setup_wq);
 	if (sovia_end_wq)
 		destroy_workqueue(sovia_end_wq);
+	if (sovia_tcp_wq)
+		destroy_workqueue(sovia_tcp_wq);
 }

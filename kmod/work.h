@@ -14,6 +14,7 @@
 extern struct workqueue_struct *sovia_listen_wq;
 extern struct workqueue_struct *sovia_setup_wq;
 extern struct workqueue_struct *sovia_end_wq;
+extern struct workqueue_struct *sovia_tcp_wq;
 
 int sovia_work_init(void);
 void sovia_work_exit(void);

@@ -41,6 +41,26 @@ static inline bool sovia_transparent(const struct sock *sk)
 #endif
 }
 
+/* Is IP_BIND_ADDRESS_NO_PORT set? */
+static inline bool sovia_bind_no_port(const struct sock *sk)
+{
+#ifdef inet_test_bit
+	return inet_test_bit(BIND_ADDRESS_NO_PORT, sk);
+#else
+	return inet_sk(sk)->bind_address_no_port;
+#endif
+}
+
+/* Has TCP left its SYN to the first send(), as TCP_FASTOPEN_CONNECT asks? */
+static inline bool sovia_tcp_defers_connect(const struct sock *tcp)
+{
+#ifdef inet_test_bit
+	return inet_test_bit(DEFER_CONNECT, tcp);
+#else
+	return inet_sk(tcp)->defer_connect;
+#endif
+}
+
 /*
  * The ephemeral ports of a socket.  6.3 brought IP_LOCAL_PORT_RANGE, which stable kernels
  * have as well; since 6.8 the call says whether it is set, and connect() tries all its

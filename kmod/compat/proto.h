@@ -35,6 +35,16 @@ static inline void sovia_see_sol_socket(struct socket *sock)
 #endif
 }
 
+/* Does the family see all options being set? */
+static inline bool sovia_sees_sol_socket(void)
+{
+#ifdef SOVIA_CUSTOM_SOCKOPT
+	return true;
+#else
+	return false;
+#endif
+}
+
 /* 7.1 dropped the pointer to the address's length from proto.recvmsg: msg_namelen says it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
 #define sovia_prot_recvmsg	sovia_recvmsg

@@ -31,6 +31,7 @@
 #include "param.h"
 #include "port.h"
 #include "port_search.h"
+#include "program.h"
 #include "route.h"
 #include "rule.h"
 #include "rx.h"
@@ -299,6 +300,9 @@ static int judge(struct sock *sk, struct attempt *attempt, u16 port)
 	attempt->wait = wait_time(sk, wait);
 	if (action == SOVIA_AUTO)
 		action = sovia_sk(sk)->opt.action;
+	/* They are not to be evaded, whatever the program and the rules want. */
+	if (action != SOVIA_DENY && sovia_packets_are_seen(sk))
+		return is_tcps(sk, SOVIA_WHY_FILTER) ?: -EOPNOTSUPP;
 	switch (action) {
 	case SOVIA_DENY:
 		connect->fallback = SOVIA_FALLBACK_NONE;

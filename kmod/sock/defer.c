@@ -7,6 +7,7 @@
  * release_sock() calls the handler.  Each kind happens once to a connection (or, like
  * PUSH, can be merged), so bits suffice and nothing has to be allocated.
  */
+#include "compat/proto.h"
 #include "defer.h"
 #include "fallback.h"
 #include "later.h"
@@ -106,6 +107,8 @@ void sovia_release_cb(struct sock *sk)
 			sovia_fallback_follow(sk);
 		ss->accepting = false;
 	}
+	if (!sovia_sees_sol_socket() && unlikely(sovia_fallback_done(sk)))
+		sovia_fallback_late_option(sk);
 	if (likely(!todo))
 		return;
 	ss->deferred = 0;

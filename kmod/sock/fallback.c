@@ -10,12 +10,14 @@
  *
  * Locks: the AF_SOVIA socket's, then the TCP socket's.
  */
+#include <linux/filter.h>
 #include <linux/slab.h>
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
 #include "compat/accept.h"
 #include "compat/addr.h"
 #include "compat/inet.h"
+#include "compat/proto.h"
 #include "compat/sysctl.h"
 #include "fallback.h"
 #include "link/peer_memory.h"
@@ -112,6 +114,8 @@ static struct sock *listener_tcp(const struct sock *sk)
 {
 	const struct socket *tcp = fallback_tcp(sk);
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held() && !rcu_read_lock_bh_held() &&
+			 !lockdep_sock_is_held(sk), "the TCP socket may be freed");
 	return tcp ? READ_ONCE(tcp->sk) : NULL;
 }
 
@@ -145,17 +149,65 @@ static void copy_timestamps(const struct sock *sk, struct sock *tcp)
 }
 
 /*
- * Copy the options of SOL_SOCKET, which families do not see being set on all kernels.  No
- * other code sets those of the TCP socket.
+ * SO_ATTACH_FILTER of a TCP socket needs the capability.  Kernels that do not show SOL_SOCKET to the
+ * family let anybody attach it to the AF_SOVIA socket.
+ */
+static bool may_share(const struct sock *sk, const struct sk_filter *filter)
+{
+	return !filter || sovia_sees_sol_socket() || !filter->prog->orig_prog ||
+	       (!(current->flags & PF_KTHREAD) &&
+		ns_capable_noaudit(sock_net(sk)->user_ns, CAP_NET_ADMIN));
+}
+
+/* Both sockets have the same socket filter. */
+static void share_filter(const struct sock *sk, struct sock *tcp)
+{
+	struct sk_filter *filter = rcu_dereference_protected(sk->sk_filter,
+							     lockdep_sock_is_held(sk));
+
+	bool shared = rcu_access_pointer(tcp->sk_filter) == filter;
+	bool refused = !shared && !may_share(sk, filter);
+
+	WRITE_ONCE(sovia_sk(sk)->fallback->refused, refused);
+	if (shared || refused)
+		return;
+	/* That and the end of @tcp uncharge what is charged here. */
+	sock_reset_flag(tcp, SOCK_FILTER_LOCKED);
+	sk_detach_filter(tcp);
+	if (!filter)
+		return;
+	refcount_inc(&filter->refcnt);
+	atomic_add(bpf_prog_size(filter->prog->len), &tcp->sk_omem_alloc);
+	rcu_assign_pointer(tcp->sk_filter, filter);
+}
+
+/* As SO_MAX_PACING_RATE: without fq, TCP paces itself. */
+static void copy_pacing(const struct sock *sk, struct sock *tcp)
+{
+	unsigned long rate = READ_ONCE(sk->sk_max_pacing_rate);
+
+	if (rate != ~0UL)
+		cmpxchg(&tcp->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+	WRITE_ONCE(tcp->sk_max_pacing_rate, rate);
+	WRITE_ONCE(tcp->sk_pacing_rate, min_t(unsigned long, READ_ONCE(tcp->sk_pacing_rate), rate));
+}
+
+/*
+ * Copy the options of SOL_SOCKET, which families do not see being set on all kernels.  Both sockets
+ * are locked.
  */
 static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 {
 	const unsigned long flags = BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) |
 				    BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) |
-				    BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW);
+				    BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW) |
+				    BIT(SOCK_FILTER_LOCKED);
 	const u8 sizes = SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK;
 
 	sock_owned_by_me(sk);
+	sock_owned_by_me(tcp);
+	share_filter(sk, tcp);
+	tcp->sk_prot->keepalive(tcp, sock_flag(sk, SOCK_KEEPOPEN));
 	tcp->sk_flags = (tcp->sk_flags & ~flags) | (sk->sk_flags & flags);
 	copy_timestamps(sk, tcp);
 	tcp->sk_lingertime = sk->sk_lingertime;
@@ -169,7 +221,7 @@ static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 	WRITE_ONCE(tcp->sk_rcvtimeo, sk->sk_rcvtimeo);
 	WRITE_ONCE(tcp->sk_sndtimeo, sk->sk_sndtimeo);
 	WRITE_ONCE(tcp->sk_incoming_cpu, sk->sk_incoming_cpu);
-	WRITE_ONCE(tcp->sk_max_pacing_rate, sk->sk_max_pacing_rate);
+	copy_pacing(sk, tcp);
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	WRITE_ONCE(tcp->sk_ll_usec, sk->sk_ll_usec);
 	WRITE_ONCE(tcp->sk_prefer_busy_poll, sk->sk_prefer_busy_poll);
@@ -180,6 +232,26 @@ static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		WRITE_ONCE(tcp->sk_rcvbuf, sk->sk_rcvbuf);
 	tcp->sk_userlocks |= sk->sk_userlocks & sizes;
+}
+
+/* The same.  A process that may sleep has @sk locked. */
+static void copy_sol_socket_now(const struct sock *sk, struct sock *tcp)
+{
+	lock_sock(tcp);
+	copy_sol_socket(sk, tcp);
+	release_sock(tcp);
+}
+
+/*
+ * The same.  The owner of @sk is about to release it.  Another process has @tcp only if it is the
+ * descriptor's already, and then sets its options by itself.
+ */
+static void copy_sol_socket_released(const struct sock *sk, struct sock *tcp)
+{
+	bh_lock_sock(tcp);
+	if (!sock_owned_by_user(tcp))
+		copy_sol_socket(sk, tcp);
+	bh_unlock_sock(tcp);
 }
 
 /*
@@ -197,17 +269,32 @@ static void share_descriptor(const struct sock *sk, struct sock *tcp)
 	write_unlock_bh(&tcp->sk_callback_lock);
 }
 
-/* A socket with a filter is AF_SOVIA's alone: TCP's would take what the filter drops. */
-static bool filtered(const struct sock *sk)
-{
-	return rcu_access_pointer(sk->sk_filter);
-}
-
 static void set_option(struct socket *tcp, const struct sovia_option *option)
 {
 	/* What TCP has no use for changes nothing. */
 	sock_common_setsockopt(tcp, option->level, option->name,
 			       KERNEL_SOCKPTR((void *)option->value), option->len);
+}
+
+static struct socket *make_tcp(struct sock *sk)
+{
+	struct sovia_fallback *fb = fallback_get(sk);
+	struct sovia_option *option;
+	struct socket *tcp;
+	int err;
+
+	if (!fb)
+		return ERR_PTR(-ENOBUFS);
+	err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tcp, 0);
+	if (err)
+		return err == -EPERM || err == -EACCES ? NULL : ERR_PTR(err);
+	copy_sol_socket_now(sk, tcp->sk);
+	list_for_each_entry(option, &fb->options, node)
+		set_option(tcp, option);
+	share_descriptor(sk, tcp->sk);
+	/* Readers without the lock find it complete. */
+	smp_store_release(&fb->tcp, tcp);
+	return tcp;
 }
 
 /**
@@ -222,29 +309,28 @@ static void set_option(struct socket *tcp, const struct sovia_option *option)
  */
 struct socket *sovia_fallback_make(struct sock *sk)
 {
-	struct sovia_option *option;
-	struct sovia_fallback *fb;
-	struct socket *tcp;
-	int err;
+	struct socket *tcp = fallback_tcp(sk);
 
-	tcp = fallback_tcp(sk);
 	if (tcp)
-		copy_sol_socket(sk, tcp->sk);
-	if (tcp || filtered(sk) || !sk->sk_socket || !sovia_fallback_wanted(sk))
+		copy_sol_socket_now(sk, tcp->sk);
+	else if (sk->sk_socket && sovia_fallback_wanted(sk))
+		tcp = make_tcp(sk);
+	if (IS_ERR_OR_NULL(tcp))
 		return tcp;
-	fb = fallback_get(sk);
-	if (!fb)
-		return ERR_PTR(-ENOBUFS);
-	err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &tcp, 0);
-	if (err)
-		return err == -EPERM || err == -EACCES ? NULL : ERR_PTR(err);
-	copy_sol_socket(sk, tcp->sk);
-	list_for_each_entry(option, &fb->options, node)
-		set_option(tcp, option);
-	share_descriptor(sk, tcp->sk);
-	/* Readers without the lock find it complete. */
-	smp_store_release(&fb->tcp, tcp);
-	return tcp;
+	return sovia_sk(sk)->fallback->refused ? NULL : tcp;
+}
+
+/* Does a listener's TCP socket listen? */
+static bool tcp_listens(const struct sock *sk)
+{
+	const struct sock *tcp;
+	bool listens;
+
+	rcu_read_lock();
+	tcp = listener_tcp(sk);
+	listens = tcp && READ_ONCE(tcp->sk_state) == TCP_LISTEN;
+	rcu_read_unlock();
+	return listens;
 }
 
 /**
@@ -258,9 +344,7 @@ struct socket *sovia_fallback_make(struct sock *sk)
  */
 bool sovia_needs_tcp(const struct sock *sk)
 {
-	const struct sock *tcp = listener_tcp(sk);
-
-	if (sk->sk_state == TCP_LISTEN && !(tcp && READ_ONCE(tcp->sk_state) == TCP_LISTEN))
+	if (sk->sk_state == TCP_LISTEN && !tcp_listens(sk))
 		return false;
 	return sovia_transparent(sk) || READ_ONCE(inet_sk(sk)->min_ttl) ||
 	       rcu_access_pointer(inet_sk(sk)->inet_opt) ||
@@ -341,28 +425,33 @@ static void drop_port(struct sock *tcp)
 	release_sock(tcp);
 }
 
-/* Take the socket's port and address in TCP as well. */
-static int take_port(struct sock *sk, struct socket *tcp)
+/* Bind TCP's to the socket's address, and a port; 0: connect() will choose it. */
+static int bind_alike(struct sock *sk, struct socket *tcp, u16 port)
 {
-	const struct inet_sock *inet = inet_sk(sk);
 	struct sockaddr_in6 sin6 = {
 		.sin6_family = AF_INET6,
-		.sin6_port = htons(inet->inet_num),
+		.sin6_port = htons(port),
 		.sin6_scope_id = sk->sk_bound_dev_if,
 	};
 	struct sockaddr_in sin = {
 		.sin_family = AF_INET,
-		.sin_port = htons(inet->inet_num),
-		.sin_addr.s_addr = inet->inet_rcv_saddr,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = inet_sk(sk)->inet_rcv_saddr,
 	};
 
-	if (inet_sk(tcp->sk)->inet_num == inet->inet_num && sovia_rcv_saddr_same(sk, tcp->sk))
+	if (inet_sk(tcp->sk)->inet_num == port && sovia_rcv_saddr_same(sk, tcp->sk))
 		return 0;
 	drop_port(tcp->sk);
 	if (sk->sk_family == AF_INET)
 		return tcp->ops->bind(tcp, (struct sockaddr_unsized *)&sin, sizeof(sin));
 	sin6.sin6_addr = sk->sk_v6_rcv_saddr;
 	return tcp->ops->bind(tcp, (struct sockaddr_unsized *)&sin6, sizeof(sin6));
+}
+
+/* Take the socket's port and address in TCP as well. */
+static int take_port(struct sock *sk, struct socket *tcp)
+{
+	return bind_alike(sk, tcp, inet_sk(sk)->inet_num);
 }
 
 /* The same, for a port that the kernel may choose: take another one if TCP's is in use. */
@@ -412,7 +501,7 @@ int sovia_fallback_bind(struct sock *sk)
 	int err = 0;
 
 	lock_sock(sk);
-	/* IP_BIND_ADDRESS_NO_PORT: listen() will do it. */
+	/* IP_BIND_ADDRESS_NO_PORT: listen() or connect() will do it. */
 	if (sk->sk_state != TCP_CLOSE || !inet_sk(sk)->inet_num)
 		goto out;
 	tcp = sovia_fallback_make(sk);
@@ -425,6 +514,30 @@ int sovia_fallback_bind(struct sock *sk)
 out:
 	release_sock(sk);
 	return err;
+}
+
+/* Was the port chosen by connect(), not by bind()? */
+static bool port_is_late(const struct sock *sk)
+{
+	return sovia_bind_no_port(sk) && !(sk->sk_userlocks & SOCK_BINDPORT_LOCK);
+}
+
+/**
+ * sovia_fallback_bind_source() - give TCP the address that connect() is to use
+ * @sk: connects with TCP
+ * @tcp: its TCP socket
+ *
+ * bind() has done that, unless it left the port to connect() (IP_BIND_ADDRESS_NO_PORT), or there
+ * was no TCP socket to be then.
+ *
+ * Context: process, may sleep; socket lock held.
+ * Return: 0 or a negative errno.
+ */
+int sovia_fallback_bind_source(struct sock *sk, struct socket *tcp)
+{
+	if (!(sk->sk_userlocks & (SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK)))
+		return 0;
+	return bind_alike(sk, tcp, port_is_late(sk) ? 0 : inet_sk(sk)->inet_num);
 }
 
 /* ---- listeners --------------------------------------------------------- */
@@ -442,7 +555,7 @@ int sovia_fallback_listen(struct sock *sk, int backlog)
 	struct socket *tcp = sovia_fallback_make(sk);
 	int err;
 
-	if (IS_ERR_OR_NULL(tcp) || filtered(sk))
+	if (IS_ERR_OR_NULL(tcp))
 		return PTR_ERR_OR_ZERO(tcp);
 	err = match_port(sk, tcp) ?: tcp->ops->listen(tcp, backlog);
 	if (!err)
@@ -473,9 +586,15 @@ void sovia_fallback_unlisten(struct sock *sk)
  */
 bool sovia_fallback_acceptable(const struct sock *sk)
 {
-	const struct sock *tcp = listener_tcp(sk);
+	const struct sock *tcp;
+	bool waits;
 
-	return tcp && !filtered(sk) && !reqsk_queue_empty(&inet_csk(tcp)->icsk_accept_queue);
+	rcu_read_lock();
+	tcp = listener_tcp(sk);
+	waits = tcp && !READ_ONCE(sovia_sk(sk)->fallback->refused) &&
+		!reqsk_queue_empty(&inet_csk(tcp)->icsk_accept_queue);
+	rcu_read_unlock();
+	return waits;
 }
 
 /**
@@ -490,21 +609,26 @@ void sovia_fallback_follow(struct sock *sk)
 
 	if (!tcp)
 		return;
-	copy_sol_socket(sk, tcp);
-	if (filtered(sk) && READ_ONCE(tcp->sk_state) == TCP_LISTEN)
+	copy_sol_socket_released(sk, tcp);
+	if (sovia_sk(sk)->fallback->refused && READ_ONCE(tcp->sk_state) == TCP_LISTEN)
 		sovia_fallback_queue(sk);
 }
 
 /**
- * sovia_fallback_filter() - stop listening in TCP, if there is a filter
- * @sk: a listener
+ * sovia_fallback_late_option() - an option may have been set after the exchange of the sk
+ * @sk: the old one
  *
- * Context: process, may sleep; socket lock held.
+ * Kernels that do not pass SOL_SOCKET to the family have set it, if they had read sock->sk before
+ * the exchange and waited for the lock.
+ *
+ * Context: the owner is about to release @sk; bottom halves off, spinlock held.
  */
-void sovia_fallback_filter(struct sock *sk)
+void sovia_fallback_late_option(struct sock *sk)
 {
-	if (filtered(sk))
-		sovia_fallback_unlisten(sk);
+	struct sock *tcp = sk->sk_socket ? READ_ONCE(sk->sk_socket->sk) : NULL;
+
+	if (tcp && !sovia_is(tcp))
+		copy_sol_socket_released(sk, tcp);
 }
 
 /**
@@ -516,12 +640,16 @@ void sovia_fallback_filter(struct sock *sk)
  */
 unsigned int sovia_fallback_arrived(const struct sock *sk)
 {
-	const struct sock *tcp = listener_tcp(sk);
+	const struct sock *tcp;
+	unsigned int arrived = 0;
 
-	if (!tcp)
-		return 0;
-	return (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken) +
-	       READ_ONCE(tcp->sk_ack_backlog);
+	rcu_read_lock();
+	tcp = listener_tcp(sk);
+	if (tcp)
+		arrived = (unsigned int)atomic_read(&sovia_sk(sk)->fallback->taken) +
+			  READ_ONCE(tcp->sk_ack_backlog);
+	rcu_read_unlock();
+	return arrived;
 }
 
 /**
@@ -561,11 +689,14 @@ void sovia_fallback_backlog(struct sock *sk)
  */
 bool sovia_fallback_full(const struct sock *sk)
 {
-	const struct sock *tcp = listener_tcp(sk);
 	unsigned int waiting = READ_ONCE(sk->sk_ack_backlog);
+	const struct sock *tcp;
 
+	rcu_read_lock();
+	tcp = listener_tcp(sk);
 	if (tcp)
 		waiting += READ_ONCE(tcp->sk_ack_backlog);
+	rcu_read_unlock();
 	return waiting > READ_ONCE(sk->sk_max_ack_backlog);
 }
 
@@ -592,36 +723,51 @@ static void discard_child(struct socket *newsock)
 	child->sk_prot->close(child, 0);
 }
 
+/* Take a connection from the listener's TCP socket, if it has both, and tell TCP's operations. */
+static int accept_tcp(struct sock *sk, struct socket *newsock, struct sovia_accept_arg *arg,
+		      const struct proto_ops **ops)
+{
+	int err = -EAGAIN;
+	struct socket *tcp;
+
+	/* Another thread may end the listener, and make the descriptor TCP's. */
+	lock_sock(sk);
+	tcp = sk->sk_state == TCP_LISTEN ? fallback_tcp(sk) : NULL;
+	if (tcp)
+		err = sovia_accept_now(tcp, newsock, arg);
+	if (!err) {
+		atomic_inc(&sovia_sk(sk)->fallback->taken);
+		*ops = tcp->ops;
+	}
+	sovia_sk(sk)->accepting = true;
+	release_sock(sk);
+	return err;
+}
+
 /**
  * sovia_fallback_accept() - accept a connection of TCP
- * @sock: a listener
+ * @sk: a listener, at least until the socket lock was released last
  * @newsock: becomes a TCP socket: AF_SOVIA has no part in it any more
  * @arg: of proto_ops::accept
  *
  * Context: process, may sleep; no locks.
  * Return: 0 or a negative errno; -EAGAIN if there is none, or a rule forbids it.
  */
-int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
-			  struct sovia_accept_arg *arg)
+int sovia_fallback_accept(struct sock *sk, struct socket *newsock, struct sovia_accept_arg *arg)
 {
-	struct socket *tcp = fallback_tcp(sock->sk);
-	int err;
+	const struct proto_ops *ops;
+	int err = accept_tcp(sk, newsock, arg, &ops);
 
-	if (!tcp)
-		return -EAGAIN;
-	err = sovia_accept_now(tcp, newsock, arg);
 	if (err)
 		return err;
-	atomic_inc(&sovia_sk(sock->sk)->fallback->taken);
-	if (!child_admitted(sock->sk, newsock->sk)) {
+	if (!child_admitted(sk, newsock->sk)) {
 		discard_child(newsock);
 		return -EAGAIN;
 	}
 	/* accept(2) has taken a reference to the owner of the operations, close() drops it. */
-	__module_get(tcp->ops->owner);
-	newsock->ops = tcp->ops;
-	sovia_tcp_log_add(sovia_net(sock_net(sock->sk)), newsock->sk, SOVIA_RULE_IN,
-			  SOVIA_WHY_PEER, 0);
+	__module_get(ops->owner);
+	newsock->ops = ops;
+	sovia_tcp_log_add(sovia_net(sock_net(sk)), newsock->sk, SOVIA_RULE_IN, SOVIA_WHY_PEER, 0);
 	module_put(THIS_MODULE);
 	return 0;
 }

@@ -29,6 +29,8 @@ struct sovia_destination {
  * @options: set before there was one, in order.  Socket lock.
  * @taken: how many of its connections accept() has returned
  * @to: the destination, once the first caller of connect() has gone.  Socket lock.
+ * @refused: the socket has a filter that its program may not give to TCP's.  Socket lock;
+ *	read without it.
  * @work: connects there when it is TCP's turn, or ends what @tcp is not needed for
  */
 struct sovia_fallback {
@@ -37,6 +39,7 @@ struct sovia_fallback {
 	struct list_head	options;
 	atomic_t		taken;
 	struct sovia_destination to;
+	bool			refused;
 	struct work_struct	work;
 };
 
@@ -44,6 +47,7 @@ int sovia_fallback_net_init(struct sovia_net *snet);
 void sovia_fallback_net_exit(struct sovia_net *snet);
 
 int sovia_fallback_bind(struct sock *sk);
+int sovia_fallback_bind_source(struct sock *sk, struct socket *tcp);
 int sovia_fallback_listen(struct sock *sk, int backlog);
 void sovia_fallback_unlisten(struct sock *sk);
 bool sovia_fallback_acceptable(const struct sock *sk);
@@ -52,9 +56,8 @@ bool sovia_fallback_first(const struct sock *sk, unsigned int arrived);
 void sovia_fallback_backlog(struct sock *sk);
 bool sovia_fallback_full(const struct sock *sk);
 void sovia_fallback_follow(struct sock *sk);
-void sovia_fallback_filter(struct sock *sk);
-int sovia_fallback_accept(struct socket *sock, struct socket *newsock,
-			  struct sovia_accept_arg *arg);
+void sovia_fallback_late_option(struct sock *sk);
+int sovia_fallback_accept(struct sock *sk, struct socket *newsock, struct sovia_accept_arg *arg);
 void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t optval,
 			   unsigned int optlen);
 void sovia_fallback_release(struct sock *sk);

@@ -25,6 +25,7 @@
 #include <net/tcp.h>
 #include "close.h"
 #include "compat/file.h"
+#include "compat/inet.h"
 #include "fallback.h"
 #include "link/conn_table.h"
 #include "link/link_net.h"
@@ -163,11 +164,14 @@ static void exchange_sk(struct socket *sock, struct socket *tcp, const struct pr
 }
 
 /* Connect with TCP, as if the program had called it.  Its result, if the call has gone. */
-static int tcp_connect_to(struct socket *tcp, const struct sovia_destination *to, bool later)
+static int tcp_connect_to(struct sock *sk, struct socket *tcp, bool later)
 {
+	const struct sovia_destination *to = sovia_sk(sk)->connect.to;
 	struct sockaddr_unsized *uaddr = (struct sockaddr_unsized *)&to->addr;
-	int err = tcp->ops->connect(tcp, uaddr, to->len, O_NONBLOCK);
+	int err;
 
+	err = sovia_fallback_bind_source(sk, tcp) ?:
+	      tcp->ops->connect(tcp, uaddr, to->len, O_NONBLOCK);
 	if (!later)
 		return err;
 	/* The next call of connect() asks for it. */
@@ -195,8 +199,12 @@ static void wake_calls(struct sock *sk)
 /* What TCP has said until now, it has said to calls that had the old sk. */
 static void repeat_events(struct sock *tcp_sk)
 {
-	if (READ_ONCE(tcp_sk->sk_state) == TCP_SYN_SENT)
+	if (READ_ONCE(tcp_sk->sk_state) == TCP_SYN_SENT) {
+		/* It is writable already: what is sent first goes with the SYN. */
+		if (sovia_tcp_defers_connect(tcp_sk))
+			tcp_sk->sk_write_space(tcp_sk);
 		return;
+	}
 	tcp_sk->sk_state_change(tcp_sk);
 	if (READ_ONCE(tcp_sk->sk_err))
 		sk_error_report(tcp_sk);
@@ -227,7 +235,7 @@ static int become_tcp(struct socket *sock, bool later)
 	tcp_sk = tcp->sk;
 	/* shutdown() before connect() is an error, and takes effect. */
 	WRITE_ONCE(tcp_sk->sk_shutdown, sk->sk_shutdown);
-	err = tcp_connect_to(tcp, ss->connect.to, later);
+	err = tcp_connect_to(sk, tcp, later);
 	WRITE_ONCE(ss->fallback->tcp, NULL);
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
 	/* First: a program that sees TCP's socket finds out why. */
@@ -246,6 +254,26 @@ static int become_tcp(struct socket *sock, bool later)
 
 /* ---- the decision ------------------------------------------------------ */
 
+/*
+ * Own the socket, or have its owner queue the work again: a program may keep the lock for as long
+ * as it likes, by memory that its setsockopt() reads, and all users share the workers.
+ */
+static bool own_or_defer(struct sock *sk)
+{
+	bool owned;
+
+	spin_lock_bh(&sk->sk_lock.slock);
+	owned = sock_owned_by_user_nocheck(sk);
+	if (owned)
+		__set_bit(SOVIA_DEFER_FALLBACK, &sovia_sk(sk)->deferred);
+	else
+		sk->sk_lock.owned = 1;
+	spin_unlock_bh(&sk->sk_lock.slock);
+	if (!owned)
+		mutex_acquire(&sk->sk_lock.dep_map, 0, 1, _RET_IP_);
+	return !owned;
+}
+
 /**
  * sovia_fallback_work() - it is TCP's turn, or TCP is not needed, and no caller waits
  * @work: struct sovia_fallback::work, with references to the sk and its file
@@ -259,14 +287,17 @@ void sovia_fallback_work(struct work_struct *work)
 	struct socket *sock = sk->sk_socket;
 	struct file *file = sock->file;
 
-	lock_sock(sk);
-	if (sk->sk_state == TCP_LISTEN)
-		sovia_fallback_filter(sk);
-	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE)
-		become_tcp(sock, true);
-	else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE)
-		sovia_fallback_drop(sk);
-	release_sock(sk);
+	if (own_or_defer(sk)) {
+		if (sk->sk_state == TCP_LISTEN) {
+			if (fb->refused)
+				sovia_fallback_unlisten(sk);
+		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE) {
+			become_tcp(sock, true);
+		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE) {
+			sovia_fallback_drop(sk);
+		}
+		release_sock(sk);
+	}
 	fput(file);
 	sock_put(sk);
 }
@@ -280,13 +311,13 @@ void sovia_fallback_work(struct work_struct *work)
 void sovia_fallback_queue(struct sock *sk)
 {
 	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
-	struct file *file = sk->sk_socket->file;
+	struct file *file = sk->sk_socket ? sk->sk_socket->file : NULL;
 
 	/* Sockets of the kernel have none.  One that is just being closed needs nothing more. */
 	if (!file || !sovia_get_file(file))
 		return;
 	sock_hold(sk);
-	if (queue_work(sovia_setup_wq, &fb->work))
+	if (queue_work(sovia_tcp_wq, &fb->work))
 		return;
 	/* It is queued since an earlier connect(). */
 	fput(file);

@@ -310,6 +310,8 @@ static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 		return SOVIA_CODE_DENIED;
 	if (action == SOVIA_AUTO)
 		action = READ_ONCE(sovia_sk(listener)->opt.action);
+	if (sovia_packets_are_seen(listener))
+		return SOVIA_CODE_USE_TCP;
 	if (action == SOVIA_ONLY_TCP || (action == SOVIA_AUTO && sovia_needs_tcp(listener)))
 		return SOVIA_CODE_USE_TCP;
 	if (sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
@@ -391,6 +393,12 @@ static struct sock *first_ready(struct sock *sk)
 	list_for_each_entry_safe(ss, next, &ls->accept.ready, accept.node) {
 		struct sock *child = (struct sock *)ss;
 
+		/* The control group's programs may have been attached since it came. */
+		if (sovia_packets_are_seen(sk)) {
+			accept_unqueue(sk, child);
+			sovia_discard_child(child);
+			continue;
+		}
 		if (!READ_ONCE(ss->await_data) || sovia_inq(child))
 			return child;
 		switch (READ_ONCE(child->sk_state)) {
@@ -592,6 +600,18 @@ out:
 	return child;
 }
 
+/* @newsock has a child of the descriptor @sock, be it AF_SOVIA's or, by now, TCP's. */
+static void accepted(const struct socket *sock, struct socket *newsock)
+{
+	if (sovia_is(newsock->sk)) {
+		sovia_see_sol_socket(newsock);
+		sovia_charge_begin(newsock->sk);
+	} else {
+		/* The descriptor became TCP's after accept(2) had read its operations. */
+		newsock->ops = READ_ONCE(sock->ops);
+	}
+}
+
 /**
  * sovia_accept() - struct proto_ops::accept
  * @sock: a listener
@@ -603,17 +623,18 @@ out:
  */
 int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accept_arg *arg)
 {
+	struct sock *sk;
 	int err;
 
 	do {
+		/* It may become TCP's at any time: connect() to AF_UNSPEC, connect(), listen(). */
+		sk = READ_ONCE(sock->sk);
 		err = sovia_inet_accept(sock, newsock, arg);
-		if (!err) {
-			sovia_see_sol_socket(newsock);
-			sovia_charge_begin(newsock->sk);
-		}
-		if (err != -ENOTSUPP)
+		if (!err)
+			accepted(sock, newsock);
+		if (err != -ENOTSUPP || !sovia_is(sk))
 			break;
-		err = sovia_fallback_accept(sock, newsock, arg);
+		err = sovia_fallback_accept(sk, newsock, arg);
 		/* Another process may have been faster. */
 	} while (err == -EAGAIN);
 	return err;

@@ -3,6 +3,7 @@
 #ifndef _SOVIA_PROGRAM_H
 #define _SOVIA_PROGRAM_H
 
+#include <linux/bpf-cgroup.h>
 #include "sock.h"
 
 bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
@@ -10,6 +11,22 @@ bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
 bool sovia_filter_run(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload);
 struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
 				   const struct sovia_msg *msg);
+
+/*
+ * Has the socket's control group programs that see its packets (cgroup/skb: IPAddressDeny= of
+ * systemd, accounting)?  AF_SOVIA has no packets for them.
+ */
+static inline bool sovia_packets_are_seen(struct sock *sk)
+{
+#ifdef CONFIG_CGROUP_BPF
+	return (cgroup_bpf_enabled(CGROUP_INET_EGRESS) &&
+		cgroup_bpf_sock_enabled(sk, CGROUP_INET_EGRESS)) ||
+	       (cgroup_bpf_enabled(CGROUP_INET_INGRESS) &&
+		cgroup_bpf_sock_enabled(sk, CGROUP_INET_INGRESS));
+#else
+	return false;
+#endif
+}
 
 /* Does the socket's filter, if there is one, pass data?  As sovia_filter_run(). */
 static inline bool sovia_filter_data(struct sock *sk, const struct sovia_msg *msg,

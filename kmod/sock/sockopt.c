@@ -167,6 +167,33 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 	return ip_setsockopt(sk, level, optname, optval, optlen);
 }
 
+/* Set an option of the sk that the descriptor has, which was @sk just now. */
+static int set_option(struct socket *sock, struct sock *sk, int level, int optname,
+		      sockptr_t optval, unsigned int optlen)
+{
+	int err;
+
+	if (level != SOL_SOCKET) {
+		/* sock_common_setsockopt() reads sock->sk again, which may be TCP's by then. */
+		err = sovia_refuse_option(sk, level, optname, optlen) ?:
+		      sock_common_setsockopt(sock, level, optname, optval, optlen);
+		if (!err && sovia_is(sk) && level != SOL_SOVIA)
+			sovia_fallback_option(sk, level, optname, optval, optlen);
+		return err;
+	}
+	/* The kernel requires this for IPPROTO_TCP sockets only. */
+	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
+	    !ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	err = sock_setsockopt(sock, level, optname, optval, optlen);
+	/* Some are set without the socket lock, whose release shows them to TCP's listener. */
+	if (!err && READ_ONCE(sk->sk_state) == TCP_LISTEN) {
+		lock_sock(sk);
+		release_sock(sk);
+	}
+	return err;
+}
+
 /**
  * sovia_ops_setsockopt() - struct proto_ops::setsockopt
  * @sock: the socket
@@ -182,28 +209,11 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 			 unsigned int optlen)
 {
 	struct sock *sk = READ_ONCE(sock->sk);
-	int err;
+	int err = set_option(sock, sk, level, optname, optval, optlen);
 
-	if (level != SOL_SOCKET) {
-		/* sock_common_setsockopt() reads sock->sk again, which may be TCP's by then. */
-		err = sovia_refuse_option(sk, level, optname, optlen);
-		if (err)
-			return err;
-		err = sock_common_setsockopt(sock, level, optname, optval, optlen);
-		if (!err && sovia_is(sk) && level != SOL_SOVIA)
-			sovia_fallback_option(sk, level, optname, optval, optlen);
-		return err;
-	}
-	/* The kernel requires this for IPPROTO_TCP sockets only. */
-	if (optname == SO_ATTACH_FILTER && optlen >= sizeof(int) &&
-	    !ns_capable(sock_net(sock->sk)->user_ns, CAP_NET_ADMIN))
-		return -EPERM;
-	err = sock_setsockopt(sock, level, optname, optval, optlen);
-	/* Some are set without the socket lock, whose release shows them to TCP's listener. */
-	if (!err && READ_ONCE(sk->sk_state) == TCP_LISTEN) {
-		lock_sock(sk);
-		release_sock(sk);
-	}
+	/* It may have waited until the descriptor was TCP's, and set an option of the old sk. */
+	if (unlikely(READ_ONCE(sock->sk) != sk) && level != SOL_SOVIA)
+		err = set_option(sock, READ_ONCE(sock->sk), level, optname, optval, optlen);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "connect.h"
 #include "defer.h"
 #include "defer_accept.h"
+#include "fallback.h"
 #include "keepalive.h"
 #include "listen.h"
 #include "recv.h"
@@ -114,6 +115,11 @@ static void on_ready(struct sock *sk, u32 unused)
 	sk->sk_data_ready(sk);
 }
 
+static void on_fallback(struct sock *sk, u32 unused)
+{
+	sovia_fallback_queue(sk);
+}
+
 /* In the order in which several deferred events are handled. */
 void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 arg) = {
 	[SOVIA_DEFER_UP]	= on_up,
@@ -129,6 +135,7 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_WINDOW]	= on_window,
 	[SOVIA_DEFER_PUSH]	= on_push,
 	[SOVIA_DEFER_READY]	= on_ready,
+	[SOVIA_DEFER_FALLBACK]	= on_fallback,
 };
 
 static bool update_window(struct sock *sk, u32 window)

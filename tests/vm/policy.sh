@@ -104,6 +104,13 @@ for v in 4 6; do
 	check "IPv$v: ... or allows it" connects $v "$(local_host $v)" "600$v" ok
 done
 check 'no socket is counted for a forbidden call' eventually equal "$(sockets)" "$before"
+for v in 4 6; do
+	for peer in "$(local_host $v)" "$SOVIA_PEER"; do
+		check "IPv$v: $peer: cgroup/skb programs of the client" packet_policy client $v "$peer"
+	done
+	check "IPv$v: cgroup/skb programs of the listener" packet_policy listener $v
+	check "IPv$v: ... that come before accept()" packet_policy late $v
+done
 check 'an address that no device has' lonely_address
 for v in 4 6; do
 	check "IPv$v: a routing rule for a user applies" rule_by_user $v
