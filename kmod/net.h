@@ -148,6 +148,8 @@ struct sovia_tcp_log {
  * @links: struct sovia_link::net_node by hash of the address pair
  * @far_links: struct sovia_link::far_node of links to other nodes, the most idle ones first
  * @parked_links: the same, of parked ones
+ * @local_count: how many of @links are within this host
+ * @local_half: of these, by uid, how many a user has that are not established
  * @link_count: length of @far_links
  * @parked_count: length of @parked_links
  * @idle_count: how many of @far_links have been idle for a while
@@ -187,6 +189,8 @@ struct sovia_net {
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	struct list_head		far_links;
 	struct list_head		parked_links;
+	unsigned int			local_count;
+	struct xarray			local_half;
 	unsigned int			link_count;
 	unsigned int			parked_count;
 	unsigned int			idle_count;

@@ -13,21 +13,20 @@
  */
 #include <linux/cred.h>
 #include <linux/hashtable.h>
-#include <linux/idr.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 #include "debug/objcount.h"
 #include "tenant.h"
 
-#define TENANT_BITS	6
+#define TENANT_BITS	10
 /* Batch of a processor, in bytes. */
 #define TENANT_BATCH	SZ_64K
 
 /* Protects changes of the table, with bottom halves off; readers are under RCU. */
 static DEFINE_SPINLOCK(tenants_lock);
 static DEFINE_HASHTABLE(tenants, TENANT_BITS);
-static DEFINE_IDA(tenant_numbers);
+static atomic_t tenant_numbers = ATOMIC_INIT(0);
 
 /* What all hold, but for the batches, and how many have connections. */
 static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
@@ -72,8 +71,6 @@ static struct sovia_tenant *tenant_find(const struct sovia_tenant *key)
 
 static void tenant_release(struct sovia_tenant *tenant)
 {
-	if (tenant->number >= 0)
-		ida_free(&tenant_numbers, tenant->number);
 	free_percpu(tenant->part);
 	kfree(tenant);
 	sovia_object_dec(tenants);
@@ -89,9 +86,9 @@ static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
 	refcount_set(&tenant->refs, 1);
 	tenant->net = key->net;
 	tenant->uid = key->uid;
-	tenant->number = ida_alloc_max(&tenant_numbers, U16_MAX, GFP_KERNEL_ACCOUNT);
+	tenant->number = atomic_inc_return(&tenant_numbers);
 	tenant->part = alloc_percpu_gfp(s32, GFP_KERNEL_ACCOUNT);
-	if (tenant->part && tenant->number >= 0)
+	if (tenant->part)
 		return tenant;
 	tenant_release(tenant);
 	return NULL;

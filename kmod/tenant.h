@@ -15,7 +15,7 @@ struct seq_file;
  * @refs: each socket and each connection
  * @net: cookie of a network namespace, or 0
  * @uid: a user of the initial user namespace, or invalid
- * @number: as small as possible, for tables of tenants
+ * @number: one more than the last one's, for tables of tenants; others may have the same
  * @held: bytes in the ledger, but for what @part has
  * @part: the rest, of each processor
  * @streams: connections with an entry in the ledger
@@ -27,7 +27,7 @@ struct sovia_tenant {
 	refcount_t		refs;
 	u64			net;
 	kuid_t			uid;
-	int			number;
+	u16			number;
 	atomic_long_t		held;
 	s32 __percpu		*part;
 	atomic_t		streams;

@@ -35,6 +35,8 @@
 #define ANCHOR_IDLE		15
 #define ANCHOR_INTERVAL		5
 #define ANCHOR_PROBES		3
+/* A peer that is silent for so many seconds is gone. */
+#define ANCHOR_SILENCE		(ANCHOR_IDLE + ANCHOR_PROBES * ANCHOR_INTERVAL)
 
 static void anchor_free(struct kref *kref)
 {
@@ -216,6 +218,8 @@ static void anchor_do_settle(struct sovia_anchor *anchor)
 	tcp_sock_set_keepintvl(sk, ANCHOR_INTERVAL);
 	tcp_sock_set_keepcnt(sk, ANCHOR_PROBES);
 	sock_set_keepalive(sk);
+	/* Keepalive rests while a message is under way: without this a silent peer is for minutes. */
+	tcp_sock_set_user_timeout(sk, ANCHOR_SILENCE * MSEC_PER_SEC);
 }
 
 /* Messages are small, and few: one that does not fit means that the peer does not read. */
@@ -337,7 +341,7 @@ static void anchor_work(struct work_struct *work)
 	sovia_anchor_put(anchor);
 }
 
-/* The connection thread, or the namespace's exit in its place: it is closed. */
+/* It is closed.  Connection thread. */
 static void anchor_gone(struct sovia_anchor *anchor)
 {
 	struct sovia_rendezvous *rdv = &anchor->snet->rdv;
@@ -585,18 +589,19 @@ void sovia_anchors_shut(struct sovia_net *snet)
  * sovia_anchors_stop() - close all connections of a namespace, and wait for their works
  * @snet: the namespace, which is exiting: it has no links, and admits no anchors
  *
- * Context: process, may sleep.
+ * Peers are the connection thread's, also now: it takes the anchors from them.
+ *
+ * Context: process, may sleep; not the connection thread.
  */
 void sovia_anchors_stop(struct sovia_net *snet)
 {
 	struct sovia_anchor *anchor;
 
+	sovia_anchors_shut(snet);
 	while ((anchor = anchor_first(snet, true))) {
-		sovia_anchor_shut(anchor);
+		/* It closes, and tells the connection thread. */
 		flush_work(&anchor->work);
-		if (kthread_cancel_work_sync(&anchor->told))
-			sovia_anchor_put(anchor);
-		anchor_gone(anchor);
+		sovia_connd_flush();
 		sovia_anchor_put(anchor);
 	}
 }

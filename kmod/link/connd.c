@@ -9,39 +9,25 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/err.h>
-#include <linux/mutex.h>
 #include "compat/kthread.h"
 #include "connd.h"
 
-static DEFINE_MUTEX(connd_mutex);
 static struct kthread_worker *connd;
 
 /**
- * sovia_connd_start() - start the connection thread unless it runs
+ * sovia_connd_start() - start the connection thread
  *
- * Called by the first listen() or connect().
- *
- * Context: process, may sleep; no locks.
+ * Context: module init; nothing queues work yet.
  * Return: 0 or a negative errno.
  */
-int sovia_connd_start(void)
+int __init sovia_connd_start(void)
 {
-	struct kthread_worker *worker;
-	int err = 0;
+	struct kthread_worker *worker = kthread_run_worker(0, "sovia-connd");
 
-	/* Pairs with the release below: a non-NULL worker is initialised. */
-	if (smp_load_acquire(&connd))
-		return 0;
-	mutex_lock(&connd_mutex);
-	if (!connd) {
-		worker = kthread_run_worker(0, "sovia-connd");
-		if (IS_ERR(worker))
-			err = PTR_ERR(worker);
-		else
-			smp_store_release(&connd, worker); /* for the acquire above */
-	}
-	mutex_unlock(&connd_mutex);
-	return err;
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	connd = worker;
+	return 0;
 }
 
 /**
@@ -60,7 +46,7 @@ void sovia_connd_stop(void)
  * sovia_connd_queue() - let the connection thread run @work
  * @work: the work
  *
- * Context: any; the thread has been started.
+ * Context: any.
  * Return: true if it was queued, false if it already was.
  */
 bool sovia_connd_queue(struct kthread_work *work)
@@ -75,6 +61,40 @@ bool sovia_connd_queue(struct kthread_work *work)
  */
 void sovia_connd_flush(void)
 {
-	if (connd)
-		kthread_flush_worker(connd);
+	kthread_flush_worker(connd);
+}
+
+/**
+ * struct connd_call - a call that somebody waits for
+ * @work: of the connection thread
+ * @function: what it calls
+ * @arg: with what
+ */
+struct connd_call {
+	struct kthread_work	work;
+	void			(*function)(void *arg);
+	void			*arg;
+};
+
+static void connd_call_work(struct kthread_work *work)
+{
+	struct connd_call *call = container_of(work, struct connd_call, work);
+
+	call->function(call->arg);
+}
+
+/**
+ * sovia_connd_call() - call a function in the connection thread, after all work queued so far
+ * @function: the function
+ * @arg: its argument
+ *
+ * Context: process, may sleep; no locks; not the connection thread.
+ */
+void sovia_connd_call(void (*function)(void *arg), void *arg)
+{
+	struct connd_call call = { .function = function, .arg = arg };
+
+	kthread_init_work(&call.work, connd_call_work);
+	sovia_connd_queue(&call.work);
+	kthread_flush_work(&call.work);
 }

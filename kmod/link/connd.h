@@ -9,5 +9,6 @@ int sovia_connd_start(void);
 void sovia_connd_stop(void);
 bool sovia_connd_queue(struct kthread_work *work);
 void sovia_connd_flush(void);
+void sovia_connd_call(void (*function)(void *arg), void *arg);
 
 #endif /* _SOVIA_CONND_H */

@@ -440,8 +440,6 @@ static int key_instantiate(struct key *key, struct key_preparsed_payload *prep)
 	if (!ns_capable(net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	err = sovia_key_name_parse(&entry->name, key->description);
-	if (!err)
-		err = sovia_connd_start();
 	if (err)
 		return err;
 	entry->key = key;

@@ -126,6 +126,8 @@ static bool link_change(struct sovia_link *link, enum sovia_link_state state,
 		trace_sovia_link_state(link, was, state);
 		/* Readers without the lock: link_table.c, debug/. */
 		WRITE_ONCE(link->state, state);
+		if (state != SOVIA_LINK_CONNECTING)
+			sovia_link_half_over(link);
 		if (conns)
 			list_splice_init(&link->conns, conns);
 	}
@@ -416,7 +418,9 @@ static void link_up(struct sovia_link *link)
 	/* Its connections may have left before it was up. */
 	if (link->prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
-		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+		sovia_link_set_timer(link, sovia_link_idle_wait(link));
+	/* PARK may have come right behind the end of the trial, before this. */
+	sovia_link_look_parked(link);
 }
 
 /**
@@ -622,7 +626,7 @@ static void link_idle(struct sovia_link *link)
 		idle = false;
 	spin_unlock_bh(&link->lane.lock);
 	if (!(idle && sovia_link_retire(link)) && !READ_ONCE(link->conn_count))
-		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+		sovia_link_set_timer(link, sovia_link_idle_wait(link));
 }
 
 /* Has it connections, or is it set up for later ones? */
@@ -646,10 +650,29 @@ void sovia_link_keep(struct sovia_link *link)
 	sovia_link_event(link, SOVIA_LINK_EV_START);
 }
 
+/*
+ * A parked link is to be used again.  It counts as one that is added: if there are too many, it waits
+ * until others have been parked.
+ */
+static void link_resume(struct sovia_link *link)
+{
+	link->waits_room = !sovia_link_has_room(link->snet);
+	if (link->waits_room) {
+		link_make_room(link);
+		sovia_link_set_timer(link, SOVIA_LINK_PAUSE_MIN);
+	} else if (sovia_link_resume(link)) {
+		link_try(link);
+	}
+}
+
 /* The timer fired: retry, probe, or check whether the link is idle. */
 static void link_timer(struct sovia_link *link)
 {
 	switch (link->state) {
+	case SOVIA_LINK_PARKED:
+		if (link->waits_room)
+			link_resume(link);
+		break;
 	case SOVIA_LINK_CONNECTING:
 		if (link->trial_wait)
 			sovia_link_trial_go_on(link);
@@ -717,8 +740,11 @@ static void link_introduced(struct sovia_link *link)
 
 static void link_start(struct sovia_link *link)
 {
-	if (sovia_link_resume(link))
-		link_try(link);
+	if (link->state == SOVIA_LINK_PARKED)
+		link_resume(link);
+	/* Who wanted it has gone, perhaps without memory for a connection. */
+	else if (link->state == SOVIA_LINK_NEW && !link_is_wanted(link))
+		sovia_link_retire(link);
 	else if (sovia_link_set_state(link, SOVIA_LINK_CONNECTING))
 		sovia_link_connect(link);
 }

@@ -306,6 +306,8 @@ enum sovia_slot_kind {
  * @trials: failed ones in a row
  * @used: number of messages but probes when the timer last fired
  * @park_wanted: the peer is to be asked to park the link
+ * @waits_room: PARKED, and to be used again when there are fewer links
+ * @half_counted: it is in sovia_net::local_half
  * @resumes: RECOVERING, because it was parked
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
@@ -359,6 +361,8 @@ struct sovia_link {
 	unsigned int			trials;
 	u32				used;
 	bool				park_wanted;
+	bool				waits_room;
+	bool				half_counted;
 	bool				resumes;
 	bool				doubted;
 	unsigned long			doubt_end;

@@ -3,6 +3,7 @@
 #include "lane.h"
 #include "link_conns.h"
 #include "link_state.h"
+#include "link_table.h"
 #include "peer.h"
 
 /**
@@ -54,7 +55,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 	list_del_init(&conn->link_node);
 	/* Loop links are cheap to set up again: end them when idle. */
 	if (!--link->conn_count && link->state == SOVIA_LINK_UP && link->prov->local)
-		sovia_link_set_timer(link, SOVIA_LINK_IDLE_WAIT);
+		sovia_link_set_timer(link, sovia_link_idle_wait(link));
 	spin_unlock_bh(&link->lock);
 	sovia_conn_put(conn);
 }

@@ -5,9 +5,6 @@
 
 #include "link.h"
 
-/* How long a loop link without connections stays. */
-#define SOVIA_LINK_IDLE_WAIT	HZ
-
 int sovia_link_attach(struct sovia_conn *conn);
 void sovia_link_detach(struct sovia_conn *conn);
 void sovia_link_notify_up(struct sovia_link *link, struct list_head *conns);

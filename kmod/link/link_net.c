@@ -76,7 +76,7 @@ static void net_served(struct sovia_net *snet)
  * sovia_link_listen() - start to listen for link requests in a namespace
  * @snet: the namespace, which has a socket
  *
- * Starts the connection thread.  Called by the first listen() and connect().
+ * Called by the first listen() and connect().
  * Not an error without verbs: peers on this host remain, and a device may be added.
  *
  * Context: process, may sleep; no locks.
@@ -84,15 +84,12 @@ static void net_served(struct sovia_net *snet)
  */
 int sovia_link_listen(struct sovia_net *snet)
 {
-	int err;
+	int err = 0;
 
 	/* Pairs with stop_listening(): it sees the socket counted, or we its flag. */
 	smp_mb();
 	if (READ_ONCE(snet->listening))
 		return 0;
-	err = sovia_connd_start();
-	if (err)
-		return err;
 	net_served(snet);
 	mutex_lock(&snet->listen_mutex);
 	if (!snet->listening) {

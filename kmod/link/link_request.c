@@ -72,6 +72,9 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 		}
 		break;
 	case SOVIA_LINK_PARKED:
+		/* It is one more, as a new one would be. */
+		if (!sovia_link_has_room(link->snet))
+			return -EBUSY;
 		sovia_link_resume(link);
 		break;
 	default:

@@ -21,6 +21,10 @@
 /* Parked links for each other one that there may be, and at most: each has a peer (peer.c). */
 #define SOVIA_LINKS_PARKED	32U
 #define SOVIA_LINKS_PARKED_MAX	6144U
+/* Links within this host that a user may have half open. */
+#define SOVIA_LINKS_LOCAL_HALF	64UL
+/* Where there are more links within this host, those without connections end at once. */
+#define SOVIA_LINKS_LOCAL_IDLE	128
 /* Links that a user or a peer may have half open, or a quarter of all if that is more. */
 #define SOVIA_LINKS_OWN		8U
 
@@ -140,8 +144,63 @@ static void link_unhash(struct sovia_link *link)
 	hash_del(&link->net_node);
 	xa_erase(&link->snet->link_ids, link->id);
 	link_set_idle(link, false);
-	if (!link->prov->local)
+	if (link->prov->local)
+		WRITE_ONCE(link->snet->local_count, link->snet->local_count - 1);
+	else
 		link_unlist(link);
+}
+
+/* Count @more links within this host that a user has half open; false if there are too many. */
+static bool half_count(const struct sovia_link *link, int more)
+{
+	struct xarray *counts = &link->snet->local_half;
+	unsigned long uid = __kuid_val(link->uid), count;
+	bool ok;
+
+	xa_lock(counts);
+	count = xa_to_value(xa_load(counts, uid)) + more;
+	ok = count <= SOVIA_LINKS_LOCAL_HALF &&
+	     !xa_is_err(__xa_store(counts, uid, count ? xa_mk_value(count) : NULL,
+				   GFP_ATOMIC | __GFP_NOWARN));
+	xa_unlock(counts);
+	return ok;
+}
+
+/*
+ * A program's connect() makes a link between two addresses of this host.  Its peer is the same
+ * kernel, and adds nothing of its own.
+ */
+static bool local_may_add(struct sovia_link *fresh)
+{
+	if (uid_valid(fresh->uid))
+		fresh->half_counted = half_count(fresh, 1);
+	return fresh->half_counted || !uid_valid(fresh->uid);
+}
+
+/**
+ * sovia_link_half_over() - a link is not half open any more
+ * @link: established, or DOWN
+ *
+ * Context: connection thread; bottom halves off.
+ */
+void sovia_link_half_over(struct sovia_link *link)
+{
+	if (!link->half_counted)
+		return;
+	link->half_counted = false;
+	half_count(link, -1);
+}
+
+/**
+ * sovia_link_idle_wait() - how long a link within this host stays without connections
+ * @link: the link
+ *
+ * Context: any.
+ * Return: jiffies.
+ */
+unsigned long sovia_link_idle_wait(const struct sovia_link *link)
+{
+	return READ_ONCE(link->snet->local_count) > SOVIA_LINKS_LOCAL_IDLE ? 0 : HZ;
 }
 
 /**
@@ -197,14 +256,14 @@ static void link_count(struct sovia_net *snet, const struct sovia_link *fresh,
  * that have a link already.  Beyond the maximum there is room for what will evict others, but
  * these may be in use by then: a quarter at most.
  */
-static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
+static bool link_may_add(struct sovia_net *snet, struct sovia_link *fresh)
 {
 	unsigned int most = links_most(snet), quarter = most / 4, room = most;
 	struct link_census count;
 
-	/* Loop links take hardly any memory, and end without connections. */
+	/* They take little memory, and end without connections. */
 	if (fresh->prov->local)
-		return true;
+		return local_may_add(fresh);
 	if (snet->parked_count >= parked_most(snet))
 		return false;
 	link_count(snet, fresh, &count);
@@ -214,6 +273,24 @@ static bool link_may_add(struct sovia_net *snet, const struct sovia_link *fresh)
 		room -= quarter;
 	return snet->link_count < room || (snet->link_count < most + max(quarter, 1U) &&
 					   count.unused > count.half && count.half <= quarter);
+}
+
+/**
+ * sovia_link_has_room() - may a parked link be used again
+ * @snet: its namespace
+ *
+ * Context: connection thread.
+ * Return: false if there are too many that are not parked.
+ */
+bool sovia_link_has_room(struct sovia_net *snet)
+{
+	unsigned int most = links_most(snet);
+	bool room;
+
+	spin_lock_bh(&snet->link_lock);
+	room = snet->link_count < most + max(most / 4, 1U);
+	spin_unlock_bh(&snet->link_lock);
+	return room;
 }
 
 /**
@@ -251,11 +328,14 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 	if (!link_may_add(snet, fresh) ||
 	    xa_alloc(&snet->link_ids, &fresh->id, fresh, xa_limit_32b,
 		     GFP_ATOMIC | __GFP_NOWARN)) {
+		sovia_link_half_over(fresh);
 		sovia_stat_inc(snet, no_link);
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	if (!fresh->prov->local)
+	if (fresh->prov->local)
+		WRITE_ONCE(snet->local_count, snet->local_count + 1);
+	else
 		link_list(fresh);
 	return true;
 }

@@ -289,15 +289,10 @@ void sovia_peers_init(struct sovia_net *snet)
 	kthread_init_work(&snet->rdv.ways_work, sovia_peer_ways_changed);
 }
 
-/**
- * sovia_peers_stop() - forget all peers of a namespace
- * @snet: the namespace, which is exiting: no links, anchors stopped
- *
- * Context: process, may sleep.
- */
-void sovia_peers_stop(struct sovia_net *snet)
+static void peers_stop(void *arg)
 {
 	struct sovia_peer *peer, *next;
+	struct sovia_net *snet = arg;
 
 	kthread_cancel_work_sync(&snet->rdv.forget_work);
 	kthread_cancel_work_sync(&snet->rdv.ways_work);
@@ -308,6 +303,17 @@ void sovia_peers_stop(struct sovia_net *snet)
 			sovia_peer_put(peer);
 		peer_remove(peer);
 	}
+}
+
+/**
+ * sovia_peers_stop() - forget all peers of a namespace
+ * @snet: the namespace, which is exiting: no links, anchors stopped, keys dropped
+ *
+ * Context: process, may sleep; not the connection thread, in which it is done.
+ */
+void sovia_peers_stop(struct sovia_net *snet)
+{
+	sovia_connd_call(peers_stop, snet);
 }
 
 /* ---- links -------------------------------------------------------------- */

@@ -554,7 +554,7 @@ static unsigned long peer_retry_delay(int err)
  * sovia_peer_lost() - a connection has been closed
  * @anchor: the connection
  *
- * Context: connection thread, or the exit of a namespace in its place.
+ * Context: connection thread.
  */
 void sovia_peer_lost(struct sovia_anchor *anchor)
 {

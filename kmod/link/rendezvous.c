@@ -38,6 +38,9 @@
 #define RDV_ASKING_USER		16
 #define RDV_ASKING		64
 
+/* Connections that a listener takes at a time. */
+#define RDV_ACCEPT_BUDGET	64
+
 #define RDV_RETRY_MIN		HZ
 #define RDV_RETRY_MAX		(60 * HZ)
 
@@ -294,28 +297,37 @@ static int rdv_take(struct sovia_net *snet, const struct rdv_listener *lis, stru
 	return sovia_anchor_accept(snet, &pair, sock);
 }
 
-static void rdv_accept(struct sovia_net *snet, const struct rdv_listener *lis,
+/* Returns true if there may be more: whoever waits for the mutex comes first. */
+static bool rdv_accept(struct sovia_net *snet, const struct rdv_listener *lis,
 		       struct socket *listener)
 {
 	struct socket *sock;
+	int i;
 
-	while (!kernel_accept(listener, &sock, O_NONBLOCK))
+	for (i = 0; i < RDV_ACCEPT_BUDGET; i++) {
+		if (kernel_accept(listener, &sock, O_NONBLOCK))
+			return false;
 		if (rdv_take(snet, lis, sock))
 			sovia_rendezvous_close(sock);
+	}
+	return true;
 }
 
 static void rdv_accept_work(struct work_struct *work)
 {
 	struct sovia_net *snet = container_of(work, struct sovia_net, rdv.accept_work);
 	struct rdv_listener *lis;
+	bool more = false;
 	int i;
 
 	mutex_lock(&snet->rdv.mutex);
 	list_for_each_entry(lis, &snet->rdv.listeners, node)
 		for (i = 0; i < ARRAY_SIZE(lis->socks); i++)
 			if (lis->socks[i])
-				rdv_accept(snet, lis, lis->socks[i]);
+				more |= rdv_accept(snet, lis, lis->socks[i]);
 	mutex_unlock(&snet->rdv.mutex);
+	if (more)
+		queue_work(sovia_listen_wq, work);
 }
 
 static struct socket *rdv_listen_on(struct sovia_net *snet, struct rdv_listener *lis, int family)
@@ -494,9 +506,6 @@ static int rdv_start(struct sovia_net *snet, int mode)
 
 	if (!rdv_ports_are_reserved(snet->net))
 		return -EPERM;
-	err = sovia_connd_start();
-	if (err)
-		return err;
 	if (!memchr_inv(rdv->instance, 0, sizeof(rdv->instance)))
 		get_random_bytes_wait(rdv->instance, sizeof(rdv->instance));
 	err = rdv_hold(snet);
@@ -549,8 +558,7 @@ static void rdv_work(struct work_struct *work)
 	mutex_unlock(&rdv->mutex);
 	if (!READ_ONCE(rdv->ready)) {
 		sovia_anchors_shut(snet);
-		if (!sovia_connd_start())
-			sovia_peers_tidy(snet);
+		sovia_peers_tidy(snet);
 	}
 	if (!err != !rdv->retry)
 		rdv_report(rdv, err);

@@ -364,6 +364,23 @@ static int __init register_family(void)
 	return -EADDRINUSE;
 }
 
+/* End what peers and programs have, and what brings it about.  The sockets are gone. */
+static void end_links(void)
+{
+	sovia_rendezvous_exit();
+	sovia_peer_ways_exit();
+	sovia_link_stop();
+	/* Also releases VIs that could not be drained. */
+	sovia_verbs_exit();
+	sovia_link_wait();
+	sovia_clan_pci_exit();
+	sovia_clan_soft_exit();
+	sovia_keys_exit();
+	/* Closes the anchors, whose works and the connection thread go on until then. */
+	sovia_net_unregister();
+	sovia_hist_exit();
+}
+
 static int __init sovia_init(void)
 {
 	int err;
@@ -398,9 +415,12 @@ static int __init sovia_init(void)
 	err = sovia_work_init();
 	if (err)
 		goto undo_conn;
-	err = sovia_verbs_init();
+	err = sovia_connd_start();
 	if (err)
 		goto undo_work;
+	err = sovia_verbs_init();
+	if (err)
+		goto undo_connd;
 	err = sovia_net_register();
 	if (err)
 		goto undo_verbs;
@@ -410,24 +430,25 @@ static int __init sovia_init(void)
 	err = sovia_clan_pci_init();
 	if (err)
 		goto undo_soft;
-	err = sovia_peer_ways_init();
+	err = sovia_keys_init();
 	if (err)
 		goto undo_pci;
+	err = sovia_peer_ways_init();
+	if (err)
+		goto undo_keys;
+	/* Peers may make links from here on. */
 	err = sovia_rendezvous_init();
 	if (err)
-		goto undo_ways;
+		goto undo_rendezvous;
 	err = sovia_moved_init();
 	if (err)
 		goto undo_rendezvous;
 	err = sovia_park_init();
 	if (err)
 		goto undo_moved;
-	err = sovia_keys_init();
-	if (err)
-		goto undo_park;
 	err = sovia_genl_init();
 	if (err)
-		goto undo_keys;
+		goto undo_park;
 	sovia_break_init();
 	/* Last: this makes the family visible. */
 	err = register_protosw();
@@ -443,16 +464,15 @@ undo_protosw:
 	unregister_protosw();
 undo_genl:
 	sovia_genl_exit();
-undo_keys:
-	sovia_keys_exit();
 undo_park:
 	sovia_park_exit();
 undo_moved:
 	sovia_moved_exit();
 undo_rendezvous:
-	sovia_rendezvous_exit();
-undo_ways:
-	sovia_peer_ways_exit();
+	end_links();
+	goto undo_connd;
+undo_keys:
+	sovia_keys_exit();
 undo_pci:
 	sovia_clan_pci_exit();
 undo_soft:
@@ -462,9 +482,13 @@ undo_net:
 	sovia_hist_exit();
 undo_verbs:
 	sovia_verbs_exit();
-undo_work:
+undo_connd:
+	/* The works of the queues may use the thread. */
 	sovia_work_exit();
 	sovia_connd_stop();
+	goto undo_conn;
+undo_work:
+	sovia_work_exit();
 undo_conn:
 	sovia_conn_exit();
 undo_pages:
@@ -489,18 +513,7 @@ static void __exit sovia_exit(void)
 	sovia_genl_exit();
 	sovia_park_exit();
 	sovia_moved_exit();
-	sovia_rendezvous_exit();
-	sovia_peer_ways_exit();
-	sovia_link_stop();
-	/* Also releases VIs that could not be drained. */
-	sovia_verbs_exit();
-	sovia_link_wait();
-	sovia_clan_pci_exit();
-	sovia_clan_soft_exit();
-	sovia_keys_exit();
-	/* Closes the anchors, whose works and the connection thread go on until then. */
-	sovia_net_unregister();
-	sovia_hist_exit();
+	end_links();
 	sovia_work_exit();
 	sovia_connd_stop();
 	sovia_debugfs_exit();

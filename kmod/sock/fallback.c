@@ -149,7 +149,7 @@ static void copy_timestamps(const struct sock *sk, struct sock *tcp)
 }
 
 /*
- * SO_ATTACH_FILTER of a TCP socket needs the capability.  Kernels that do not show SOL_SOCKET to the
+ * SO_ATTACH_FILTER of a TCP socket needs the capability.  Kernels that do not show SOL_SOCKET to
  * family let anybody attach it to the AF_SOVIA socket.
  */
 static bool may_share(const struct sock *sk, const struct sk_filter *filter)

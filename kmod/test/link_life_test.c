@@ -106,8 +106,9 @@ static void link_timer_races(struct kunit *test)
 		ktime_t stop;
 
 		KUNIT_ASSERT_NOT_NULL(test, link);
-		sovia_link_event(link, SOVIA_LINK_EV_START);
+		sovia_link_keep(link);
 		sovia_connd_flush();
+		WRITE_ONCE(link->keep_until, 0);
 		stop = ktime_add_ns(ktime_get(), TICK_NSEC * i / LINK_TIMER_RACES);
 		sovia_link_set_timer(link, 1);
 		while (ktime_before(ktime_get(), stop))
@@ -388,12 +389,27 @@ static void link_ctl_count(struct kunit *test)
 	sovia_link_put(link);
 }
 
+/* A link that nobody wants any more, or had no memory to want, is not set up. */
+static void link_unwanted(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	sovia_link_event(link, SOVIA_LINK_EV_START);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_TRUE(test, hlist_unhashed(&link->net_node));
+	KUNIT_EXPECT_EQ(test, test_vis, 0);
+	sovia_link_put(link);
+}
+
 static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_timer_races),
 	KUNIT_CASE(link_rtr_retries),
 	KUNIT_CASE(link_doubts),
 	KUNIT_CASE(link_down_is_unlisted),
+	KUNIT_CASE(link_unwanted),
 	KUNIT_CASE(link_idle_listens),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_room_joined),

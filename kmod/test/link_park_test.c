@@ -137,6 +137,62 @@ static void park_is_late(struct kunit *test)
 	park_test_end(test, link, sock);
 }
 
+/* PARK that comes right behind the end of the set-up, before the thread has seen that. */
+static void park_before_up(struct kunit *test)
+{
+	struct socket *sock = test_socket(test);
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	link_test_reach(test, link, sock->sk, STAGE_ASKING);
+	sovia_connd_queue(&connd_hold);
+	wait_for_completion(&connd_held);
+	link_test_established(link);
+	link_test_receive(test, link, SOVIA_ACK, 0, true);
+	link_test_receive(test, link, SOVIA_PARK, 0, true);
+	KUNIT_EXPECT_TRUE(test, link->lane.parked);
+	complete(&connd_go);
+	link_flush();
+	/* Its connection uses it again. */
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_TRUE(test, link->resumes);
+	park_test_end(test, link, sock);
+}
+
+/* A parked link that is to be used again counts: if there are too many it waits. */
+static void park_waits_for_room(struct kunit *test)
+{
+	unsigned int most = sovia_max_links, count;
+	struct socket *sock = test_socket(test);
+	struct sovia_link *link = park_test_link(test, sock);
+	struct sovia_net *snet = link->snet;
+
+	link_test_receive(test, link, SOVIA_PARK, 0, true);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_PARKED);
+	count = snet->link_count;
+	sovia_max_links = 1;
+	snet->link_count = 2;
+	/* Ours waits, and the peer's is refused. */
+	sovia_lane_probe(&link->lane);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_PARKED);
+	KUNIT_EXPECT_TRUE(test, link->waits_room);
+	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_PARKED);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+	snet->link_count = count;
+	sovia_max_links = most;
+	while (READ_ONCE(link->state) == SOVIA_LINK_PARKED)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, snet->link_count, count + 1);
+	park_test_end(test, link, sock);
+}
+
 /* Idle ones are counted, the least recently used first. */
 static void park_idlest(struct kunit *test)
 {
@@ -177,6 +233,8 @@ static struct kunit_case link_park_test_cases[] = {
 	KUNIT_CASE(park_grows),
 	KUNIT_CASE(park_is_deaf),
 	KUNIT_CASE(park_is_late),
+	KUNIT_CASE(park_before_up),
+	KUNIT_CASE(park_waits_for_room),
 	KUNIT_CASE(park_idlest),
 	{}
 };

@@ -357,7 +357,7 @@ static void link_test_upcalls(struct kunit *test, struct sovia_link *link,
 		test_connect_err = -EHOSTUNREACH;
 		fallthrough;
 	case HAS_START:
-		sovia_link_event(link, SOVIA_LINK_EV_START);
+		sovia_link_keep(link);
 		break;
 	case HAS_ESTABLISHED_TWICE:
 		link_test_established(link);
@@ -431,6 +431,8 @@ static void link_test_happen(struct kunit *test, struct sovia_link *link,
 	link_test_upcalls(test, link, what);
 	complete(&connd_go);
 	link_flush();
+	/* Who wanted it has gone. */
+	WRITE_ONCE(link->keep_until, 0);
 }
 
 static int link_test_join(struct kunit *test, struct sovia_link *link, struct sock *sk)
