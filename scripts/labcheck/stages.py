@@ -130,7 +130,8 @@ PREPARATIONS = {
 }
 # What a script of tests/vm has in its text, its own or that of a library that it reads, and what it needs therefore.
 NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "stock-raised": "build-raised", "/differ": "build-differ",
-                 "/selftests": "build-selftests", "fuzz/calls": "build-calls", "--hosts": "build-rogue_peer"}
+                 "/selftests": "build-selftests", "fuzz/calls": "build-calls", "fuzz/beside": "build-calls",
+                 "--hosts": "build-rogue_peer"}
 
 
 def needs(name, command):
