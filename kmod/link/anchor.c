@@ -218,7 +218,7 @@ static void anchor_do_settle(struct sovia_anchor *anchor)
 	tcp_sock_set_keepintvl(sk, ANCHOR_INTERVAL);
 	tcp_sock_set_keepcnt(sk, ANCHOR_PROBES);
 	sock_set_keepalive(sk);
-	/* Keepalive rests while a message is under way: without this a silent peer is for minutes. */
+	/* Keepalive rests while a message is under way, which TCP would retry for minutes. */
 	tcp_sock_set_user_timeout(sk, ANCHOR_SILENCE * MSEC_PER_SEC);
 }
 

@@ -651,8 +651,8 @@ void sovia_link_keep(struct sovia_link *link)
 }
 
 /*
- * A parked link is to be used again.  It counts as one that is added: if there are too many, it waits
- * until others have been parked.
+ * A parked link is to be used again.  It counts as one that is added: if there are too many, it
+ * waits until others have been parked.
  */
 static void link_resume(struct sovia_link *link)
 {
