@@ -275,8 +275,9 @@ def test_info_windows(t):
     ok(2000 < first["window"] < 16 << 20, f"a window of {first['window']} bytes")
     taken = 1000 + near.fill(9)
     full = look(near)
-    # TCP counts zero window probes.
-    ok(0 <= full["sent"] + full["notsent"] - taken < 1000, f"{full} of {taken} bytes")
+    # TCP counts zero window probes, and what it sends again.
+    more = full["sent"] + full["notsent"] - taken
+    ok(0 <= more < (1000 if t.sovia else taken), f"{full} of {taken} bytes")
     ok(full["notsent"] > 0, "something waits")
     ok(full["acked"] <= full["sent"] + 1, "no more is acknowledged than was sent")
     until(lambda: look(far)["received"] == taken - look(near)["notsent"], "what was sent is received")
