@@ -159,7 +159,7 @@ struct sovia_tcp_log {
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
  * @listen_tracker: of the reference to the namespace while they do
- * @served: they did at least once, so the connection thread runs
+ * @served: they did at least once
  * @served_node: in the list of such namespaces: link_net.c
  * @listen_work: makes verbs listen, and retries until that succeeds
  * @listen_wait: jiffies until its next try; private to it

@@ -65,10 +65,10 @@ void sovia_connd_flush(void)
 }
 
 /**
- * struct connd_call - a call that somebody waits for
- * @work: of the connection thread
- * @function: what it calls
- * @arg: with what
+ * struct connd_call - a function call in the connection thread, on the stack of its waiter
+ * @work: queued once
+ * @function: the function
+ * @arg: its argument
  */
 struct connd_call {
 	struct kthread_work	work;

@@ -650,19 +650,30 @@ void sovia_link_keep(struct sovia_link *link)
 	sovia_link_event(link, SOVIA_LINK_EV_START);
 }
 
-/*
- * A parked link is to be used again.  It counts as one that is added: if there are too many, it
- * waits until others have been parked.
- */
+/* Wait until other links have been parked, for as long as a recovery may take. */
+static void link_wait_for_room(struct sovia_link *link)
+{
+	if (!link->waits_room)
+		sovia_recovery_restart(link);
+	link->waits_room = true;
+	if (!sovia_recovery_left(link)) {
+		sovia_link_down(link, -ETIMEDOUT);
+		return;
+	}
+	link_make_room(link);
+	sovia_link_set_timer(link, SOVIA_LINK_PAUSE_MIN);
+}
+
+/* A parked link is to be used again.  It counts against max_links as a new one does. */
 static void link_resume(struct sovia_link *link)
 {
-	link->waits_room = !sovia_link_has_room(link->snet);
-	if (link->waits_room) {
-		link_make_room(link);
-		sovia_link_set_timer(link, SOVIA_LINK_PAUSE_MIN);
-	} else if (sovia_link_resume(link)) {
-		link_try(link);
+	if (!sovia_link_has_room(link->snet)) {
+		link_wait_for_room(link);
+		return;
 	}
+	link->waits_room = false;
+	if (sovia_link_resume(link))
+		link_try(link);
 }
 
 /* The timer fired: retry, probe, or check whether the link is idle. */
@@ -742,7 +753,7 @@ static void link_start(struct sovia_link *link)
 {
 	if (link->state == SOVIA_LINK_PARKED)
 		link_resume(link);
-	/* Who wanted it has gone, perhaps without memory for a connection. */
+	/* Its connections have left, or there was no memory for the first one. */
 	else if (link->state == SOVIA_LINK_NEW && !link_is_wanted(link))
 		sovia_link_retire(link);
 	else if (sovia_link_set_state(link, SOVIA_LINK_CONNECTING))

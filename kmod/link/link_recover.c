@@ -83,8 +83,8 @@ void sovia_recovery_begin(struct sovia_link *link)
 }
 
 /**
- * sovia_recovery_restart() - a parked link is resumed
- * @link: RECOVERING, was PARKED
+ * sovia_recovery_restart() - a parked link is resumed, or begins to wait for that
+ * @link: RECOVERING, was PARKED; or PARKED
  *
  * Context: connection thread.
  */
@@ -96,7 +96,7 @@ void sovia_recovery_restart(struct sovia_link *link)
 
 /**
  * sovia_recovery_left() - how long the link may go on trying
- * @link: RECOVERING
+ * @link: RECOVERING, or PARKED and waits for room
  *
  * Context: connection thread.
  * Return: jiffies, 0 if it has timed out.

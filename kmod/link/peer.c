@@ -267,7 +267,7 @@ void sovia_peers_tidy(struct sovia_net *snet)
  */
 void sovia_peers_flush(struct sovia_net *snet)
 {
-	/* Without the thread there are none. */
+	/* There are none yet. */
 	if (!READ_ONCE(snet->served))
 		return;
 	WRITE_ONCE(snet->rdv.flush, true);

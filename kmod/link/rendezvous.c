@@ -297,7 +297,7 @@ static int rdv_take(struct sovia_net *snet, const struct rdv_listener *lis, stru
 	return sovia_anchor_accept(snet, &pair, sock);
 }
 
-/* Returns true if there may be more: whoever waits for the mutex comes first. */
+/* Returns true if the budget is used up: the caller releases the mutex to its waiters. */
 static bool rdv_accept(struct sovia_net *snet, const struct rdv_listener *lis,
 		       struct socket *listener)
 {

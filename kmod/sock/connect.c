@@ -138,7 +138,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 					 ntohs(inet_sk(sk)->inet_dport),
 					 sovia_sk(sk)->tenant->number, gfp);
 		if (!conn) {
-			/* If it is new nobody has started it: it ends, as it is not wanted. */
+			/* A new link is still NEW, with no connection: START ends it. */
 			sovia_link_event(link, SOVIA_LINK_EV_START);
 			sovia_link_put(link);
 			return -ENOBUFS;

@@ -389,7 +389,7 @@ static void link_ctl_count(struct kunit *test)
 	sovia_link_put(link);
 }
 
-/* A link that nobody wants any more, or had no memory to want, is not set up. */
+/* START of a NEW link without connections ends it. */
 static void link_unwanted(struct kunit *test)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));

@@ -4,8 +4,9 @@
  * link_life_test.c, whose provider and helpers it uses; link_test.c has the states.
  */
 
-/* A link that is UP, with one connection, and nothing under way. */
-static struct sovia_link *park_test_link(struct kunit *test, struct socket *sock)
+/* A link in a stage, with one connection. */
+static struct sovia_link *park_test_reach(struct kunit *test, struct socket *sock,
+					  enum link_stage stage)
 {
 	struct sovia_link *link = link_test_get(htonl(0x0a630002));
 
@@ -13,7 +14,15 @@ static struct sovia_link *park_test_link(struct kunit *test, struct socket *sock
 	test_connect_err = 0;
 	test_post_err = 0;
 	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
-	link_test_reach(test, link, sock->sk, STAGE_UP);
+	link_test_reach(test, link, sock->sk, stage);
+	return link;
+}
+
+/* A link that is UP, with one connection, and nothing under way. */
+static struct sovia_link *park_test_link(struct kunit *test, struct socket *sock)
+{
+	struct sovia_link *link = park_test_reach(test, sock, STAGE_UP);
+
 	link_test_receive(test, link, SOVIA_ACK, 0, true);
 	KUNIT_EXPECT_EQ(test, sovia_credit_flight(&link->lane.credit), 0U);
 	return link;
@@ -141,13 +150,8 @@ static void park_is_late(struct kunit *test)
 static void park_before_up(struct kunit *test)
 {
 	struct socket *sock = test_socket(test);
-	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct sovia_link *link = park_test_reach(test, sock, STAGE_ASKING);
 
-	KUNIT_ASSERT_NOT_NULL(test, link);
-	test_connect_err = 0;
-	test_post_err = 0;
-	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
-	link_test_reach(test, link, sock->sk, STAGE_ASKING);
 	sovia_connd_queue(&connd_hold);
 	wait_for_completion(&connd_held);
 	link_test_established(link);
@@ -193,6 +197,32 @@ static void park_waits_for_room(struct kunit *test)
 	park_test_end(test, link, sock);
 }
 
+/* ... but not for longer than a recovery takes. */
+static void park_waits_in_vain(struct kunit *test)
+{
+	unsigned int most = sovia_max_links, count;
+	struct socket *sock = test_socket(test);
+	struct sovia_link *link = park_test_link(test, sock);
+	struct sovia_net *snet = link->snet;
+
+	link_test_receive(test, link, SOVIA_PARK, 0, true);
+	link_flush();
+	count = snet->link_count;
+	sovia_max_links = 1;
+	snet->link_count = 2;
+	sovia_lane_probe(&link->lane);
+	link_flush();
+	KUNIT_EXPECT_TRUE(test, link->waits_room);
+	link->recovery.since = jiffies - MAX_JIFFY_OFFSET;
+	while (READ_ONCE(link->state) == SOVIA_LINK_PARKED)
+		msleep(20);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	snet->link_count = count;
+	sovia_max_links = most;
+	park_test_end(test, link, sock);
+}
+
 /* Idle ones are counted, the least recently used first. */
 static void park_idlest(struct kunit *test)
 {
@@ -235,6 +265,7 @@ static struct kunit_case link_park_test_cases[] = {
 	KUNIT_CASE(park_is_late),
 	KUNIT_CASE(park_before_up),
 	KUNIT_CASE(park_waits_for_room),
+	KUNIT_CASE(park_waits_in_vain),
 	KUNIT_CASE(park_idlest),
 	{}
 };

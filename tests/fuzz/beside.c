@@ -44,6 +44,7 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#include "chance.h"
 
 #define FD		100		/* the socket, whatever it is */
 #define SIZE		(64 << 10)	/* of a thread's memory */
@@ -98,11 +99,7 @@ static int uffd = -1;
 
 static uint64_t next(struct thread *t)
 {
-	uint64_t z = t->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return chance_next(&t->random);
 }
 
 static unsigned int pick(struct thread *t, unsigned int below)

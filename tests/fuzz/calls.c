@@ -50,6 +50,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "chance.h"
 
 #define SLOTS		24		/* descriptors of a process */
 #define PORTS		12		/* few, so that sockets collide and connect */
@@ -97,11 +98,7 @@ int main(int argc, char **argv);
 
 static uint64_t next(struct thread *t)
 {
-	uint64_t z = t->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return chance_next(&t->random);
 }
 
 static unsigned int pick(struct thread *t, unsigned int below)
