@@ -11,6 +11,7 @@
  * Locks: the AF_SOVIA socket's, then the TCP socket's.
  */
 #include <linux/filter.h>
+#include <linux/jhash.h>
 #include <linux/slab.h>
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
@@ -29,6 +30,12 @@
 
 /* A port that any would do is looked for this many times. */
 #define FALLBACK_PORT_TRIES	64
+
+/* Options of SOL_SOCKET that are flags. */
+#define FALLBACK_FLAGS		(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) | \
+				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) | \
+				 BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW) | \
+				 BIT(SOCK_FILTER_LOCKED))
 
 /* Longer values say nothing to TCP: an IPsec policy and extension headers are shorter. */
 #define FALLBACK_OPTION_MAX	4096
@@ -150,7 +157,7 @@ static void copy_timestamps(const struct sock *sk, struct sock *tcp)
 
 /*
  * SO_ATTACH_FILTER of a TCP socket needs the capability.  Kernels that do not show SOL_SOCKET to
- * family let anybody attach it to the AF_SOVIA socket.
+ * the family let anybody attach it to the AF_SOVIA socket.
  */
 static bool may_share(const struct sock *sk, const struct sk_filter *filter)
 {
@@ -164,7 +171,6 @@ static void share_filter(const struct sock *sk, struct sock *tcp)
 {
 	struct sk_filter *filter = rcu_dereference_protected(sk->sk_filter,
 							     lockdep_sock_is_held(sk));
-
 	bool shared = rcu_access_pointer(tcp->sk_filter) == filter;
 	bool refused = !shared && !may_share(sk, filter);
 
@@ -198,10 +204,7 @@ static void copy_pacing(const struct sock *sk, struct sock *tcp)
  */
 static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 {
-	const unsigned long flags = BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) |
-				    BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) |
-				    BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW) |
-				    BIT(SOCK_FILTER_LOCKED);
+	const unsigned long flags = FALLBACK_FLAGS;
 	const u8 sizes = SOCK_SNDBUF_LOCK | SOCK_RCVBUF_LOCK;
 
 	sock_owned_by_me(sk);
@@ -614,6 +617,35 @@ void sovia_fallback_follow(struct sock *sk)
 		sovia_fallback_queue(sk);
 }
 
+/* A sum of what copy_sol_socket() copies, to see whether any of it has been set since. */
+static u32 sol_socket_sum(const struct sock *sk)
+{
+	const u64 values[] = {
+		sk->sk_flags & FALLBACK_FLAGS, sk->sk_flags & SK_FLAGS_TIMESTAMP, sk->sk_tsflags,
+		sk->sk_lingertime, sk->sk_reuse, sk->sk_reuseport, sk->sk_ipv6only,
+		sk->sk_bound_dev_if, sk->sk_priority, sk->sk_mark, sk->sk_rcvlowat,
+		sk->sk_rcvtimeo, sk->sk_sndtimeo, sk->sk_incoming_cpu, sk->sk_max_pacing_rate,
+#ifdef CONFIG_NET_RX_BUSY_POLL
+		sk->sk_ll_usec, sk->sk_prefer_busy_poll, sk->sk_busy_poll_budget,
+#endif
+		sk->sk_userlocks, sk->sk_sndbuf, sk->sk_rcvbuf,
+		(uintptr_t)rcu_access_pointer(sk->sk_filter),
+	};
+
+	return jhash(values, sizeof(values), 0);
+}
+
+/**
+ * sovia_fallback_copied() - TCP's sk is about to have all options of the old one
+ * @sk: the old one
+ *
+ * Context: process, socket lock held.
+ */
+void sovia_fallback_copied(struct sock *sk)
+{
+	sovia_sk(sk)->fallback->sum = sol_socket_sum(sk);
+}
+
 /**
  * sovia_fallback_late_option() - an option may have been set after the exchange of the sk
  * @sk: the old one
@@ -626,9 +658,13 @@ void sovia_fallback_follow(struct sock *sk)
 void sovia_fallback_late_option(struct sock *sk)
 {
 	struct sock *tcp = sk->sk_socket ? READ_ONCE(sk->sk_socket->sk) : NULL;
+	u32 sum = sol_socket_sum(sk);
 
-	if (tcp && !sovia_is(tcp))
-		copy_sol_socket_released(sk, tcp);
+	/* Other calls release it as well: TCP's may have newer values by then. */
+	if (!tcp || sovia_is(tcp) || sum == sovia_sk(sk)->fallback->sum)
+		return;
+	sovia_sk(sk)->fallback->sum = sum;
+	copy_sol_socket_released(sk, tcp);
 }
 
 /**

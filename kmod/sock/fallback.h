@@ -31,6 +31,7 @@ struct sovia_destination {
  * @to: the destination, once the first caller of connect() has gone.  Socket lock.
  * @refused: the socket has a filter that its program may not give to TCP's.  Socket lock;
  *	read without it.
+ * @sum: of the options that TCP's has when it gets the descriptor.  Socket lock.
  * @work: connects there when it is TCP's turn, or ends what @tcp is not needed for
  */
 struct sovia_fallback {
@@ -40,6 +41,7 @@ struct sovia_fallback {
 	atomic_t		taken;
 	struct sovia_destination to;
 	bool			refused;
+	u32			sum;
 	struct work_struct	work;
 };
 
@@ -56,6 +58,7 @@ bool sovia_fallback_first(const struct sock *sk, unsigned int arrived);
 void sovia_fallback_backlog(struct sock *sk);
 bool sovia_fallback_full(const struct sock *sk);
 void sovia_fallback_follow(struct sock *sk);
+void sovia_fallback_copied(struct sock *sk);
 void sovia_fallback_late_option(struct sock *sk);
 int sovia_fallback_accept(struct sock *sk, struct socket *newsock, struct sovia_accept_arg *arg);
 void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t optval,

@@ -238,6 +238,7 @@ static int become_tcp(struct socket *sock, bool later)
 	err = tcp_connect_to(sk, tcp, later);
 	WRITE_ONCE(ss->fallback->tcp, NULL);
 	ss->connect.fallback = SOVIA_FALLBACK_DONE;
+	sovia_fallback_copied(sk);
 	/* First: a program that sees TCP's socket finds out why. */
 	sovia_stat_inc(sovia_net(sock_net(sk)), fallback);
 	sovia_tcp_log_add(sovia_net(sock_net(sk)), tcp_sk, SOVIA_RULE_OUT, ss->connect.why,

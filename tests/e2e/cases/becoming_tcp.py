@@ -89,6 +89,25 @@ def test_options_meet_it(t):
         listener.accept()[0].close()
 
 
+@pytest.mark.timeout(90)
+def test_options_stay(t):
+    """Options that are set when connect() has returned stay, whatever other calls have waited for it."""
+    listener = only_tcp(t)
+    for _ in range(100):
+        s = t.socket()
+        task = t.bg(s.connect, listener.getsockname()[:2])
+        waiting = t.bg(lambda s=s: libc.error_of(s.recv, 10))
+        task.result()
+        s.setsockopt(SOL, socket.SO_RCVLOWAT, 3)
+        s.setsockopt(SOL, socket.SO_KEEPALIVE, 1)
+        far, _ = listener.accept()
+        far.sendall(b"data")
+        far.close()
+        waiting.result()
+        eq((s.getsockopt(SOL, socket.SO_RCVLOWAT), s.getsockopt(SOL, socket.SO_KEEPALIVE)), (3, 1))
+        s.close()
+
+
 def test_pacing(t):
     """SO_MAX_PACING_RATE holds TCP's bytes back."""
     listener = only_tcp(t)
