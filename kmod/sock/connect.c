@@ -385,7 +385,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	enum sovia_why why = SOVIA_WHY_SILENT;
 	int err;
 
-	err = sovia_route(sk, daddr, &attempt.pair, &attempt.prov);
+	err = sovia_route(sk, daddr, port, &attempt.pair, &attempt.prov);
 	if (err)
 		return err;
 	err = judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;

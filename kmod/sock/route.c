@@ -19,15 +19,16 @@ static bool hairpin;
 module_param(hairpin, bool, 0644);
 MODULE_PARM_DESC(hairpin, "connect local addresses of an RDMA device through it, for measurements (N)");
 
-/* The route that TCP's packets would take: by interface, mark, user and ports. */
-static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, int oif)
+/*
+ * The route that TCP's packets would take: by interface, mark, DSCP, flow label, user and ports.
+ * Ports are 0 where they are not known.
+ */
+static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, __be32 saddr, __be32 daddr,
+				   int oif, u16 sport, u16 dport)
 {
 	struct rtable *rt;
 
-	fl4->flowi4_oif = oif;
-	fl4->flowi4_mark = READ_ONCE(sk->sk_mark);
-	fl4->flowi4_proto = IPPROTO_TCP;
-	fl4->flowi4_uid = sk->sk_uid;
+	ip_route_connect_init(fl4, daddr, saddr, oif, IPPROTO_TCP, htons(sport), htons(dport), sk);
 	security_sk_classify_flow(sk, flowi4_to_flowi_common(fl4));
 	rt = __ip_route_output_key(sock_net(sk), fl4);
 	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
@@ -35,13 +36,16 @@ static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, int oif)
 
 static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int oif)
 {
+	const struct ipv6_pinfo *np = inet6_sk(sk);
 	struct dst_entry *dst;
 	int err;
 
 	fl6->flowi6_oif = oif;
 	fl6->flowi6_mark = READ_ONCE(sk->sk_mark);
 	fl6->flowi6_proto = IPPROTO_TCP;
-	fl6->flowi6_uid = sk->sk_uid;
+	fl6->flowi6_uid = sk_uid(sk);
+	/* Only AF_INET6 sockets have IPv6 connections. */
+	fl6->flowlabel = ip6_make_flowinfo(np->tclass, np->flow_label);
 	security_sk_classify_flow(sk, flowi6_to_flowi_common(fl6));
 	err = ip6_dst_lookup(sock_net(sk), sk, &dst, fl6);
 	return err ? ERR_PTR(err) : dst;
@@ -60,16 +64,15 @@ static int route_l3(const struct sock *sk, struct dst_entry *dst)
 	return sovia_l3mdev_accept(net) ? l3mdev_master_ifindex(dst->dev) : 0;
 }
 
-static int route_v4(struct sock *sk, const struct in6_addr *daddr,
+static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		    struct sovia_pair *pair, bool *local)
 {
-	struct flowi4 fl4 = {
-		.daddr = daddr->s6_addr32[3],
-		.saddr = inet_sk(sk)->inet_saddr,
-	};
-	struct dst_entry *dst = output_v4(sk, &fl4, sk->sk_bound_dev_if);
+	struct flowi4 fl4;
+	struct dst_entry *dst;
 	unsigned int flags;
 
+	dst = output_v4(sk, &fl4, inet_sk(sk)->inet_saddr, daddr->s6_addr32[3],
+			sk->sk_bound_dev_if, inet_sk(sk)->inet_num, dport);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	flags = container_of(dst, struct rtable, dst)->rt_flags;
@@ -83,12 +86,14 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr,
 	return 0;
 }
 
-static int route_v6(struct sock *sk, const struct in6_addr *daddr,
+static int route_v6(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		    struct sovia_pair *pair, bool *local)
 {
 	struct flowi6 fl6 = {
 		.daddr = *daddr,
 		.saddr = inet6_sk(sk)->saddr,
+		.fl6_sport = htons(inet_sk(sk)->inet_num),
+		.fl6_dport = htons(dport),
 	};
 	struct dst_entry *dst = output_v6(sk, &fl6, sk->sk_bound_dev_if);
 
@@ -144,11 +149,8 @@ struct dst_entry *sovia_route_output(struct sock *sk, const struct sovia_pair *p
 		fl->u.ip6.fl6_dport = htons(rport);
 		return output_v6(sk, &fl->u.ip6, oif);
 	}
-	fl->u.ip4.saddr = pair->local.s6_addr32[3];
-	fl->u.ip4.daddr = pair->remote.s6_addr32[3];
-	fl->u.ip4.fl4_sport = htons(lport);
-	fl->u.ip4.fl4_dport = htons(rport);
-	dst = output_v4(sk, &fl->u.ip4, oif);
+	dst = output_v4(sk, &fl->u.ip4, pair->local.s6_addr32[3], pair->remote.s6_addr32[3], oif,
+			lport, rport);
 	if (!IS_ERR(dst))
 		fl->u.ip4.flowi4_oif = dst->dev->ifindex;
 	return dst;
@@ -222,13 +224,14 @@ static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
  * sovia_route() - find the link's addresses and provider for a destination
  * @sk: the socket, perhaps bound to a source address, to an interface if @daddr is link-local
  * @daddr: destination, IPv4 as v4-mapped; any address means this host
+ * @dport: destination port
  * @pair: filled in
  * @prov: filled in
  *
  * Context: process, socket lock held.
  * Return: 0, -ENETUNREACH, -EHOSTUNREACH or another errno of the routing table.
  */
-int sovia_route(struct sock *sk, const struct in6_addr *daddr,
+int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		struct sovia_pair *pair, const struct sovia_provider **prov)
 {
 	bool local = false;
@@ -236,9 +239,9 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr,
 
 	memset(pair, 0, sizeof(*pair));
 	if (ipv6_addr_v4mapped(daddr))
-		err = route_v4(sk, daddr, pair, &local);
+		err = route_v4(sk, daddr, dport, pair, &local);
 	else
-		err = route_v6(sk, daddr, pair, &local);
+		err = route_v6(sk, daddr, dport, pair, &local);
 	if (err)
 		return err;
 	if (__ipv6_addr_needs_scope_id(ipv6_addr_type(&pair->remote)))

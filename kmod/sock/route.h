@@ -7,7 +7,7 @@
 #include "l3.h"
 #include "sock.h"
 
-int sovia_route(struct sock *sk, const struct in6_addr *daddr,
+int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		struct sovia_pair *pair, const struct sovia_provider **prov);
 struct dst_entry *sovia_route_output(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 				     u16 rport, struct flowi *fl);

@@ -53,6 +53,32 @@ rule_by_user() { # FAMILY
 	[ "$(socktool "-$1" connect "$host" 5000)" != EACCES ]
 }
 
+# The name of the error of connect(), or nothing.
+tos_connect() { # FAMILY HOST PORT TOS
+	python3 -c "
+import errno, socket
+level, option = (socket.IPPROTO_IPV6, socket.IPV6_TCLASS) if $1 == 6 else (socket.IPPROTO_IP, socket.IP_TOS)
+with socket.socket(socket.AF_INET6 if $1 == 6 else socket.AF_INET, socket.SOCK_STREAM, 254) as s:
+    s.setsockopt(level, option, $4)
+    try:
+        s.connect(('$2', $3))
+    except OSError as error:
+        print(errno.errorcode[error.errno])"
+}
+
+# A routing rule forbids the connections that it matches, and no others.
+rule_by() { # FAMILY MATCH...: matches DSCP 4, or port 5001
+	local host v=$1
+	shift
+	host=$(lonely "$v" 9)
+	ip "-$v" rule add pref 11 to "$host" "$@" prohibit || return
+	equal "$(tos_connect "$v" "$host" 5001 0x10)" EACCES &&
+		[ "$(tos_connect "$v" "$host" 5000 0)" != EACCES ]
+	local status=$?
+	ip "-$v" rule del pref 11
+	return $status
+}
+
 policy() { # add|delete FAMILY SOURCE DESTINATION DIRECTION: requires ESP
 	local action=$1 family=$2
 	shift 2
@@ -114,6 +140,8 @@ done
 check 'an address that no device has' lonely_address
 for v in 4 6; do
 	check "IPv$v: a routing rule for a user applies" rule_by_user $v
+	check "IPv$v: ... for a DSCP" rule_by $v tos 0x10
+	check "IPv$v: ... for a port" rule_by $v ipproto tcp dport 5001
 	if ipsec; then
 		check "IPv$v: traffic under an IPsec policy is refused, at both ends" protected $v
 	else
