@@ -114,9 +114,10 @@ static u32 flow_gid(const struct flow *flow)
 {
 	u32 gid = U32_MAX;
 
+	/* Of who opened the socket, as netfilter's: fchown() changes the inode's group. */
 	read_lock_bh(&flow->sk->sk_callback_lock);
-	if (flow->sk->sk_socket)
-		gid = from_kgid(flow->net->user_ns, SOCK_INODE(flow->sk->sk_socket)->i_gid);
+	if (flow->sk->sk_socket && flow->sk->sk_socket->file)
+		gid = from_kgid(flow->net->user_ns, flow->sk->sk_socket->file->f_cred->fsgid);
 	read_unlock_bh(&flow->sk->sk_callback_lock);
 	return gid;
 }
