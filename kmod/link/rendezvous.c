@@ -433,7 +433,11 @@ static int rdv_next_l3(struct net *net, int ifindex)
 	return next;
 }
 
-static int rdv_listen_all(struct sovia_net *snet)
+/*
+ * @reserved: no user can have been first at the port.  If one can, there is no new listener; those
+ * which there are have held it.
+ */
+static int rdv_listen_all(struct sovia_net *snet, bool reserved)
 {
 	struct rdv_listener *lis, *tmp;
 	int l3 = 0, err = 0;
@@ -441,6 +445,8 @@ static int rdv_listen_all(struct sovia_net *snet)
 	list_for_each_entry_safe(lis, tmp, &snet->rdv.listeners, node)
 		if (lis->l3 && !rdv_is_l3_device(snet->net, lis->l3))
 			rdv_unlisten(lis);
+	if (!reserved)
+		return list_empty(&snet->rdv.listeners) ? -EPERM : 0;
 	do {
 		err = rdv_listen(snet, l3) ?: err;
 		l3 = rdv_next_l3(snet->net, l3);
@@ -501,10 +507,12 @@ static bool rdv_ports_are_reserved(struct net *net)
 
 static int rdv_start(struct sovia_net *snet, int mode)
 {
+	bool reserved = rdv_ports_are_reserved(snet->net);
 	struct sovia_rendezvous *rdv = &snet->rdv;
 	int err;
 
-	if (!rdv_ports_are_reserved(snet->net))
+	/* Ports that are held stay held, whatever may be bound since. */
+	if (!reserved && !rdv->ready)
 		return -EPERM;
 	if (!memchr_inv(rdv->instance, 0, sizeof(rdv->instance)))
 		get_random_bytes_wait(rdv->instance, sizeof(rdv->instance));
@@ -514,7 +522,7 @@ static int rdv_start(struct sovia_net *snet, int mode)
 	WRITE_ONCE(rdv->ready, true);
 	sovia_near_answers(snet, mode == SOVIA_RENDEZVOUS_BOTH);
 	if (mode == SOVIA_RENDEZVOUS_BOTH)
-		return rdv_listen_all(snet);
+		return rdv_listen_all(snet, reserved);
 	rdv_unlisten_all(rdv);
 	return 0;
 }
@@ -535,7 +543,8 @@ static void rdv_stop(struct sovia_net *snet)
 static void rdv_report(struct sovia_rendezvous *rdv, int err)
 {
 	if (err == -EPERM)
-		pr_warn("rendezvous: net.ipv4.ip_unprivileged_port_start lets users have its ports, no links to other nodes\n");
+		pr_warn("rendezvous: net.ipv4.ip_unprivileged_port_start lets users have its ports, no links %s other nodes\n",
+			rdv->ready ? "from" : "from or to");
 	else if (err)
 		pr_warn("rendezvous: ports %u and %u: %pe, retrying\n", rdv_ask_port, rdv_port,
 			ERR_PTR(err));
@@ -553,7 +562,7 @@ static void rdv_work(struct work_struct *work)
 	mutex_lock(&rdv->mutex);
 	if (mode != SOVIA_RENDEZVOUS_OFF)
 		err = rdv_start(snet, mode);
-	if (mode == SOVIA_RENDEZVOUS_OFF || err == -EPERM)
+	else
 		rdv_stop(snet);
 	mutex_unlock(&rdv->mutex);
 	if (!READ_ONCE(rdv->ready)) {

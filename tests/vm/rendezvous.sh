@@ -42,6 +42,17 @@ ports_are_free() {
 	sysctl -q net.sovia.rendezvous=2 && ports_are_taken && return $status
 }
 
+# Who lowers the limit does not hand out the ports of a node that runs.
+held_ports() {
+	sysctl -q net.ipv4.ip_unprivileged_port_start=297 net.sovia.rendezvous=2 && ports_are_taken
+	local status=$?
+	# Interfaces that come and go start that work, too; the sysctl waits for it.
+	ip link add held type vrf table 99 && ip link del held &&
+		sysctl -q net.sovia.rendezvous=2 && ports_are_taken || status=1
+	sysctl -q net.ipv4.ip_unprivileged_port_start=1024 net.sovia.rendezvous=2
+	return $status
+}
+
 unsafe_ports() {
 	sysctl -q net.ipv4.ip_unprivileged_port_start=298 net.sovia.rendezvous=0 net.sovia.rendezvous=2 || return
 	equal "$(stranger take 297)" taken
@@ -360,6 +371,7 @@ check 'nobody behind a router is asked'			routed
 check 'users cannot set that'					not_by_users
 check 'nor anybody to something else'				not_every_value
 check 'the ports are given back'				ports_are_free
+check 'ports that it holds stay its own'			held_ports
 check 'ports that users could have are not used'		unsafe_ports
 check 'the peer leaves'						leave
 check 'another implementation is welcome'			answers OK
