@@ -53,34 +53,25 @@ void sovia_near_answers(struct sovia_net *snet, bool answers)
 	spin_unlock_bh(&near_lock);
 }
 
-static bool net_has_address(struct net *net, const struct in6_addr *addr)
-{
-	if (ipv6_addr_v4mapped(addr))
-		return __ip_dev_find(net, addr->s6_addr32[3], false);
-	return ipv6_chk_addr(net, addr, NULL, 0);
-}
-
 /**
- * sovia_near_has() - has another namespace that answers this address
+ * sovia_near_any() - does any other namespace of this kernel answer
  * @snet: the namespace that asks
- * @addr: the address, IPv4 as v4-mapped
  *
- * Context: process.
+ * Which addresses it has is not looked at: who asks would learn them.
+ *
+ * Context: any.
  * Return: true if so.
  */
-bool sovia_near_has(const struct sovia_net *snet, const struct in6_addr *addr)
+bool sovia_near_any(const struct sovia_net *snet)
 {
 	const struct sovia_net *other;
-	bool yes = false;
+	bool any = false;
 
 	rcu_read_lock();
-	hlist_for_each_entry_rcu(other, &near_nets, rdv.near_node) {
-		yes = other != snet && net_has_address(other->net, addr);
-		if (yes)
-			break;
-	}
+	hlist_for_each_entry_rcu(other, &near_nets, rdv.near_node)
+		any |= other != snet;
 	rcu_read_unlock();
-	return yes;
+	return any;
 }
 
 static u32 nonce_key(const u8 *nonce)

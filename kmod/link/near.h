@@ -9,7 +9,7 @@ struct sovia_anchor;
 struct sovia_peer;
 
 void sovia_near_answers(struct sovia_net *snet, bool answers);
-bool sovia_near_has(const struct sovia_net *snet, const struct in6_addr *addr);
+bool sovia_near_any(const struct sovia_net *snet);
 void sovia_near_announce(struct sovia_anchor *anchor, struct sovia_peer *peer, const u8 *nonce);
 bool sovia_near_announced(const struct sovia_anchor *anchor, const struct sovia_peer *peer);
 void sovia_near_withdraw(struct sovia_anchor *anchor);

@@ -110,6 +110,13 @@ void sovia_peer_take_way(const struct net *net, const struct sovia_offer *answer
 		memset(theirs, 0, sizeof(*theirs));
 }
 
+/* This end's interface, under RCU; NULL if it has none. */
+static struct net_device *own_device(struct net *net, const struct sovia_pair *pair)
+{
+	return pair->scope ? dev_get_by_index_rcu(net, pair->scope) :
+			     sovia_address_device(net, &pair->local, pair->l3);
+}
+
 /**
  * sovia_peer_has_device() - has this end of a pair a device that links could use
  * @net: namespace
@@ -125,10 +132,24 @@ bool sovia_peer_has_device(struct net *net, const struct sovia_pair *pair)
 	bool yes = false;
 
 	rcu_read_lock();
-	dev = pair->scope ? dev_get_by_index_rcu(net, pair->scope) :
-			    sovia_address_device(net, &pair->local, pair->l3);
+	dev = own_device(net, pair);
 	for (prov = sovia_providers; dev && *prov; prov++)
 		yes |= (*prov)->introduced && (*prov)->has_netdev && (*prov)->has_netdev(dev);
+	rcu_read_unlock();
+	return yes;
+}
+
+/* Could another namespace of this kernel be behind the interface?  Not if it is hardware. */
+static bool near_may_reach(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	const struct net_device *dev;
+	bool yes;
+
+	if (!sovia_near_any(snet))
+		return false;
+	rcu_read_lock();
+	dev = own_device(snet->net, pair);
+	yes = dev && !dev->dev.parent;
 	rcu_read_unlock();
 	return yes;
 }
@@ -146,7 +167,7 @@ bool sovia_peer_may_reach(struct sovia_net *snet, const struct sovia_pair *pair)
 	struct sovia_clan_way way;
 
 	return sovia_peer_has_device(snet->net, pair) || sovia_clan_ways(snet->net, &way, 1) ||
-	       sovia_near_has(snet, &pair->remote);
+	       near_may_reach(snet, pair);
 }
 
 /**

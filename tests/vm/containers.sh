@@ -177,6 +177,25 @@ same_addresses() {
 	create f && create g && ip link add eth0 netns f type veth peer name eth0 netns g && configure f 10.1.0.1 fd01::1 &&
 		configure g 10.1.0.2 fd01::2 && serve g && in_memory f g 4 10.1.0.2 && in_memory a b 4 10.1.0.2
 }
+# Whose address it is shows in nothing that the asker can see.
+asked() { box s nft list chain inet seen "to$1" | awk '/packets/ { print ($4 > 0) }'; }
+not_an_oracle() {
+	ip netns add s && ip -n s link set lo up && box s sysctl -qw net.sovia.rendezvous=2 net.sovia.fallback=1 &&
+		ip -n s link add eth0 type dummy && configure s 10.1.0.9 fd01::9 || return
+	box s nft "add table inet seen; add chain inet seen to2; add rule inet seen to2 counter
+		add chain inet seen to77; add rule inet seen to77 counter
+		add chain inet seen out { type filter hook output priority 0; }
+		add rule inet seen out ip daddr 10.1.0.2 tcp dport 298 jump to2
+		add rule inet seen out ip daddr 10.1.0.77 tcp dport 298 jump to77" || return
+	# b has the first, nobody the second; the device leads nowhere.
+	ip -n s neigh add 10.1.0.2 lladdr 2:0:0:0:0:2 dev eth0 && ip -n s neigh add 10.1.0.77 lladdr 2:0:0:0:0:77 dev eth0 || return
+	timeout 3 nsenter --net=/run/netns/s socktool connect 10.1.0.2 $PORT4
+	timeout 3 nsenter --net=/run/netns/s socktool connect 10.1.0.77 $PORT4
+	box s nft list table inet seen
+	equal "$(asked 2)" "$(asked 77)"
+	local status=$?
+	ip netns del s && return $status
+}
 not_a_router() {
 	local before
 	before=$(count a peer_up)
@@ -266,6 +285,7 @@ check 'the first two'				in_memory c d 4 10.2.0.2
 check 'the others'				in_memory d e 6 fd02::3
 check 'the same addresses elsewhere'		same_addresses
 check 'who is behind a router is not asked'	not_a_router
+check 'who has an address is not told'		not_an_oracle
 check 'a namespace without rendezvous'		without
 check '... has it again'			kind_is a 10.1.0.2 254
 if modprobe -qa nft_chain_nat; then
