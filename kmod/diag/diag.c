@@ -28,24 +28,26 @@ static int diag_put(struct sock *sk, struct sk_buff *skb, struct netlink_callbac
 				 netlink_net_capable(cb->skb, CAP_NET_ADMIN));
 }
 
-/* cb->args[0]: the cursor of sovia_sock_from(). */
+/* cb->ctx: the cursor of sovia_sock_from(), which a long of 32 bits cannot hold. */
 static void diag_dump(struct sk_buff *skb, struct netlink_callback *cb,
 		      const struct inet_diag_req_v2 *req)
 {
-	loff_t pos = cb->args[0];
+	loff_t pos;
 	struct sock *sk;
 	int err;
 
+	memcpy(&pos, cb->ctx, sizeof(pos));
 	while ((sk = sovia_sock_from(sock_net(skb->sk), &pos))) {
 		err = is_wanted(req, sk) && sovia_diag_passes(cb, sk) ?
 		      diag_put(sk, skb, cb, req, NLM_F_MULTI) : 0;
 		sock_put(sk);
-		cb->args[0] = pos;
+		memcpy(cb->ctx, &pos, sizeof(pos));
 		if (err)
 			return;
 		pos++;
 	}
-	cb->args[0] = LLONG_MAX;
+	pos = LLONG_MAX;
+	memcpy(cb->ctx, &pos, sizeof(pos));
 }
 
 static bool has_addresses(const struct inet_diag_req_v2 *req, const struct sock *sk)

@@ -146,7 +146,7 @@ static int put_sock(struct sk_buff *skb, const void *object)
 /**
  * sovia_genl_sock_dump() - SOVIA_CMD_SOCK_GET
  * @skb: the reply
- * @cb: of the request; args[0] is the cursor of sovia_sock_from()
+ * @cb: of the request; ctx is the cursor of sovia_sock_from()
  *
  * Context: process, may sleep.
  * Return: bytes in @skb, 0 at the end.
@@ -154,18 +154,20 @@ static int put_sock(struct sk_buff *skb, const void *object)
 int sovia_genl_sock_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct shown_sock shown = { .user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk) };
-	loff_t pos = cb->args[0];
+	loff_t pos;
 	int err;
 
+	memcpy(&pos, cb->ctx, sizeof(pos));
 	while ((shown.sk = sovia_sock_from(sock_net(skb->sk), &pos))) {
 		err = sovia_genl_put(skb, cb, SOVIA_CMD_SOCK_GET, put_sock, &shown);
 		sock_put(shown.sk);
-		cb->args[0] = pos;
+		memcpy(cb->ctx, &pos, sizeof(pos));
 		if (err)
 			return skb->len ?: err;
 		pos++;
 	}
 	/* Nothing is behind it. */
-	cb->args[0] = LLONG_MAX;
+	pos = LLONG_MAX;
+	memcpy(cb->ctx, &pos, sizeof(pos));
 	return skb->len;
 }

@@ -34,7 +34,7 @@ int sovia_genl_put_tcp(struct sk_buff *skb, const void *object)
 /**
  * sovia_genl_tcp_dump() - SOVIA_CMD_TCP_GET
  * @skb: the reply
- * @cb: of the request; args[0] is the number of the next entry
+ * @cb: of the request; ctx is the number of the next entry
  *
  * Context: process.
  * Return: bytes in @skb, 0 at the end.
@@ -43,11 +43,12 @@ int sovia_genl_tcp_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct sovia_net *snet = sovia_net(sock_net(skb->sk));
 	struct sovia_tcp_entry entry;
-	u64 number = cb->args[0];
+	u64 number;
 
+	memcpy(&number, cb->ctx, sizeof(number));
 	while (sovia_tcp_log_from(snet, &number, &entry) &&
 	       !sovia_genl_put(skb, cb, SOVIA_CMD_TCP_GET, sovia_genl_put_tcp, &entry))
 		number++;
-	cb->args[0] = number;
+	memcpy(cb->ctx, &number, sizeof(number));
 	return skb->len;
 }
