@@ -55,36 +55,33 @@ dies() { # NUMBER COMMAND...
 	echo "$number connections, at the server: $(left)"
 }
 
-few_orphans() {
-	local before status
-	before=$(cat $PARAMETERS/max_orphans)
-	echo 10 >$PARAMETERS/max_orphans
+# Kills the client while a parameter has that value, which some of its sockets meet: they are reset.
+kill_client_with() { # PARAMETER VALUE
+	local before resets
+	before=$(cat "$PARAMETERS/$1") resets=$(sovia stat value no_room)
+	echo "$2" >"$PARAMETERS/$1"
 	kill_client
-	status=$?
-	echo "$before" >$PARAMETERS/max_orphans
-	return $status
+	echo "$before" >"$PARAMETERS/$1"
+	resets=$(($(sovia stat value no_room) - resets))
+	echo "$resets reset at $1"
+	[ $resets -gt 0 ]
 }
+few_orphans() { kill_client_with max_orphans 10; }
 
 # The lane is lost, and recovers, while the sockets are closed.
 lane_dies() {
-	local before
+	local before status
 	before=$(sovia stat value link_recover)
 	{ for _ in 1 2 3; do sleep 0.3; echo all >/sys/kernel/debug/sovia/break; done; } 2>/dev/null &
 	few_orphans
+	status=$?
 	wait
+	[ $status = 0 ] || return 1
 	[ "$(sovia stat value link_recover)" -gt "$before" ] || { echo 'no lane has died'; return 1; }
 }
 
 # No message of a socket may be queued any more, and each closed one counts as an orphan too many.
-no_memory() {
-	local before status
-	before=$(cat $PARAMETERS/mem)
-	echo 1024,1024 >$PARAMETERS/mem
-	kill_client
-	status=$?
-	echo "$before" >$PARAMETERS/mem
-	return $status
-}
+no_memory() { kill_client_with mem 1024,1024; }
 
 stop() { there "rm -f $LEFT; sleep 1; modprobe -r sovia" && modprobe -r sovia; }
 

@@ -58,7 +58,7 @@ quick_acknowledgments() {
 }
 
 bytes_over() { sovia stat value "$1"; }
-more_over_verbs() { [ "$(bytes_over verbs_tx_bytes)" -gt $((VERBS + 10000)) ] || { sovia stat; return 1; }; }
+more_over() { [ "$(bytes_over "$1_tx_bytes")" -gt $((BYTES + 10000)) ] || { sovia stat; return 1; }; }
 
 exec 3>&1
 LOG=$(mktemp)
@@ -67,16 +67,19 @@ check 'the tester builds' build
 check 'TCP equals TCP' with_itself --runs 100
 check 'a planted difference is found, and shrunk' finds_the_planted
 if [ "$WHAT" != verbs ]; then
-	check 'the same over loop, IPv4' same --family 4 "$@"
-	check 'the same over loop, IPv6' same --family 6 "$@"
+	for family in 4 6; do
+		BYTES=$(bytes_over loop_tx_bytes)
+		check "the same over loop, IPv$family" same --family $family "$@"
+		check '... the bytes went over loop' more_over loop
+	done
 fi
 if [ "$WHAT" != loop ]; then
 	check 'a device' roce_device 10.78.0.1/24 fd78::1/64
 	check 'TCP acknowledges at once' quick_acknowledgments
 	for address in 10.78.0.1 fd78::1; do
-		VERBS=$(bytes_over verbs_tx_bytes)
+		BYTES=$(bytes_over verbs_tx_bytes)
 		check "the same over verbs, $address" same --address $address "$@"
-		check '... the bytes went over verbs' more_over_verbs
+		check '... the bytes went over verbs' more_over verbs
 	done
 fi
 rm "$LOG"
