@@ -60,6 +60,19 @@ static void read_error(const struct nlmsghdr *nlh, struct netlink_error *error)
 	mnl_attr_parse(nlh, skip, error_attribute, error);
 }
 
+/* The end of a dump: the kernel's errno if it could not go on, and what it had is no whole list. */
+static int read_done(const struct nlmsghdr *nlh, struct netlink_error *error)
+{
+	int err = 0;
+
+	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(err))
+		memcpy(&err, mnl_nlmsg_get_payload(nlh), sizeof(err));
+	if (err >= 0)
+		return 0;
+	snprintf(error->text, sizeof(error->text), "the list is not complete: %s", strerror(-err));
+	return -1;
+}
+
 /* Returns 1 if there is more to come, 0 after the last message, -1 after an error. */
 static int take_reply(const char *buf, int len, mnl_cb_t each, void *data,
 		      struct netlink_error *error)
@@ -72,7 +85,7 @@ static int take_reply(const char *buf, int len, mnl_cb_t each, void *data,
 			return -1;
 		}
 		if (nlh->nlmsg_type == NLMSG_DONE)
-			return 0;
+			return read_done(nlh, error);
 		if (nlh->nlmsg_type == NLMSG_ERROR) {
 			if (((const struct nlmsgerr *)mnl_nlmsg_get_payload(nlh))->error == 0)
 				return 0;
@@ -177,7 +190,7 @@ static int family_reply(const struct nlmsghdr *nlh, void *data)
 	return mnl_attr_parse(nlh, sizeof(struct genlmsghdr), family_attribute, data);
 }
 
-/* Asking loads the module.  Returns 0 or -1. */
+/* Returns 0 or -1. */
 static int find_family(struct mnl_socket *socket, struct family *family,
 		       struct netlink_error *error)
 {

@@ -12,7 +12,7 @@
 
 static const char help[] =
 	"Usage: sovia [-j] stat [show] [-i SECONDS] [NAME...]\n"
-	"       sovia stat value NAME...\n"
+	"       sovia [-j] stat value NAME...\n"
 	"       sovia [-j] stat percpu [NAME...]\n"
 	"       sovia [-j] stat histogram [NAME...]\n"
 	"       sovia stat prometheus\n"
@@ -131,9 +131,14 @@ static int value(int argc, char **argv)
 	name_count = argc;
 	names = argv;
 	status = stats_read(&stats) ?: check_names(&stats);
-	for (i = 0; i < argc && !status; i++)
-		printf("%" PRIu64 "\n", stats_find(&stats, argv[i])->value);
-	return status ?: out_finish();
+	if (status)
+		return status;
+	out_begin();
+	for (i = 0; i < argc; i++)
+		out_number(argv[i], "%" PRIu64 "\n", stats_find(&stats, argv[i])->value);
+	if (options.json)
+		out_end();
+	return out_finish();
 }
 
 static int show_cpu(const struct stats *stats)
