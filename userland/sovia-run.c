@@ -2,7 +2,7 @@
 /*
  * sovia-run [OPTION]... PROGRAM [ARGUMENT...]: runs a program with AF_SOVIA in place of TCP.
  *
- * Makes sure that the module is loaded, then passes variables to the program:
+ * If the module is loaded, passes variables to the program:
  *   LD_PRELOAD    our library first, then its previous value
  *   SOVIA_FAMILY  the number that the module registered, see its parameter "family"
  *   SOVIA_ONLY    1 with --only
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "run_cgroup.h"
 
@@ -78,43 +77,19 @@ static bool family_works(int family)
 	return opens(family, SOVIAPROTO_V4);
 }
 
-/* For root, and for a module with another number than its autoload alias. */
-static void run_modprobe(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execlp("modprobe", "modprobe", "-q", "sovia", NULL);
-		execl("/sbin/modprobe", "modprobe", "-q", "sovia", NULL);
-		_exit(EXIT_NOT_FOUND);
-	}
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
-/*
- * Opening a socket autoloads the module, without any privilege.  The module
- * may then have another number, by its parameter in modprobe.d.
- */
+/* A container without /sys still has a working family. */
 static int find_family(void)
 {
 	int family = loaded_family();
 
 	if (!family && family_works(SOVIA_FAMILY_DEFAULT))
-		/* A container without /sys still has a working family. */
-		return loaded_family() ?: SOVIA_FAMILY_DEFAULT;
-	/* Hardened systems do not autoload families that Linux removed ("alias net-pf-19 off"). */
-	if (!family && opens(AF_INET, SOVIAPROTO_INET))
+		/* Opening it may have loaded the module, with another number by its parameter. */
 		family = loaded_family() ?: SOVIA_FAMILY_DEFAULT;
 	if (!family)
 		family = loaded_family();
 	if (!family) {
-		run_modprobe();
-		family = loaded_family();
-	}
-	if (!family) {
-		fprintf(stderr,
-			"sovia-run: the module sovia is not loaded and cannot be loaded (try: modprobe sovia)\n");
+		fputs("sovia-run: the module sovia is not loaded (as root: systemctl start sovia, or modprobe sovia)\n",
+		      stderr);
 		return 0;
 	}
 	if (!family_works(family)) {

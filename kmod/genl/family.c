@@ -132,8 +132,6 @@ static const struct genl_multicast_group sovia_genl_groups[SOVIA_GENL_GROUPS] = 
 	[SOVIA_GENL_GROUP_EVENTS] = { .name = SOVIA_GENL_EVENTS },
 };
 
-MODULE_ALIAS_GENL_FAMILY(SOVIA_GENL_NAME);
-
 struct genl_family sovia_genl __ro_after_init = {
 	.name		= SOVIA_GENL_NAME,
 	.version	= SOVIA_GENL_VERSION,

@@ -549,7 +549,7 @@ MODULE_DESCRIPTION("AF_SOVIA: stream sockets on RDMA");
 MODULE_AUTHOR("The AF_SOVIA authors");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(SOVIA_VERSION);
-MODULE_ALIAS_NETPROTO(SOVIA_FAMILY_DEFAULT);
-/* The macro stringifies its arguments: SOCK_STREAM, an enum, would become its name. */
-MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET, 254, 1 /* SOCK_STREAM */);
-MODULE_ALIAS_NET_PF_PROTO_TYPE(PF_INET6, 254, 1 /* SOCK_STREAM */);
+/*
+ * No MODULE_ALIAS of the family, the protocols and the netlink family: any user's request, from a
+ * container as well, would load a module into the host that answers other nodes.
+ */

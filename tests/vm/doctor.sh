@@ -47,17 +47,12 @@ check '... says so'				said 'no-such-node.invalid: '
 check 'a name'					healthy "$SOVIA_PEER"
 check '... its address is shown'		said "to .* from .*, interface $SOVIA_NETDEV"
 
-echo 'alias net-pf-19 off' >/etc/modprobe.d/rare.conf
-check 'a blacklist does not matter once it is loaded'	noted blacklist rare.conf
 modprobe -r sovia_diag 2>/dev/null
 modprobe -r sovia
-check '... but before'				eval 'sovia doctor | grep -q "^FAIL *blacklist .*rare.conf"'
-rm /etc/modprobe.d/rare.conf
-modprobe -r sovia
-echo 'install sovia /bin/false' >/etc/modprobe.d/no.conf
-check 'a module that cannot be loaded'		eval 'sovia doctor | grep -q "FAIL *module .*cannot be"'
-rm /etc/modprobe.d/no.conf
-modprobe sovia
+check 'a module that is not loaded'		eval 'sovia doctor | grep -A 1 "^FAIL *module .*not loaded" | grep "systemctl enable --now sovia"'
+deny '... it does not load it'			test -e /sys/module/sovia
+check 'a kernel that has none'			eval 'MODPROBE_OPTIONS="-S 0.0" sovia doctor | grep "^FAIL *module .*there is none"'
+check 'it is loaded'				modprobe sovia
 
 sovia set rendezvous 0
 check 'no rendezvous'				broken rendezvous 'no links' "$peer4"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Loading and unloading: on demand, refused while in use, with other family
-# numbers, repeatedly, and racing with programs that open sockets.  KUnit, which
-# would run its suites with each load, has a stage of its own.
+# Loading and unloading: refused while in use, with other family numbers, repeatedly, and racing with
+# programs that open sockets and with modprobe.  KUnit, which would run its suites with each load, has a
+# stage of its own.
 #
 # vm: --append kunit.enable=0 --timeout 1800
 set -u
@@ -16,13 +16,6 @@ WORK=$(mktemp -d)
 loaded() { grep -q '^sovia ' /proc/modules; }
 unload() { modprobe -r sovia; }
 used() { awk '$1 == "sovia" { print $3 }' /proc/modules; }
-
-autoload() { # COMMAND...
-	unload || return
-	! loaded || return
-	"$@" || return
-	loaded
-}
 
 # A socket in use pins the module; the program that holds it is started as: COMMAND... FILE.
 refused_while() {
@@ -111,11 +104,7 @@ number_given_back() {
 	modprobe sovia
 	number=$(cat /sys/module/sovia/parameters/family)
 	unload || return
-	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
-	SOVIA_FAMILY=$number socktool open
-	local status=$?
-	rm /etc/modprobe.d/no-sovia.conf
-	[ $status != 0 ]
+	! SOVIA_FAMILY=$number socktool open
 }
 
 twenty_times() {
@@ -127,11 +116,11 @@ twenty_times() {
 	done
 }
 
-# Programs that open sockets load the module again while it is being unloaded.
+# The module is loaded again while it is being unloaded, and programs open sockets.
 unload_race() {
 	local round pids=()
 	for round in 1 2; do
-		(while [ ! -e "$WORK/enough" ]; do socktool open 2>/dev/null; done) &
+		(while [ ! -e "$WORK/enough" ]; do modprobe sovia; socktool open 2>/dev/null; done) &
 		pids+=($!)
 	done
 	for round in {1..30}; do
@@ -140,7 +129,7 @@ unload_race() {
 	done
 	touch "$WORK/enough"
 	wait "${pids[@]}"
-	socktool open || return
+	modprobe sovia && socktool open || return
 	eventually unload
 }
 
@@ -173,9 +162,6 @@ no_threads_left() {
 	eventually threads_gone
 }
 
-check 'the module is loaded on demand' autoload socktool open
-check '... for IPv6 sockets' autoload socktool -6 open
-check '... for an unprivileged user' autoload setpriv --reuid 65534 --clear-groups "$(command -v socktool)" open
 check 'a socket pins it' refused_while socktool hold
 check 'a listener pins it' refused_while socktool hold-listener 5001
 check 'a connection pins it' refused_while socktool hold-pair

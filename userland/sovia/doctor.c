@@ -3,9 +3,7 @@
  * sovia doctor [NODE [port N]]: why is something not accelerated?  A line for each thing that
  * has to be as it is, and where it is not, what mends it.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <linux/sovia.h>
 #include <net/if.h>
 #include <stdarg.h>
@@ -21,6 +19,7 @@
 #include "sovia.h"
 
 #define MODULE "/sys/module/sovia"
+#define HELD "/run/sovia/held"
 
 static const char help[] =
 	"Usage: sovia [-j] [-n NETNS] doctor [NODE [port N]]\n"
@@ -75,88 +74,28 @@ bool read_line(const char *path, char *text, unsigned int size)
 
 /* ---- the module --------------------------------------------------------- */
 
-/* What keeps modprobe from loading it, in a line of its configuration. */
-static bool line_forbids(const char *line)
+/* Could modprobe find it?  Asking does not load it. */
+static bool is_installed(void)
 {
-	char first[64], second[64], third[64];
-	int words = sscanf(line, "%63s %63s %63s", first, second, third);
-
-	if (words < 2)
-		return false;
-	if (strcmp(first, "blacklist") == 0)
-		return strcmp(second, "sovia") == 0;
-	if (words < 3)
-		return false;
-	if (strcmp(first, "alias") == 0)
-		return strncmp(second, "net-pf-19", 9) == 0 && strcmp(third, "off") == 0;
-	return strcmp(first, "install") == 0 && strcmp(second, "sovia") == 0;
-}
-
-static bool file_forbids(const char *path, bool loaded)
-{
-	FILE *file = fopen(path, "re");
-	char line[512];
-	bool forbids = false;
-
-	while (file && !forbids && fgets(line, sizeof(line), file))
-		forbids = line_forbids(line);
-	if (file)
-		fclose(file);
-	if (!forbids)
-		return false;
-	line[strcspn(line, "\n")] = '\0';
-	found(loaded ? NOTE : BROKEN, "blacklist", "modprobe sovia at boot: systemctl enable sovia",
-	      "%s: \"%s\": opening a socket does not load the module", path, line);
-	return true;
-}
-
-static void check_blacklist(bool loaded)
-{
-	static const char * const patterns[] = {
-		"/etc/modprobe.d/*.conf", "/run/modprobe.d/*.conf", "/usr/local/lib/modprobe.d/*.conf",
-		"/lib/modprobe.d/*.conf",
-	};
-	bool any = false;
-	unsigned int i;
-	glob_t files;
-	size_t n;
-
-	for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		if (glob(patterns[i], 0, NULL, &files))
-			continue;
-		for (n = 0; n < files.gl_pathc; n++)
-			any |= file_forbids(files.gl_pathv[n], loaded);
-		globfree(&files);
-	}
-	if (!any)
-		found(FINE, "blacklist", NULL, "nothing keeps modprobe from loading the module");
-}
-
-/* Opening a socket by protocol number loads it, whatever family number it has. */
-static bool open_loads(void)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, SOVIAPROTO_INET);
-
-	if (fd < 0) {
-		found(BROKEN, "module", "install sovia-dkms for this kernel, then: modprobe sovia",
-		      "not loaded, and cannot be: %s", strerror(errno));
-		return false;
-	}
-	close(fd);
-	return true;
+	return system("PATH=$PATH:/usr/sbin:/sbin modprobe --dry-run --quiet sovia >/dev/null 2>&1") == 0;
 }
 
 static bool check_module(void)
 {
 	char version[64] = "?";
-	bool loaded = access(MODULE, F_OK) == 0;
 
-	check_blacklist(loaded);
-	if (!open_loads())
-		return false;
-	read_line(MODULE "/version", version, sizeof(version));
-	found(FINE, "module", NULL, "version %s%s", version, loaded ? "" : ", loaded just now");
-	return true;
+	if (access(MODULE, F_OK) == 0) {
+		read_line(MODULE "/version", version, sizeof(version));
+		found(FINE, "module", NULL, "version %s", version);
+		return true;
+	}
+	if (is_installed())
+		found(BROKEN, "module", "systemctl enable --now sovia, or: modprobe sovia",
+		      "not loaded: opening a socket does not load it");
+	else
+		found(BROKEN, "module", "install sovia-dkms and headers of this kernel, then: systemctl start sovia",
+		      "there is none for this kernel");
+	return false;
 }
 
 static void check_family(void)
@@ -184,6 +123,16 @@ static int setting(const char *name)
 
 	snprintf(path, sizeof(path), "/proc/sys/net/sovia/%s", name);
 	return read_line(path, text, sizeof(text)) ? atoi(text) : -1;
+}
+
+/* sovia.service writes what it is about, and removes the file when all has been done. */
+static void check_boot(void)
+{
+	char step[64];
+
+	if (read_line(HELD, step, sizeof(step)))
+		found(BROKEN, "boot", "journalctl -b -u sovia; mend it; systemctl restart sovia",
+		      "sovia.service did not get beyond: %s; other nodes are not met until then", step);
 }
 
 static void check_settings(void)
@@ -282,6 +231,7 @@ static int diagnose(const char *node, unsigned int port)
 	if (!check_module())
 		return finish();
 	check_family();
+	check_boot();
 	check_settings();
 	check_ports();
 	check_firewall();

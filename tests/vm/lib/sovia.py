@@ -5,7 +5,7 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM, socket as Socket
 
 
 def family():
-    """The family's number on this node.  Opening a socket of the default family loads the module."""
+    """The family's number on this node."""
     try:
         with open("/sys/module/sovia/parameters/family", encoding="ascii") as file:
             return int(file.read())
