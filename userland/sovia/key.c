@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sovia key show|add|delete|revoke */
+/* sovia key show|add|load|delete|revoke */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,22 +13,27 @@
 #include <unistd.h>
 #include "addr.h"
 #include "attrs.h"
+#include "key.h"
 #include "netlink.h"
 #include "out.h"
 #include "sovia.h"
 
-static const char help[] =
+const char key_help[] =
 	"Usage: sovia [-j] key [show]\n"
 	"       sovia key add ID PREFIX [own PREFIX] FILE\n"
+	"       sovia key load [FOLDER]\n"
 	"       sovia key delete ID\n"
 	"       sovia key revoke ID\n"
 	"\n"
 	"A key is 32 to 64 random bytes, the same in both nodes, and so is ID, up to 16 hexadecimal\n"
 	"digits.  PREFIX says which peers need it, and from which own addresses.  FILE has the bytes;\n"
-	"- is standard input.\n";
-
-/* One more than the kernel takes, so that it refuses what is too long. */
-#define KEY_READ_MAX 65
+	"- is standard input.\n"
+	"\n"
+	"load is for the boot: it adds the keys of FOLDER (/etc/sovia/keys.d), if that exists, but those that\n"
+	"there are.  A file there has the key's ID as its name, is readable by its owner alone, and has lines:\n"
+	"\n"
+	"  peer PREFIX [own PREFIX]    one or more\n"
+	"  key HEX                     64 to 128 digits\n";
 
 static const enum mnl_attr_data_type types[SOVIA_A_KEY_COUNT] = {
 	[SOVIA_A_KEY_ID]		= MNL_TYPE_U64,
@@ -79,7 +84,7 @@ static int show(int argc, char **argv)
 {
 	(void)argv;
 	if (argc)
-		return usage(help);
+		return usage(key_help);
 	return show_each(SOVIA_CMD_KEY_GET, SOVIA_A_KEY, show_key) ?: out_finish();
 }
 
@@ -93,7 +98,7 @@ static int end(uint8_t command, int argc, char **argv)
 	uint64_t id;
 
 	if (argc != 1)
-		return usage(help);
+		return usage(key_help);
 	errno = 0;
 	id = strtoull(argv[0], &rest, 16);
 	if (!id || *rest || errno)
@@ -136,7 +141,8 @@ static ssize_t read_secret(const char *name, void *buf)
 	return got < 0 ? -1 : (ssize_t)len;
 }
 
-static const char *why_not(int err)
+/* Why a key was not added. */
+const char *key_why_not(int err)
 {
 	switch (err) {
 	case EINVAL:
@@ -151,22 +157,31 @@ static const char *why_not(int err)
 	}
 }
 
-/* The user's keyring: a session's would not make it possible to revoke it in another one. */
-static int add_key(const char *id, const char *peer, const char *own, const char *name)
+/*
+ * Adds a key; @own may be NULL.  Returns 0, or -1 with errno.
+ *
+ * The user's keyring: a session's would not make it possible to revoke it in another one.
+ */
+int key_add(const char *id, const char *peer, const char *own, const void *secret, size_t len)
 {
 	char description[256];
+
+	snprintf(description, sizeof(description), "%s:%s%s%s", id, peer, own ? "," : "",
+		 own ? own : "");
+	return syscall(SYS_add_key, "sovia", description, secret, len, KEY_SPEC_USER_KEYRING) < 0 ? -1 : 0;
+}
+
+static int add_key(const char *id, const char *peer, const char *own, const char *name)
+{
 	unsigned char secret[KEY_READ_MAX];
 	ssize_t len = read_secret(name, secret);
-	long key;
+	int err;
 
 	if (len < 0)
 		return complain("%s: %s", name, strerror(errno));
-	snprintf(description, sizeof(description), "%s:%s%s%s", id, peer, own ? "," : "",
-		 own ? own : "");
-	key = syscall(SYS_add_key, "sovia", description, secret, (size_t)len,
-		      KEY_SPEC_USER_KEYRING);
+	err = key_add(id, peer, own, secret, len) ? errno : 0;
 	explicit_bzero(secret, sizeof(secret));
-	return key >= 0 ? 0 : complain("%s", why_not(errno));
+	return err ? complain("%s", key_why_not(err)) : 0;
 }
 
 static int add(int argc, char **argv)
@@ -175,15 +190,15 @@ static int add(int argc, char **argv)
 		return add_key(argv[0], argv[1], NULL, argv[2]);
 	if (argc == 5 && strcmp(argv[2], "own") == 0)
 		return add_key(argv[0], argv[1], argv[3], argv[4]);
-	return usage(help);
+	return usage(key_help);
 }
 
 int key_main(int argc, char **argv)
 {
 	static const struct command commands[] = {
-		{ "show", show }, { "list", show }, { "add", add }, { "delete", delete_key },
-		{ "revoke", revoke_key }, {}
+		{ "show", show }, { "list", show }, { "add", add }, { "load", key_load },
+		{ "delete", delete_key }, { "revoke", revoke_key }, {}
 	};
 
-	return run_command(commands, help, argc, argv);
+	return run_command(commands, key_help, argc, argv);
 }

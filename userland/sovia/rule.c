@@ -14,15 +14,21 @@
 static const char help[] =
 	"Usage: sovia [-j] [-s] rule [show]\n"
 	"       sovia rule replace [FILE]\n"
+	"       sovia rule load [FILE]\n"
 	"       sovia rule flush\n"
 	"\n"
-	"FILE is a list of rules, \"-\" or none standard input.  A rule is a line:\n"
+	"FILE is a list of rules, \"-\" or none standard input.  load is for the boot: it does nothing\n"
+	"without FILE (/etc/sovia/rules), and leaves rules out whose control group does not exist yet.\n"
+	"A rule is a line:\n"
 	"\n"
 	"  [in | out] [peer PREFIX] [port N[-M]] [uid N[-M]] [gid N[-M]]\n"
 	"  [cgroup PATH] [dev NAME] [wait MS] (auto | only-sovia | only-tcp | deny)\n"
 	"\n"
 	"The first that matches decides what becomes of a connection.  # begins a comment.\n"
 	"-s also shows how many connections each rule has decided.\n";
+
+/* Those that hold from the boot on. */
+#define RULES "/etc/sovia/rules"
 
 /* Of a request: more than SOVIA_RULES_MAX rules with all their attributes. */
 #define REQUEST_MAX (SOVIA_RULES_MAX * 192)
@@ -68,26 +74,41 @@ static void free_list(struct rule_list *list)
 	free(list);
 }
 
-static int replace(int argc, char **argv)
+static int replace_from(const char *name, FILE *file, bool lenient)
 {
-	const char *name = argc ? argv[0] : "-";
-	bool standard = strcmp(name, "-") == 0;
-	struct rule_list *list;
-	FILE *file = stdin;
+	struct rule_list *list = new_list(name);
 	int status;
 
-	if (argc > 1)
-		return usage(help);
-	if (!standard)
-		file = fopen(name, "re");
-	if (!file)
-		return complain("%s: %s", name, strerror(errno));
-	list = new_list(standard ? "standard input" : name);
+	list->lenient = lenient;
 	status = rule_read(list, file) == 0 ? replace_by(list) : EXIT_FAILED;
 	free_list(list);
-	if (!standard)
-		fclose(file);
 	return status;
+}
+
+static int replace_by_file(const char *name, bool lenient)
+{
+	FILE *file = fopen(name, "re");
+	int status;
+
+	if (!file)
+		return lenient && errno == ENOENT ? 0 : complain("%s: %s", name, strerror(errno));
+	status = replace_from(name, file, lenient);
+	fclose(file);
+	return status;
+}
+
+static int replace(int argc, char **argv)
+{
+	if (argc > 1)
+		return usage(help);
+	if (!argc || strcmp(argv[0], "-") == 0)
+		return replace_from("standard input", stdin, false);
+	return replace_by_file(argv[0], false);
+}
+
+static int load(int argc, char **argv)
+{
+	return argc > 1 ? usage(help) : replace_by_file(argc ? argv[0] : RULES, true);
 }
 
 static int flush(int argc, char **argv)
@@ -107,7 +128,8 @@ static int flush(int argc, char **argv)
 int rule_main(int argc, char **argv)
 {
 	static const struct command commands[] = {
-		{ "show", show }, { "list", show }, { "replace", replace }, { "flush", flush }, {}
+		{ "show", show }, { "list", show }, { "replace", replace }, { "load", load },
+		{ "flush", flush }, {}
 	};
 
 	return run_command(commands, help, argc, argv);

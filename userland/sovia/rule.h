@@ -27,6 +27,7 @@ struct rule_place {
  * @size: of its buffer
  * @places: of its attributes, in order
  * @count: how many
+ * @lenient: a rule of a control group that does not exist is left out
  */
 struct rule_list {
 	const char		*name;
@@ -34,6 +35,7 @@ struct rule_list {
 	size_t			size;
 	struct rule_place	*places;
 	size_t			count;
+	bool			lenient;
 };
 
 /* rule_read.c */

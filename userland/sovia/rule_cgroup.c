@@ -29,7 +29,7 @@ static bool is_cgroup2(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* The number of a path, or of a number.  Returns 0 or -1. */
+/* The number of a path, or of a number.  Returns 0, or -1 with errno: ENOENT if there is no such path. */
 int rule_cgroup_number(const char *path, uint64_t *number)
 {
 	union handle handle = { .file.handle_bytes = sizeof(*number) };
@@ -38,11 +38,15 @@ int rule_cgroup_number(const char *path, uint64_t *number)
 
 	if (*path != '/') {
 		*number = strtoull(path, &end, 10);
+		errno = EINVAL;
 		return *number && !*end ? 0 : -1;
 	}
+	errno = 0;
 	if (!is_cgroup2(path) || name_to_handle_at(AT_FDCWD, path, &handle.file, &mount, 0) < 0 ||
-	    handle.file.handle_bytes != sizeof(*number))
+	    handle.file.handle_bytes != sizeof(*number)) {
+		errno = errno ?: EINVAL;
 		return -1;
+	}
 	memcpy(number, handle.file.f_handle, sizeof(*number));
 	return 0;
 }

@@ -28,6 +28,7 @@
  * @number: from 1
  * @column: of the word that was read last, from 1
  * @seen: bits: attributes that it has
+ * @skip: it is left out
  */
 struct line {
 	struct rule_list	*list;
@@ -36,6 +37,7 @@ struct line {
 	unsigned int		number;
 	unsigned int		column;
 	uint64_t		seen;
+	bool			skip;
 };
 
 static int complain(const struct line *line, const char *text)
@@ -218,8 +220,14 @@ static int put_cgroup(struct line *line, const char *word)
 {
 	uint64_t number;
 
-	if (rule_cgroup_number(word, &number) < 0)
-		return complain(line, "not a control group (v2)");
+	if (rule_cgroup_number(word, &number) < 0) {
+		if (!line->list->lenient || errno != ENOENT)
+			return complain(line, "not a control group (v2)");
+		/* Nobody is in it: no connection would match. */
+		complain(line, "there is no such control group yet: the rule is left out");
+		line->skip = true;
+		number = 1;
+	}
 	return put(line, SOVIA_A_RULE_CGROUP, sizeof(number), &number);
 }
 
@@ -304,6 +312,7 @@ static int read_word(struct line *line, const char *word)
 static int read_line(struct line *line)
 {
 	const char *word = next_word(line);
+	size_t count = line->list->count;
 	struct nlattr *nest;
 
 	if (!word)
@@ -318,7 +327,12 @@ static int read_line(struct line *line)
 			return -1;
 	if (!(line->seen & 1ULL << SOVIA_A_RULE_ACTION))
 		return complain(line, "auto, only-sovia, only-tcp or deny is missing");
-	mnl_attr_nest_end(line->list->nlh, nest);
+	if (line->skip) {
+		mnl_attr_nest_cancel(line->list->nlh, nest);
+		line->list->count = count;
+	} else {
+		mnl_attr_nest_end(line->list->nlh, nest);
+	}
 	return 0;
 }
 
