@@ -2,6 +2,7 @@
 #
 #   make                the module for the running kernel, and the tools; same as make lab without its headers
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
+#   make uninstall      remove them; modules that are loaded stay
 #   make btf install    the module with its types, for bpftrace
 #   make sign install   the modules signed, for Secure Boot; ENROLL=yes to have the key trusted
 #   make deb            Debian packages, in .build/deb
@@ -29,6 +30,7 @@
 
 KERNEL ?= stock
 KDIR ?= /lib/modules/$(shell uname -r)/build
+RELEASE = $(shell cat $(KDIR)/include/config/kernel.release)
 
 # Machines that only run the lab may lack headers of their own kernel.
 all: $(if $(wildcard $(KDIR)),host,lab)
@@ -45,8 +47,15 @@ sign: host $(filter btf,$(MAKECMDGOALS))
 
 install: host $(filter btf sign,$(MAKECMDGOALS))
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR))
-	$(if $(DESTDIR),,depmod "$$(cat $(KDIR)/include/config/kernel.release)")
+	$(if $(DESTDIR),,depmod $(RELEASE))
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland install
+	@scripts/installed-modules $(RELEASE) $(DESTDIR)
+
+# Those of DKMS are its own.
+uninstall:
+	$(RM) $(foreach folder,updates extra,$(wildcard $(addprefix $(DESTDIR)/lib/modules/$(RELEASE)/$(folder)/,sovia.ko* sovia_diag.ko*)))
+	$(if $(DESTDIR),,depmod $(RELEASE))
+	$(MAKE) -C userland O=$(CURDIR)/.build/userland uninstall
 
 deb:
 	scripts/build-deb
@@ -126,4 +135,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all host btf sign install deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

@@ -56,6 +56,8 @@ DEBUG_MEM = 512
 
 # All that the compiler says.  kernel-doc is lint's: it need not read each file for each kernel.
 STRICT = ("W=1", "cmd_checkdoc=")
+# Of the tools: whoever builds them elsewhere may have a compiler that warns of more.
+STRICT_TOOLS = "WERROR=-Werror"
 
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
@@ -122,7 +124,7 @@ PREPARATIONS = {
     "kernel-newest": ["scripts/fetch-kernel", "newest", "--update"],
     **{f"build-{kernel}": build_module(kernel, "--siw") for kernel in (*STOCK, *BUILT)},
     "build-raised": build_module(STOCK[0], "--raised"),
-    "build-userland": make("userland"),
+    "build-userland": make("userland", STRICT_TOOLS),
     "build-rogue_peer": make("tests/rogue_peer"),
     "build-differ": make("tests/differ"),
     "build-selftests": make("tests/selftests"),
@@ -206,7 +208,7 @@ def all_stages(everything=False):
     stages += [
         Build("build-arm64", build_module("arm64", "--clean", *STRICT)),
         Build("build-raised", build_module(STOCK[0], "--raised", "--clean", *STRICT)),
-        Build("build-userland", make("userland", clean=True)),
+        Build("build-userland", make("userland", STRICT_TOOLS, clean=True)),
         Tap("completion", ["tests/completion"]),
         Tap("deb", ["tests/deb/contents"]),
         *(Tap(f"deb-install-{suite}", ["tests/deb/install", suite]) for suite in ("bookworm", "trixie")),
