@@ -30,7 +30,8 @@
 
 KERNEL ?= stock
 KDIR ?= /lib/modules/$(shell uname -r)/build
-RELEASE = $(shell cat $(KDIR)/include/config/kernel.release)
+# Debian 12's include/config/kernel.release has the version alone.
+RELEASE = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 
 # Machines that only run the lab may lack headers of their own kernel.
 all: $(if $(wildcard $(KDIR)),host,lab)
