@@ -12,6 +12,18 @@
  *
  * Peers send nothing.  A number is a section of the memory (include/sovia/clan.h).  A peer that
  * does not read what it is sent is disconnected: the others do not wait for it.
+ *
+ * As a unit of systemd the server is given the listening socket, and leaves the memory, the
+ * connections and the eventfds with systemd, by name (FDSTORE of sd_notify(3)).  The next server,
+ * after a restart, an upgrade or a crash, is given them back and goes on: peers notice nothing.
+ * The names hold the rest of the state: it is not read from the memory, which peers can write to.
+ *
+ *	memory-NODES-RING-PAGES-VECTORS-UUID
+ *	event-NUMBER-VECTOR
+ *	peer-NUMBER-SINCE-PRESENT		the connection
+ *
+ * A connection is left there when all others know the peer, and its eventfds before any does.  So
+ * eventfds without a connection are those of a peer that the others are to be told has gone.
  */
 #include <endian.h>
 #include <errno.h>
@@ -22,6 +34,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sovia/clan.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +48,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef SOVIA_VERSION
@@ -44,7 +59,7 @@
 #define VECTORS_MAX 8
 
 static const char usage[] =
-	"Usage: sovia-clan-server [OPTION]... SOCKET\n"
+	"Usage: sovia-clan-server [OPTION]... [SOCKET]\n"
 	"Give virtual machines memory that they share, for AF_SOVIA connections between them.\n"
 	"QEMU gets it by: -chardev socket,id=clan,path=SOCKET\n"
 	"                 -device ivshmem-doorbell,chardev=clan,vectors=1\n"
@@ -58,21 +73,30 @@ static const char usage[] =
 	"  -h, --help        show this text\n"
 	"  -V, --version     show the version\n"
 	"\n"
+	"SIGUSR1 prints who is connected.  Without SOCKET it is systemd's, and so is what a restart\n"
+	"keeps: see sovia-clan@.service.\n"
+	"\n"
 	"All that have the memory can read and change all of it: a server for each group of\n"
 	"virtual machines that trust each other.\n";
 
 /**
  * struct peer - a QEMU
  * @fd: its connection, -1 if there is none
+ * @who: its process, as it was when it connected
+ * @since: when that was, seconds since 1970
+ * @present: what the memory says of it: random, 0 if there is none
  * @known: the others have been told of it
  * @leaving: it is to be disconnected
  * @event: ring its vectors
  */
 struct peer {
-	int	fd;
-	bool	known;
-	bool	leaving;
-	int	event[VECTORS_MAX];
+	int		fd;
+	struct ucred	who;
+	time_t		since;
+	uint32_t	present;
+	bool		known;
+	bool		leaving;
+	int		event[VECTORS_MAX];
 };
 
 static struct {
@@ -83,9 +107,11 @@ static struct {
 } option = { .nodes = 8, .pages = 1024, .ring = 256, .vectors = 1 };
 
 static struct peer peers[SOVIA_CLAN_NODES_MAX];
+static int listener = -1;
 static int memory = -1;
 static char *base;			/* the first two pages and the slots are the server's to reach */
 static uint64_t size;
+static struct sovia_clan_header header;	/* as the memory should have it */
 
 static void die(const char *what)
 {
@@ -95,8 +121,65 @@ static void die(const char *what)
 
 static void say(unsigned int number, const char *what)
 {
-	printf("peer %u: %s\n", number, what);
+	const struct ucred *who = &peers[number].who;
+
+	printf("peer %u, process %d of user %u: %s\n", number, who->pid, who->uid, what);
 	fflush(stdout);
+}
+
+/* ---- what systemd keeps ------------------------------------------------ */
+
+/* Nothing happens where there is no systemd. */
+static void keep(int fd, const char *how, const char *format, ...)
+{
+	char name[64], state[128];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(name, sizeof(name), format, arguments);
+	va_end(arguments);
+	snprintf(state, sizeof(state), "FDSTORE=1\n%sFDNAME=%s", how, name);
+	sd_pid_notify_with_fds(0, 0, state, &fd, 1);
+}
+
+static void keep_memory(void)
+{
+	char uuid[2 * sizeof(header.uuid) + 1];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(header.uuid); i++)
+		sprintf(uuid + 2 * i, "%02x", header.uuid[i]);
+	keep(memory, "FDPOLL=0\n", "memory-%u-%u-%u-%u-%s", option.nodes, option.ring, option.pages,
+	     option.vectors, uuid);
+}
+
+static void keep_events(unsigned int number)
+{
+	unsigned int v;
+
+	for (v = 0; v < option.vectors; v++)
+		keep(peers[number].event[v], "FDPOLL=0\n", "event-%u-%u", number, v);
+}
+
+/* systemd forgets it by itself if the other end hangs up meanwhile. */
+static void keep_connection(unsigned int number)
+{
+	keep(peers[number].fd, "", "peer-%u-%lld-%x", number, (long long)peers[number].since,
+	     peers[number].present);
+}
+
+static void forget_connection(unsigned int number)
+{
+	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=peer-%u-%lld-%x", number,
+		   (long long)peers[number].since, peers[number].present);
+}
+
+static void forget_events(unsigned int number)
+{
+	unsigned int v;
+
+	for (v = 0; v < option.vectors; v++)
+		sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=event-%u-%u", number, v);
 }
 
 /* ---- the memory -------------------------------------------------------- */
@@ -116,9 +199,33 @@ static uint64_t region_size(void)
 	return bytes;
 }
 
+/* Peers are not given the memory before it has been called once. */
+static void say_again(void)
+{
+	uint32_t *present = (uint32_t *)(base + SOVIA_CLAN_PAGE);
+	unsigned int i;
+
+	if (memcmp(base, &header, sizeof(header)))
+		memcpy(base, &header, sizeof(header));
+	for (i = 0; i < option.nodes; i++)
+		if (__atomic_load_n(&present[i], __ATOMIC_RELAXED) != peers[i].present)
+			__atomic_store_n(&present[i], peers[i].present, __ATOMIC_RELEASE);
+}
+
+static void map_memory(void)
+{
+	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+	if (base == MAP_FAILED)
+		die("memory");
+	header.version = htole32(SOVIA_CLAN_VERSION);
+	header.nodes = htole32(option.nodes);
+	header.ring = htole32(option.ring);
+	header.pool = htole32(option.pages);
+	memcpy(header.magic, SOVIA_CLAN_MAGIC, sizeof(header.magic));
+}
+
 static void make_memory(void)
 {
-	struct sovia_clan_header *header;
 	struct statfs fs;
 
 	size = region_size();
@@ -132,31 +239,22 @@ static void make_memory(void)
 	/* Who could shrink it would kill the others by SIGBUS. */
 	if (fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		die("sealing the memory");
-	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (base == MAP_FAILED)
-		die("memory");
-	header = (void *)base;
-	header->version = htole32(SOVIA_CLAN_VERSION);
-	header->nodes = htole32(option.nodes);
-	header->ring = htole32(option.ring);
-	header->pool = htole32(option.pages);
-	if (getrandom(header->uuid, sizeof(header->uuid), 0) != sizeof(header->uuid))
+	if (getrandom(header.uuid, sizeof(header.uuid), 0) != sizeof(header.uuid))
 		die("random numbers");
-	/* Last: a peer takes the rest for complete. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy(header->magic, SOVIA_CLAN_MAGIC, sizeof(header->magic));
+	map_memory();
+	keep_memory();
 }
 
 /* Tell all who looks at the memory whether a node is there. */
 static void set_present(unsigned int number, bool present)
 {
-	uint32_t *word = (uint32_t *)(base + SOVIA_CLAN_PAGE) + number;
-	uint32_t generation = 0;
+	uint32_t random = 0;
 
-	while (present && !generation)
-		if (getrandom(&generation, sizeof(generation), 0) != sizeof(generation))
+	while (present && !random)
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			die("random numbers");
-	__atomic_store_n(word, generation, __ATOMIC_RELEASE);
+	peers[number].present = random;
+	say_again();
 }
 
 /* What the last one with this number has left must not be taken for the next one's. */
@@ -223,11 +321,29 @@ static bool is_there(unsigned int number)
 	return peers[number].fd >= 0 && !peers[number].leaving;
 }
 
+static unsigned int how_many(void)
+{
+	unsigned int i, count = 0;
+
+	for (i = 0; i < option.nodes; i++)
+		count += is_there(i);
+	return count;
+}
+
+/* For systemctl status. */
+static void say_how_many(void)
+{
+	sd_notifyf(0, "STATUS=%u of %u nodes are connected", how_many(), option.nodes);
+}
+
 static void disconnect(unsigned int number)
 {
 	bool known = peers[number].known;
 	unsigned int i;
 
+	forget_connection(number);
+	/* systemd may have it still. */
+	shutdown(peers[number].fd, SHUT_RDWR);
 	close(peers[number].fd);
 	close_events(&peers[number]);
 	peers[number].fd = -1;
@@ -238,6 +354,8 @@ static void disconnect(unsigned int number)
 	for (i = 0; i < option.nodes; i++)
 		if (known && is_there(i) && !send_number(peers[i].fd, number, -1))
 			drop(i, "does not read");
+	forget_events(number);
+	say_how_many();
 }
 
 /* Disconnect those that are to be, and those that do not take the news of it. */
@@ -292,7 +410,16 @@ static void announce(unsigned int number)
 			drop(i, "does not read");
 }
 
-static void arrive(int listener)
+static struct ucred who_is(int fd)
+{
+	struct ucred who = {};
+	socklen_t len = sizeof(who);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+	return who;
+}
+
+static void arrive(void)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	unsigned int number = 0;
@@ -307,6 +434,8 @@ static void arrive(int listener)
 		return;
 	}
 	peers[number].fd = fd;
+	peers[number].who = who_is(fd);
+	peers[number].since = time(NULL);
 	clear_slot(number);
 	set_present(number, true);
 	if (!open_events(&peers[number])) {
@@ -314,10 +443,14 @@ static void arrive(int listener)
 		return;
 	}
 	say(number, "connected");
-	if (welcome(number))
-		announce(number);
-	else
+	if (!welcome(number)) {
 		drop(number, "does not read");
+		return;
+	}
+	keep_events(number);
+	announce(number);
+	keep_connection(number);
+	say_how_many();
 }
 
 /* It says nothing by rights, so it is about to go, or is no QEMU. */
@@ -330,6 +463,117 @@ static void leave(unsigned int number)
 		drop(number, "sent something, disconnected");
 	else if (!got || (errno != EAGAIN && errno != EINTR))
 		drop(number, "disconnected");
+}
+
+/* ---- what the server before has left ----------------------------------- */
+
+/* Takes a memory with sizes that it is large enough for. */
+static bool take_memory(int fd, unsigned int nodes, unsigned int ring, unsigned int pages,
+			unsigned int vectors, const char *uuid)
+{
+	struct stat st;
+	unsigned int i;
+
+	if (memory >= 0 || nodes > SOVIA_CLAN_NODES_MAX || ring > SOVIA_CLAN_RING_MAX ||
+	    pages > SOVIA_CLAN_POOL_MAX || vectors > VECTORS_MAX || fstat(fd, &st) ||
+	    (uint64_t)st.st_size < sovia_clan_size(nodes, ring, pages))
+		return false;
+	if (nodes != option.nodes || ring != option.ring || pages != option.pages ||
+	    vectors != option.vectors)
+		printf("the memory that is kept has other sizes: -n %u -p %u -r %u -v %u\n", nodes,
+		       pages, ring, vectors);
+	option.nodes = nodes;
+	option.ring = ring;
+	option.pages = pages;
+	option.vectors = vectors;
+	for (i = 0; i < sizeof(header.uuid); i++)
+		sscanf(uuid + 2 * i, "%2hhx", &header.uuid[i]);
+	memory = fd;
+	size = st.st_size;
+	map_memory();
+	return true;
+}
+
+static bool take_event(int fd, unsigned int number, unsigned int vector)
+{
+	if (number >= SOVIA_CLAN_NODES_MAX || vector >= VECTORS_MAX || peers[number].event[vector] >= 0)
+		return false;
+	peers[number].event[vector] = fd;
+	return true;
+}
+
+static bool take_connection(int fd, unsigned int number, long long since, uint32_t present)
+{
+	if (number >= SOVIA_CLAN_NODES_MAX || peers[number].fd >= 0)
+		return false;
+	peers[number].fd = fd;
+	peers[number].who = who_is(fd);
+	peers[number].since = since;
+	peers[number].present = present;
+	peers[number].known = true;
+	return true;
+}
+
+static bool take_listener(int fd)
+{
+	if (listener >= 0 || sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
+	    fcntl(fd, F_SETFL, O_NONBLOCK))
+		return false;
+	listener = fd;
+	return true;
+}
+
+static bool take(int fd, const char *name)
+{
+	char uuid[2 * sizeof(header.uuid) + 1];
+	unsigned int a, b, c, d;
+	long long since;
+
+	if (sscanf(name, "memory-%u-%u-%u-%u-%32[0-9a-f]", &a, &b, &c, &d, uuid) == 5)
+		return strlen(uuid) == 32 && take_memory(fd, a, b, c, d, uuid);
+	if (sscanf(name, "event-%u-%u", &a, &b) == 2)
+		return take_event(fd, a, b);
+	if (sscanf(name, "peer-%u-%lld-%x", &a, &since, &b) == 3)
+		return take_connection(fd, a, since, b);
+	return take_listener(fd);
+}
+
+/* A number that is not complete has gone in between: sweep() tells the others. */
+static void check_taken(unsigned int number, bool same_memory)
+{
+	struct peer *peer = &peers[number];
+	unsigned int v, events = 0;
+
+	for (v = 0; v < option.vectors; v++)
+		events += peer->event[v] >= 0;
+	if (!events && peer->fd < 0)
+		return;
+	if (same_memory && events == option.vectors && peer->fd >= 0)
+		return;
+	peer->known = true;
+	drop(number, "has gone");
+}
+
+static void take_all(void)
+{
+	char **names = NULL;
+	int i, count = sd_listen_fds_with_names(1, &names);
+	unsigned int number;
+	bool same_memory;
+
+	for (i = 0; i < count; i++) {
+		if (!take(SD_LISTEN_FDS_START + i, names[i]))
+			close(SD_LISTEN_FDS_START + i);
+		free(names[i]);
+	}
+	free(names);
+	same_memory = memory >= 0;
+	if (!same_memory)
+		make_memory();
+	say_again();
+	for (number = 0; number < option.nodes; number++)
+		check_taken(number, same_memory);
+	sweep();
 }
 
 /* ---- the server -------------------------------------------------------- */
@@ -362,11 +606,15 @@ static void remove_stale(const struct sockaddr_un *addr)
 	close(fd);
 }
 
-static int make_listener(void)
+static void make_listener(void)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	if (!option.path) {
+		fputs("sovia-clan-server: one SOCKET, see --help\n", stderr);
+		exit(1);
+	}
 	if (strlen(option.path) >= sizeof(addr.sun_path)) {
 		errno = ENAMETOOLONG;
 		die(option.path);
@@ -380,7 +628,26 @@ static int make_listener(void)
 		set_group();
 	if (listen(fd, SOMAXCONN))
 		die(option.path);
-	return fd;
+	listener = fd;
+}
+
+/* One of systemd's is not ours to change. */
+static void check_listener(void)
+{
+	static struct sockaddr_un addr;
+	socklen_t len = sizeof(addr) - 1;
+
+	if (option.path) {
+		fputs("sovia-clan-server: systemd has given a socket, so there is no other SOCKET\n",
+		      stderr);
+		exit(1);
+	}
+	if (option.group)
+		fputs("sovia-clan-server: --group does nothing for a socket of systemd: SocketGroup= of"
+		      " its unit does\n", stderr);
+	if (getsockname(listener, (void *)&addr, &len))
+		die("socket");
+	option.path = addr.sun_path;
 }
 
 static int make_signals(void)
@@ -391,6 +658,7 @@ static int make_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		die("signals");
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
@@ -399,7 +667,36 @@ static int make_signals(void)
 	return fd;
 }
 
-static void serve(int listener, int signals)
+static void show_peers(void)
+{
+	char text[sizeof("connected since YYYYYY-MM-DD HH:MM:SS")];
+	unsigned int i;
+	struct tm tm;
+
+	printf("%u of %u nodes are connected\n", how_many(), option.nodes);
+	for (i = 0; i < option.nodes; i++) {
+		if (!is_there(i))
+			continue;
+		strftime(text, sizeof(text), "connected since %F %T", localtime_r(&peers[i].since, &tm));
+		say(i, text);
+	}
+	fflush(stdout);
+}
+
+/* Returns false if the server is to end. */
+static bool take_signal(int signals)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != sizeof(info))
+		die("signals");
+	if (info.ssi_signo != SIGUSR1)
+		return false;
+	show_peers();
+	return true;
+}
+
+static void serve(int signals)
 {
 	struct pollfd fds[SOVIA_CLAN_NODES_MAX + 2];
 	unsigned int i;
@@ -411,14 +708,14 @@ static void serve(int listener, int signals)
 		fds[i + 1] = (struct pollfd){ .fd = signals, .events = POLLIN };
 		if (poll(fds, option.nodes + 2, -1) < 0 && errno != EINTR)
 			die("poll");
-		if (fds[option.nodes + 1].revents)
+		if (fds[option.nodes + 1].revents && !take_signal(signals))
 			return;
 		for (i = 0; i < option.nodes; i++)
 			if (fds[i].revents)
 				leave(i);
 		sweep();
 		if (fds[option.nodes].revents)
-			arrive(listener);
+			arrive();
 		sweep();
 	}
 }
@@ -479,7 +776,7 @@ static void parse(int argc, char **argv)
 			exit(1);
 		}
 	}
-	if (optind != argc - 1) {
+	if (optind < argc - 1) {
 		fputs("sovia-clan-server: one SOCKET, see --help\n", stderr);
 		exit(1);
 	}
@@ -488,8 +785,9 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int listener, signals;
 	unsigned int i, v;
+	int signals;
+	bool ours;
 
 	parse(argc, argv);
 	for (i = 0; i < SOVIA_CLAN_NODES_MAX; i++) {
@@ -497,12 +795,21 @@ int main(int argc, char **argv)
 		for (v = 0; v < VECTORS_MAX; v++)
 			peers[i].event[v] = -1;
 	}
-	make_memory();
 	signals = make_signals();
-	listener = make_listener();
+	take_all();
+	ours = listener < 0;
+	if (ours)
+		make_listener();
+	else
+		check_listener();
 	printf("%llu MiB for %u nodes at %s\n", (unsigned long long)size >> 20, option.nodes, option.path);
 	fflush(stdout);
-	serve(listener, signals);
-	unlink(option.path);
+	if (how_many())
+		show_peers();
+	say_how_many();
+	sd_notify(0, "READY=1");
+	serve(signals);
+	if (ours)
+		unlink(option.path);
 	return 0;
 }

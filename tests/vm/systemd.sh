@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Units, by a systemd of the guest's: what sovia-clan@ keeps when it is started anew.
+#
+# vm: --timeout 600 --append kunit.enable=0
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+WORK=$(mktemp -d)
+BUILT=$(realpath ../../.build/userland)
+PATH=$PWD/lib:$PATH
+
+prepare() {
+	cp "$BUILT"/systemd/sovia-clan@.* "$BUILT/bin/sovia-clan-server" "$WORK" && sed -i 's,/usr/local/bin,/run/lab,' "$WORK"/*.service &&
+		mkdir "$WORK/sovia-clan@.service.d" "$WORK/sovia-clan@group.socket.d" &&
+		printf '%s\n' '[Unit]' StartLimitIntervalSec=0 '[Service]' 'StandardOutput=append:/run/log-%i' 'StandardError=inherit' >"$WORK/sovia-clan@.service.d/log.conf" &&
+		printf '%s\n' '[Socket]' 'SocketGroup=daemon' >"$WORK/sovia-clan@group.socket.d/group.conf"
+}
+
+check 'units' prepare
+each 'sovia-clan@' in_systemd "$WORK" units clan
+finish
