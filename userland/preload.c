@@ -12,6 +12,9 @@
  * kernel unchanged.  Policy (which peers, fallback to TCP) is the module's; what sovia-run was
  * told of it, SOVIA_ONLY and SOVIA_WAIT, is set as options of each socket.
  *
+ * Where the program may not have the family, or the module has been unloaded, socket() opens a TCP
+ * socket, as it does without this library, unless SOVIA_ONLY says otherwise.
+ *
  * socket() may be called from signal handlers, between vfork() and exec(), and
  * by other libraries' constructors.  So: no allocation, no lock, no dlsym()
  * (it makes the system call directly), and only the system call sets errno.
@@ -111,15 +114,30 @@ static bool set_options(int fd)
 	       (settings.wait < 0 || set_option(fd, SOVIA_WAIT, settings.wait));
 }
 
+/*
+ * The program may not have the family, by a filter of system calls (RestrictAddressFamilies= of systemd)
+ * or a security module, or the module has been unloaded.  Other errors, no memory or no descriptors, do
+ * not differ between families.
+ */
+static bool is_refused(int error)
+{
+	return error == EAFNOSUPPORT || error == EPERM || error == EACCES;
+}
+
 int socket(int domain, int type, int protocol)
 {
+	const int before = errno;
 	int fd, error;
 
 	if (!is_tcp(domain, type, protocol))
 		return syscall(SYS_socket, domain, type, protocol);
 	read_settings();
-	protocol = domain == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4;
-	fd = syscall(SYS_socket, settings.family, type, protocol);
+	fd = syscall(SYS_socket, settings.family, type,
+		     domain == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4);
+	if (fd < 0 && !settings.only && is_refused(errno)) {
+		errno = before;
+		return syscall(SYS_socket, domain, type, protocol);
+	}
 	if (fd < 0 || set_options(fd))
 		return fd;
 	error = errno;

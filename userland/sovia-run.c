@@ -92,12 +92,19 @@ static int find_family(void)
 		      stderr);
 		return 0;
 	}
-	if (!family_works(family)) {
-		fprintf(stderr, "sovia-run: cannot open a socket of family %d: %s\n",
-			family, strerror(errno));
-		return 0;
-	}
 	return family;
+}
+
+/* The module is loaded, but this process may not have the family: the library opens TCP sockets then. */
+static bool check_family(int family)
+{
+	const bool only = getenv("SOVIA_ONLY");
+
+	if (family_works(family))
+		return true;
+	fprintf(stderr, "sovia-run: cannot open a socket of family %d: %s%s\n", family,
+		strerror(errno), only ? "" : "; TCP is used as long as that is so");
+	return !only;
 }
 
 /* The library beside this executable, else the installed one. */
@@ -233,7 +240,7 @@ int main(int argc, char **argv)
 		return EXIT_OURS;
 	if (cgroup)
 		return can_use_cgroup() ? run_in_cgroup(argv + first) : EXIT_OURS;
-	if (!find_library(library, sizeof(library)))
+	if (!check_family(family) || !find_library(library, sizeof(library)))
 		return EXIT_OURS;
 	snprintf(number, sizeof(number), "%d", family);
 	if (!set_preload(library) || setenv("SOVIA_FAMILY", number, 1) != 0)

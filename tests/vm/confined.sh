@@ -39,8 +39,10 @@ is() { equal "$(within "$1" "$2")" "$3"; }
 both_allowed() { is all "$TCP" ok && is all "$SOVIA" ok; }
 denied() { is without "$TCP" ok && is without "$SOVIA" EACCES; }
 not_named() { is stream "$TCP" ok && is stream "$SOVIA" EACCES; }
-# A redirected program gets the error, and no TCP socket behind its back.
-redirected() { equal "$(sovia-run bash -c "$(declare -f within); within without '$TCP'")" EACCES; }
+# A redirected program has what its policy says of TCP.
+redirected() { # PROFILE WANTED [OPTION]
+	equal "$(sovia-run ${3:+"$3"} bash -c "$(declare -f within); within $1 'print($TCP.getsockopt(1, 38))'" | tr '\n' ' ')" "$2 "
+}
 # A socket that it is given counts as inet, as TCP's do.
 inherited() {
 	equal "$(python3 -c 'import sovia, subprocess, sys
@@ -56,7 +58,10 @@ else
 	check 'a profile that allows all families'		both_allowed
 	check 'one that denies AF_SOVIA'			denied
 	check 'one that does not name it'			not_named
-	check 'no other socket if that is redirected'		redirected
+	check 'a redirected program has TCP then'		redirected without '6 ok'
+	check '... or nothing with --only'			redirected without EACCES --only
+	check '... nor where TCP is denied'			redirected none EACCES
+	check '... and AF_SOVIA where that is allowed'		redirected all '254 ok'
 	check 'a socket that is inherited'			inherited
 fi
 finish

@@ -31,10 +31,11 @@ domain = option(socket.SO_DOMAIN)
 if domain in (socket.AF_INET, socket.AF_INET6) and option(socket.SO_TYPE) == socket.SOCK_STREAM:
     host = "::1" if domain == socket.AF_INET6 else "127.0.0.1"
     s.bind((host, 0))
-    with open("/proc/net/sovia/sock") as f:
-        if any(line.split()[1].endswith(":%d" % s.getsockname()[1]) for line in f):
-            print("sovia", 6 if domain == socket.AF_INET6 else 4, flags)
-            sys.exit()
+    # without the module there is no such file
+    lines = open("/proc/net/sovia/sock") if os.path.exists("/proc/net/sovia") else []
+    if any(line.split()[1].endswith(":%d" % s.getsockname()[1]) for line in lines):
+        print("sovia", 6 if domain == socket.AF_INET6 else 4, flags)
+        sys.exit()
 print("plain", domain, option(socket.SO_TYPE), option(socket.SO_PROTOCOL), flags)
 END
 
@@ -74,6 +75,38 @@ rules() {
 	check 'Unix sockets are left alone'	unchanged $AF_UNIX $STREAM 0
 	check 'netlink is left alone'		unchanged $AF_NETLINK $RAW 0
 	check 'an unknown family is an error'	unchanged 99 $STREAM 0
+}
+
+# Programs that may not have the family: they go on with TCP, or with --only they get the error.
+forbidden() {
+	local reason
+	for reason in EAFNOSUPPORT EPERM EACCES; do
+		check "the family is forbidden, $reason: TCP" becomes_forbidden $reason 'plain 2 1 6'
+		check "... with --only: $reason" becomes_forbidden $reason $reason --only
+		check "... to sovia-run itself, too: TCP" equal "$(forbid "$FAMILY" $reason sovia-run python3 "$WORK/become" $AF_INET6 $STREAM 0)" \
+			'plain 10 1 6 '
+		check '... with --only: 125' status_of 125 forbid "$FAMILY" $reason sovia-run --only touch "$WORK/ran"
+		check '... and a message about it' said "cannot open a socket of family $FAMILY"
+		deny '... and the program was not run' test -e "$WORK/ran"
+	done
+	check 'flags are kept' equal "$(sovia-run forbid "$FAMILY" EPERM python3 "$WORK/become" $AF_INET $((STREAM | NONBLOCK | CLOEXEC)) $TCP)" \
+		'plain 2 1 6 nc'
+	check 'no descriptors are no reason' becomes_forbidden EMFILE EMFILE
+	check 'nor is no memory' becomes_forbidden ENOMEM ENOMEM
+	check 'the module is unloaded under a program: TCP' module_goes 'plain 2 1 6'
+	check '... with --only: EAFNOSUPPORT' module_goes EAFNOSUPPORT --only
+}
+# And nothing loads it again.
+module_goes() { # WANT [OPTION]
+	local got
+	echo 'install sovia /bin/false' >/etc/modprobe.d/no-sovia.conf
+	# shellcheck disable=SC2016 # for the inner shell
+	got=$(sovia-run ${2:+"$2"} sh -c 'modprobe -r sovia && "$@"' - python3 "$WORK/become" $AF_INET $STREAM 0 | sed 's/ *$//')
+	rm /etc/modprobe.d/no-sovia.conf
+	modprobe sovia && equal "$got" "$1"
+}
+becomes_forbidden() { # ERRNO WANT [OPTION]
+	equal "$(sovia-run ${3:+"$3"} forbid "$FAMILY" "$1" python3 "$WORK/become" $AF_INET $STREAM 0 | sed 's/ *$//')" "$2"
 }
 
 # Only socket is exported: no clash with a program's own symbols.
@@ -191,8 +224,10 @@ statistics() {
 	! sovia stat no_such_counter
 }
 
+FAMILY=$(cat /sys/module/sovia/parameters/family)
 rules
 inheritance
+forbidden
 statuses
 check 'sovia stat' statistics
 check 'an HTTP server and curl' fetch_by_http

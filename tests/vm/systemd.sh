@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Units, by a systemd of the guest's: what sovia-clan@ keeps when it is started anew.
+# Units, by a systemd of the guest's: what sovia-clan@ keeps when it is started anew, and sovia-run where the family is forbidden.
 #
 # vm: --timeout 600 --append kunit.enable=0
 set -u
@@ -16,9 +16,24 @@ prepare() {
 	cp "$BUILT"/systemd/sovia-clan@.* "$BUILT/bin/sovia-clan-server" "$WORK" && sed -i 's,/usr/local/bin,/run/lab,' "$WORK"/*.service &&
 		mkdir "$WORK/sovia-clan@.service.d" "$WORK/sovia-clan@group.socket.d" &&
 		printf '%s\n' '[Unit]' StartLimitIntervalSec=0 '[Service]' 'StandardOutput=append:/run/log-%i' 'StandardError=inherit' >"$WORK/sovia-clan@.service.d/log.conf" &&
-		printf '%s\n' '[Socket]' 'SocketGroup=daemon' >"$WORK/sovia-clan@group.socket.d/group.conf"
+		printf '%s\n' '[Socket]' 'SocketGroup=daemon' >"$WORK/sovia-clan@group.socket.d/group.conf" &&
+		run_unit tcp '' && run_unit only --only
+}
+
+# A program under sovia-run, whose service may open TCP's sockets alone.
+run_unit() { # NAME OPTION
+	cat >"$WORK/$1.service" <<-END
+		[Service]
+		Type=oneshot
+		Environment=PATH=$PATH
+		RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+		StandardOutput=file:/run/$1
+		StandardError=inherit
+		ExecStart=$BUILT/bin/sovia-run $2 python3 -c 'import socket; print(socket.socket().getsockopt(1, 38))'
+	END
 }
 
 check 'units' prepare
 each 'sovia-clan@' in_systemd "$WORK" units clan
+each 'sovia-run' in_systemd "$WORK" units run
 finish
