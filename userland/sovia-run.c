@@ -29,6 +29,10 @@
 #define SOVIA_VERSION "unknown"
 #endif
 
+#ifndef SOVIA_PRELOADDIR
+#define SOVIA_PRELOADDIR SOVIA_LIBDIR
+#endif
+
 #define LIBRARY "libsovia-preload.so"
 #define FAMILY_PARAMETER "/sys/module/sovia/parameters/family"
 
@@ -107,10 +111,11 @@ static bool check_family(int family)
 	return !only;
 }
 
-/* The library beside this executable, else the installed one. */
-static bool find_library(char *path, size_t size)
+/* For LD_PRELOAD: the library beside this executable, else the installed one.  NULL if there is none. */
+static const char *find_library(void)
 {
 	static const char beside[] = "/../lib/" LIBRARY;
+	static char path[PATH_MAX];
 	char self[PATH_MAX], joined[PATH_MAX + sizeof(beside)];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
@@ -121,15 +126,14 @@ static bool find_library(char *path, size_t size)
 		if (slash) {
 			*slash = '\0';
 			snprintf(joined, sizeof(joined), "%s%s", self, beside);
-			if (size >= PATH_MAX && realpath(joined, path))
-				return true;
+			if (realpath(joined, path))
+				return path;
 		}
 	}
-	snprintf(path, size, "%s/%s", SOVIA_LIBDIR, LIBRARY);
-	if (access(path, R_OK) == 0)
-		return true;
-	fprintf(stderr, "sovia-run: cannot find %s\n", path);
-	return false;
+	if (access(SOVIA_LIBDIR "/" LIBRARY, R_OK) == 0)
+		return SOVIA_PRELOADDIR "/" LIBRARY;
+	fputs("sovia-run: cannot find " SOVIA_LIBDIR "/" LIBRARY "\n", stderr);
+	return NULL;
 }
 
 static bool set_preload(const char *library)
@@ -231,8 +235,9 @@ int exec_program(char **argv)
 
 int main(int argc, char **argv)
 {
-	char library[PATH_MAX], number[16];
 	bool cgroup = false;
+	const char *library;
+	char number[16];
 	int family, first = parse_options(argc, argv, &cgroup);
 
 	family = find_family();
@@ -240,7 +245,8 @@ int main(int argc, char **argv)
 		return EXIT_OURS;
 	if (cgroup)
 		return can_use_cgroup() ? run_in_cgroup(argv + first) : EXIT_OURS;
-	if (!check_family(family) || !find_library(library, sizeof(library)))
+	library = check_family(family) ? find_library() : NULL;
+	if (!library)
 		return EXIT_OURS;
 	snprintf(number, sizeof(number), "%d", family);
 	if (!set_preload(library) || setenv("SOVIA_FAMILY", number, 1) != 0)

@@ -4,7 +4,7 @@
 # The shim: which socket() calls it rewrites, what programs inherit, and what
 # reports without AF_SOVIA.
 #
-# vm: --timeout 300
+# vm: --timeout 400
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
@@ -107,6 +107,34 @@ module_goes() { # WANT [OPTION]
 }
 becomes_forbidden() { # ERRNO WANT [OPTION]
 	equal "$(sovia-run ${3:+"$3"} forbid "$FAMILY" "$1" python3 "$WORK/become" $AF_INET $STREAM 0 | sed 's/ *$//')" "$2"
+}
+
+# An installation in which ld.so finds a library for either kind of program: of 32 bits that of libc6-i386, or of libc6:i386.
+install_both() {
+	local prefix=$WORK/usr headers
+	headers=/usr/include/$(gcc -print-multiarch)
+	make -s -C ../../userland O="$prefix" PREFIX="$prefix" LIBDIR="$prefix/lib/x86_64-linux-gnu" "$prefix/bin/sovia-run" \
+		"$prefix/lib/libsovia-preload.so" &&
+		mkdir "$prefix"/lib{32,/x86_64-linux-gnu,/i386-linux-gnu} && mv "$prefix/lib/libsovia-preload.so" "$prefix/lib/x86_64-linux-gnu" &&
+		make -s -C ../../userland O="$prefix" CC='gcc -m32' CPPFLAGS="-idirafter $headers" "$prefix/lib/libsovia-preload.so" &&
+		cp "$prefix/lib/libsovia-preload.so" "$prefix/lib/i386-linux-gnu" && mv "$prefix/lib/libsovia-preload.so" "$prefix/lib32" &&
+		gcc -o "$WORK/protocol64" lib/protocol.c && gcc -m32 -idirafter "$headers" -o "$WORK/protocol32" lib/protocol.c
+}
+# Without a word of ld.so's.
+protocol_is() { equal "$("$WORK/usr/bin/sovia-run" "$@" 2>&1)" 254; }
+
+kinds_of_programs() {
+	if [ "$(uname -m)" != x86_64 ]; then
+		skip '32-bit programs' 'of another processor'
+		return
+	fi
+	limit 180
+	check 'libraries of 64 and 32 bits' install_both
+	limit 60
+	check 'a 64-bit program' protocol_is "$WORK/protocol64"
+	check 'a 32-bit program' protocol_is "$WORK/protocol32"
+	# shellcheck disable=SC2016 # for the inner shell
+	check 'a 32-bit child of a 64-bit one' protocol_is sh -c '"$1"; :' - "$WORK/protocol32"
 }
 
 # Only socket is exported: no clash with a program's own symbols.
@@ -228,6 +256,7 @@ FAMILY=$(cat /sys/module/sovia/parameters/family)
 rules
 inheritance
 forbidden
+kinds_of_programs
 statuses
 check 'sovia stat' statistics
 check 'an HTTP server and curl' fetch_by_http
