@@ -52,9 +52,12 @@ struct group {
 static bool failed(const char *what, const char *object)
 {
 	fprintf(stderr, "sovia-run: --cgroup: cannot %s %s: %s%s\n", what, object, strerror(errno),
-		errno == EPERM || errno == EACCES ? " (run it as root)" : "");
+		(errno == EPERM || errno == EACCES) && geteuid() != 0 ? " (run it as root)" : "");
 	return false;
 }
+
+/* What the kernel's verifier says of a program that it refuses, for libbpf to ask for then. */
+static char verdict[65536];
 
 /*
  * The program for int update_socket_protocol(int family, int type, int protocol): 0 leaves the
@@ -90,7 +93,7 @@ static int load_program(int map, int hook)
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_MODIFY_RETURN,
-		    .attach_btf_id = hook);
+		    .attach_btf_id = hook, .log_buf = verdict, .log_size = sizeof(verdict));
 
 	return bpf_prog_load(BPF_PROG_TYPE_TRACING, "sovia_run", "Dual BSD/GPL", program,
 			     sizeof(program) / sizeof(program[0]), &options);
@@ -110,7 +113,11 @@ static bool prepare_program(struct group *group)
 	if (group->map < 0)
 		return failed("make", "a BPF map");
 	group->prog = load_program(group->map, hook);
-	return group->prog >= 0 || failed("load", "the BPF program");
+	if (group->prog >= 0)
+		return true;
+	failed("load", "the BPF program");
+	fputs(verdict, stderr);
+	return false;
 }
 
 static bool is_cgroup2(const char *path)

@@ -226,7 +226,24 @@ old_kernel() {
 	check 'nothing is left behind' no_group_left
 }
 
+# A program that the kernel's verifier refuses: it reads an argument that the function does not have.
+build_wrong() {
+	mkdir "$WORK/wrong" && cp ../../userland/*.[ch] "$WORK/wrong" &&
+		sed -i 's/update_socket_protocol/security_socket_create/; s/off = 16 /off = 160 /' "$WORK/wrong/run_cgroup.c" &&
+		gcc -D_GNU_SOURCE -I../../uapi -o "$WORK/wrong/sovia-run" "$WORK"/wrong/{sovia-run,run_cgroup}.c -lbpf
+}
+verifier() {
+	limit 120
+	check 'another program' build_wrong
+	limit 60
+	check '... which the kernel refuses: 125' status_of 125 "$WORK/wrong/sovia-run" --cgroup touch "$WORK/ran"
+	check '... and says why' said 'invalid bpf_context access off=160'
+	deny '... which is not who runs it' said 'as root'
+	deny 'the program was not run' test -e "$WORK/ran"
+}
+
 check 'cgroup2' prepare
+verifier
 check 'the program itself' is_protocol $TCP env
 case $(uname -r) in
 6.1.*) old_kernel ;;
