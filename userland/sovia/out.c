@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the command prints.  Text is printed at once; JSON is one list of objects at the end, or
- * with out_now() an object a line.
+ * with out_now() an object a line, whatever it looks like.
  */
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -91,10 +91,9 @@ void out_end(void)
 		putchar('\n');
 }
 
-static void print_json(json_object *object)
+static void print_json(json_object *object, int pretty)
 {
-	int flags = options.pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED :
-				     JSON_C_TO_STRING_PLAIN;
+	int flags = options.pretty ? pretty : JSON_C_TO_STRING_PLAIN;
 
 	puts(json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
@@ -105,7 +104,7 @@ int out_finish(void)
 	if (options.json) {
 		if (!all)
 			all = json_object_new_array();
-		print_json(all);
+		print_json(all, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED);
 		json_object_put(all);
 		all = NULL;
 	}
@@ -118,7 +117,7 @@ void out_now(void)
 	size_t i;
 
 	for (i = 0; all && i < json_object_array_length(all); i++)
-		print_json(json_object_array_get_idx(all, i));
+		print_json(json_object_array_get_idx(all, i), JSON_C_TO_STRING_SPACED);
 	json_object_put(all);
 	all = NULL;
 	/* It was not shown. */
