@@ -201,14 +201,17 @@ has_the_key() { bytes a >"$WORK/bytes" && there "printf %s $(bytes a) >/tmp/byte
 without_need() { delete_all && said OK && said NO_KEY --key 11; }
 
 # A link in use, and one that recovers, whose peer's ports an impostor has.
-impostor() { # CONFIRM
-	there "stranger hello $(remote_of 4) $(local_of 4) --key 11 --confirm $1 2>&1"
+impostor() { # CONFIRM WANTED
+	local answer
+	answer=$(there "stranger hello $(remote_of 4) $(local_of 4) --key 11 --confirm $1 2>&1")
+	echo "$1: $answer"
+	[ "$answer" = "$2" ]
 }
 in_use_unharmed() { mended && transferring attack_in_use && link_is UP 11; }
 attack_in_use() {
 	local before
 	before=$(count link_down)
-	there 'sysctl -qw net.sovia.rendezvous=0' && impostor nothing && impostor wrong && there 'sysctl -qw net.sovia.rendezvous=2' &&
+	there 'sysctl -qw net.sovia.rendezvous=0' && impostor nothing BUSY && impostor wrong BUSY && there 'sysctl -qw net.sovia.rendezvous=2' &&
 		equal "$(count link_down)" "$before"
 }
 recovering_unharmed() { mended && transferring attack_recovering && link_is UP 11; }
@@ -217,7 +220,8 @@ attack_recovering() {
 	local before status
 	before=$(count link_down)
 	there 'sysctl -qw net.sovia.rendezvous=0; echo all >/sys/kernel/debug/sovia/break' && there delete_device || return
-	eventually link_key RECOVERING 11 && impostor nothing && impostor wrong && link_key RECOVERING 11
+	eventually link_key RECOVERING 11 && impostor nothing 'OK, then reset' && impostor wrong 'OK, then reset' &&
+		link_key RECOVERING 11
 	status=$?
 	there add_device && there 'sysctl -qw net.sovia.rendezvous=2' && eventually link_key UP 11 &&
 		equal "$(count link_down)" "$before" && return $status
