@@ -24,6 +24,9 @@
  *
  * A connection is left there when all others know the peer, and its eventfds before any does.  So
  * eventfds without a connection are those of a peer that the others are to be told has gone.
+ *
+ * What the server says in the memory it says again each second: any that has it may have changed
+ * it, and nodes leave a number that is not said to be theirs.
  */
 #include <endian.h>
 #include <errno.h>
@@ -79,6 +82,9 @@ static const char usage[] =
 	"All that have the memory can read and change all of it: a server for each group of\n"
 	"virtual machines that trust each other.\n";
 
+/* Milliseconds. */
+#define SAY_AGAIN 1000
+
 /**
  * struct peer - a QEMU
  * @fd: its connection, -1 if there is none
@@ -112,6 +118,8 @@ static int memory = -1;
 static char *base;			/* the first two pages and the slots are the server's to reach */
 static uint64_t size;
 static struct sovia_clan_header header;	/* as the memory should have it */
+static unsigned int next;		/* number to try first, so that each is used again as late as can be */
+static bool deaf;			/* there was no descriptor for a peer: wait before the next try */
 
 static void die(const char *what)
 {
@@ -243,6 +251,7 @@ static void make_memory(void)
 		die("random numbers");
 	map_memory();
 	keep_memory();
+	say_again();
 }
 
 /* Tell all who looks at the memory whether a node is there. */
@@ -419,22 +428,54 @@ static struct ucred who_is(int fd)
 	return who;
 }
 
+/* The first one that is free after the last that was given, or option.nodes. */
+static unsigned int free_number(void)
+{
+	unsigned int i, number;
+
+	for (i = 0; i < option.nodes; i++) {
+		number = (next + i) % option.nodes;
+		if (peers[number].fd < 0) {
+			next = number + 1;
+			return number;
+		}
+	}
+	return option.nodes;
+}
+
+/* One that could not be accepted goes on waiting, and would be reported at once. */
+static void not_accepted(void)
+{
+	static bool told;
+
+	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
+		return;
+	deaf = true;
+	if (!told)
+		fprintf(stderr, "sovia-clan-server: a peer waits: %s\n", strerror(errno));
+	told = true;
+}
+
 static void arrive(void)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	unsigned int number = 0;
+	unsigned int number;
+	struct ucred who;
 
-	if (fd < 0)
+	if (fd < 0) {
+		not_accepted();
 		return;
-	while (number < option.nodes && peers[number].fd >= 0)
-		number++;
+	}
+	who = who_is(fd);
+	number = free_number();
 	if (number == option.nodes) {
-		fprintf(stderr, "sovia-clan-server: a peer too many, see --nodes\n");
+		fprintf(stderr, "sovia-clan-server: a peer too many, process %d of user %u, see --nodes\n",
+			who.pid, who.uid);
 		close(fd);
 		return;
 	}
+	peers[number].who = who;
 	peers[number].fd = fd;
-	peers[number].who = who_is(fd);
 	peers[number].since = time(NULL);
 	clear_slot(number);
 	set_present(number, true);
@@ -510,6 +551,7 @@ static bool take_connection(int fd, unsigned int number, long long since, uint32
 	peers[number].who = who_is(fd);
 	peers[number].since = since;
 	peers[number].present = present;
+	next = number + 1;
 	peers[number].known = true;
 	return true;
 }
@@ -702,12 +744,14 @@ static void serve(int signals)
 	unsigned int i;
 
 	for (;;) {
+		say_again();
 		for (i = 0; i < option.nodes; i++)
 			fds[i] = (struct pollfd){ .fd = peers[i].fd, .events = POLLIN };
-		fds[i] = (struct pollfd){ .fd = listener, .events = POLLIN };
+		fds[i] = (struct pollfd){ .fd = deaf ? -1 : listener, .events = POLLIN };
 		fds[i + 1] = (struct pollfd){ .fd = signals, .events = POLLIN };
-		if (poll(fds, option.nodes + 2, -1) < 0 && errno != EINTR)
+		if (poll(fds, option.nodes + 2, SAY_AGAIN) < 0 && errno != EINTR)
 			die("poll");
+		deaf = false;
 		if (fds[option.nodes + 1].revents && !take_signal(signals))
 			return;
 		for (i = 0; i < option.nodes; i++)
