@@ -169,6 +169,27 @@ static void vi_receive_pieces(struct kunit *test)
 	kfree(ibdev);
 }
 
+/* Queues of a device that are too short are found before it is asked for them. */
+static void vi_depths(struct kunit *test)
+{
+	struct ib_device *ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
+	struct told told;
+	struct verbs_vi *v = told_vi(test, &told);
+	int need = max(v->vi.attr.send_depth, verbs_rx_depth(v)) + 1;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ibdev);
+	ibdev->dev.init_name = "test";
+	ibdev->attrs.max_qp_wr = need;
+	KUNIT_EXPECT_EQ(test, verbs_check_depth(v, ibdev), 0);
+	ibdev->attrs.max_qp_wr = need - 1;
+	KUNIT_EXPECT_EQ(test, verbs_check_depth(v, ibdev), -EOPNOTSUPP);
+	v->vi.attr.send_depth = need;
+	ibdev->attrs.max_qp_wr = need;
+	KUNIT_EXPECT_EQ(test, verbs_check_depth(v, ibdev), -EOPNOTSUPP);
+	verbs_vi_free(v);
+	kfree(ibdev);
+}
+
 /* Only an open VI posts messages. */
 static void vi_posts_when_open(struct kunit *test)
 {
@@ -201,6 +222,7 @@ static struct kunit_case verbs_test_cases[] = {
 	KUNIT_CASE(vi_failed_completions),
 	KUNIT_CASE(vi_device_events),
 	KUNIT_CASE(vi_receive_pieces),
+	KUNIT_CASE(vi_depths),
 	KUNIT_CASE(vi_posts_when_open),
 	{}
 };

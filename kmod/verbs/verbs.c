@@ -284,6 +284,29 @@ static void verbs_size_tx(struct verbs_vi *v, const struct ib_device *ibdev)
 	v->vi.max_frags = v->max_sge - 1;
 }
 
+/* Descriptors of each queue, and one each to drain it. */
+static unsigned int verbs_send_wrs(const struct verbs_vi *v)
+{
+	return v->vi.attr.send_depth + 1;
+}
+
+static unsigned int verbs_recv_wrs(const struct verbs_vi *v)
+{
+	return verbs_rx_depth(v) + 1;
+}
+
+/* Returns 0, or -EOPNOTSUPP if the device's queues are too short. */
+static int verbs_check_depth(const struct verbs_vi *v, const struct ib_device *ibdev)
+{
+	unsigned int need = max(verbs_send_wrs(v), verbs_recv_wrs(v));
+
+	if (need <= max(ibdev->attrs.max_qp_wr, 0))
+		return 0;
+	pr_warn_ratelimited("%s: max_qp_wr %d too small, a link needs %u\n",
+			    dev_name(&ibdev->dev), ibdev->attrs.max_qp_wr, need);
+	return -EOPNOTSUPP;
+}
+
 static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 {
 	struct ib_qp_init_attr attr = {
@@ -293,9 +316,8 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 		.recv_cq	= v->cq->cq,
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
-		/* one each to drain it */
-		.cap.max_send_wr	= v->vi.attr.send_depth + 1,
-		.cap.max_recv_wr	= verbs_rx_depth(v) + 1,
+		.cap.max_send_wr	= verbs_send_wrs(v),
+		.cap.max_recv_wr	= verbs_recv_wrs(v),
 		.cap.max_send_sge	= v->max_sge,
 		.cap.max_recv_sge	= v->rx_num_pages + 1,
 		.cap.max_inline_data	= max_inline,
@@ -337,7 +359,8 @@ static int verbs_create_qp(struct verbs_vi *v)
  * From then on the VI is closed before rdma_cm handles the device's removal.
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
- * Return: 0, -ENODEV if it has been removed, or another negative errno.
+ * Return: 0, -ENODEV if it has been removed, -EOPNOTSUPP if it supports too little of
+ * something, which is logged, or another negative errno.
  */
 int verbs_vi_attach(struct verbs_vi *v)
 {
@@ -346,7 +369,7 @@ int verbs_vi_attach(struct verbs_vi *v)
 
 	if (!ibdev)
 		return -ENODEV;
-	err = verbs_size_rx(v, ibdev);
+	err = verbs_check_depth(v, ibdev) ?: verbs_size_rx(v, ibdev);
 	if (err)
 		return err;
 	verbs_size_tx(v, ibdev);
