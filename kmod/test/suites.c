@@ -53,6 +53,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_send_page_suite,
 	&sovia_verbs_suite,
 	&sovia_verbs_cm_suite,
+	&sovia_verbs_dev_suite,
 	&sovia_verbs_listen_suite,
 };
 

@@ -50,6 +50,7 @@ extern struct kunit_suite sovia_connect_suite;
 extern struct kunit_suite sovia_send_page_suite;
 extern struct kunit_suite sovia_verbs_suite;
 extern struct kunit_suite sovia_verbs_cm_suite;
+extern struct kunit_suite sovia_verbs_dev_suite;
 extern struct kunit_suite sovia_verbs_listen_suite;
 
 #endif /* _SOVIA_TEST_SUITES_H */

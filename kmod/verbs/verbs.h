@@ -12,11 +12,12 @@
  *
  * Lock order
  *	rdma_cm's handler mutex of an id (rdma_lock_handler)
- *	  verbs_dev::lock ("the device lock")
- *	    verbs_vi::lock (spinlock, bottom halves off)
+ *	  verbs_dev::cq_lock
+ *	    verbs_dev::lock ("the device lock")
+ *	      verbs_vi::lock (spinlock, bottom halves off)
  *
  * Upcalls run without verbs_vi::lock.  The device lock is held over the closed
- * upcall of a removed device, the handler mutex over established, closed and
+ * upcall of a device that is removed or has failed, the handler mutex over established, closed and
  * the replay of early receives.  None of them may wait for the VI's end.
  */
 #ifndef _SOVIA_VERBS_H
@@ -55,6 +56,7 @@ struct verbs_vi;
 /**
  * struct verbs_cq - a completion queue that several VIs share
  * @entry: in verbs_dev::cqs
+ * @dev: its device
  * @cq: the queue
  * @napi: polls it, in softirq or for busy polling (busy_poll.c): one at a
  *	time
@@ -67,6 +69,7 @@ struct verbs_vi;
  */
 struct verbs_cq {
 	struct list_head	entry;
+	struct verbs_dev	*dev;
 	struct ib_cq		*cq;
 	struct napi_struct	napi;
 	unsigned int		size;

@@ -24,10 +24,12 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
+#include "compat/list.h"
 #include "compat/netdevice.h"
 #include "debug/objcount.h"
 #include "param.h"
 #include "verbs.h"
+#include "work.h"
 
 /* Size of a shared completion queue; more only if a single VI needs more. */
 #define VERBS_CQ_SIZE	4096
@@ -46,7 +48,9 @@ MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them,
  * struct verbs_dev - an RDMA device
  * @entry: in verbs_devs, protected by verbs_devs_lock
  * @kref: one until it is removed, one for each VI
- * @lock: the device lock, protects what follows @napi_dev
+ * @cq_lock: held while a completion queue is made; outside @lock, which is not held over
+ *	that: a driver may take long, or for ever
+ * @lock: the device lock, protects what follows @napi_dev, except @failed and @fail_work
  * @ibdev: the device
  * @pd: its protection domain; only the local key is used, no memory is registered
  * @napi_dev: a dummy network device, required by NAPI
@@ -55,12 +59,15 @@ MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them,
  * @vis: struct verbs_vi attached to it
  * @stuck: those in quarantine; while there are any, no other is attached
  * @removed: the device is being removed
+ * @failed: it has reported that a completion queue does not work any more: no VI is attached
+ * @fail_work: closes its VIs then
  * @idle: @removed is set and @vis has become empty; it may fill again from @stuck
  */
 struct verbs_dev {
 	struct list_head	entry;
 	struct kref		kref;
-	struct mutex		lock;	/* see above */
+	struct mutex		cq_lock;	/* see above */
+	struct mutex		lock;		/* see above */
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
 	struct net_device	*napi_dev;
@@ -69,6 +76,8 @@ struct verbs_dev {
 	struct list_head	vis;
 	struct list_head	stuck;
 	bool			removed;
+	bool			failed;
+	struct work_struct	fail_work;
 	struct completion	idle;
 };
 
@@ -106,16 +115,6 @@ static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
 	return found;
 }
 
-static unsigned int list_count(const struct list_head *list)
-{
-	const struct list_head *entry;
-	unsigned int count = 0;
-
-	list_for_each(entry, list)
-		count++;
-	return count;
-}
-
 /* The device with the lowest index from @index on, with a reference, or NULL. */
 static struct verbs_dev *verbs_dev_from(const struct net *net, u32 index)
 {
@@ -143,8 +142,8 @@ static bool verbs_dev_show(struct verbs_dev *dev, u32 *index, struct sovia_devic
 	if (shown) {
 		*index = dev->ibdev->index;
 		strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
-		info->vis = list_count(&dev->vis);
-		info->stuck = list_count(&dev->stuck);
+		info->vis = list_count_nodes(&dev->vis);
+		info->stuck = list_count_nodes(&dev->stuck);
 		info->cqs = dev->num_cqs;
 	}
 	mutex_unlock(&dev->lock);
@@ -198,23 +197,54 @@ static int verbs_cq_poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
-static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need)
+/* Completions may have been lost, and VIs would wait for them. */
+static void verbs_fail_vis(struct work_struct *work)
+{
+	struct verbs_dev *dev = container_of(work, struct verbs_dev, fail_work);
+	struct verbs_vi *v;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(v, &dev->vis, dev_entry)
+		verbs_vi_die(v, -EIO);
+	mutex_unlock(&dev->lock);
+}
+
+/* An event that is not a completion: the queue has overrun, or the device cannot access it. */
+static void verbs_cq_failed(struct ib_event *event, void *context)
+{
+	struct verbs_cq *cq = context;
+	struct verbs_dev *dev = cq->dev;
+
+	if (event->event != IB_EVENT_CQ_ERR)
+		return;
+	pr_err_ratelimited("%s: a completion queue has failed, device not used until it is removed\n",
+			   dev_name(&event->device->dev));
+	WRITE_ONCE(dev->failed, true);
+	/* may be a hard interrupt */
+	queue_work(sovia_end_wq, &dev->fail_work);
+}
+
+static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int vector,
+					unsigned int need)
 {
 	unsigned int limit = max(dev->ibdev->attrs.max_cqe, 0);
 	const struct ib_cq_init_attr attr = {
 		.cqe = min(max_t(unsigned int, need, VERBS_CQ_SIZE), limit),
-		.comp_vector = dev->num_cqs % max(dev->ibdev->num_comp_vectors, 1),
+		.comp_vector = vector % max(dev->ibdev->num_comp_vectors, 1),
 	};
 	struct verbs_cq *cq;
 
-	if (need > limit)
+	if (need > limit) {
+		pr_warn_ratelimited("%s: max_cqe %u too small, a link needs %u\n",
+				    dev_name(&dev->ibdev->dev), limit, need);
 		return ERR_PTR(-ENOSPC);
-
+	}
 	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
+	cq->dev = dev;
 	cq->size = attr.cqe;
-	cq->cq = ib_create_cq(dev->ibdev, verbs_cq_event, NULL, cq, &attr);
+	cq->cq = ib_create_cq(dev->ibdev, verbs_cq_event, verbs_cq_failed, cq, &attr);
 	if (IS_ERR(cq->cq)) {
 		int err = PTR_ERR(cq->cq);
 
@@ -224,8 +254,6 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need
 	netif_napi_add(dev->napi_dev, &cq->napi, verbs_cq_poll);
 	napi_enable(&cq->napi);
 	ib_req_notify_cq(cq->cq, IB_CQ_NEXT_COMP);
-	list_add_tail(&cq->entry, &dev->cqs);
-	dev->num_cqs++;
 	return cq;
 }
 
@@ -234,24 +262,54 @@ static struct verbs_cq *verbs_cq_find(struct verbs_dev *dev, unsigned int need)
 {
 	struct verbs_cq *cq, *best = NULL;
 
+	lockdep_assert_held(&dev->lock);
 	list_for_each_entry(cq, &dev->cqs, entry)
 		if (cq->size - cq->used >= need && (!best || cq->used < best->used))
 			best = cq;
 	return best;
 }
 
-static struct verbs_cq *verbs_cq_get(struct verbs_dev *dev, unsigned int need)
+/* Is another queue to be made, as @best is NULL, or used while there may be more? */
+static bool verbs_cq_is_wanted(const struct verbs_dev *dev, const struct verbs_cq *best)
 {
-	struct verbs_cq *cq = verbs_cq_find(dev, need);
-	struct verbs_cq *new;
+	return !best || (best->used && dev->num_cqs < verbs_cqs);
+}
 
-	if (cq && (!cq->used || dev->num_cqs >= verbs_cqs))
-		return cq;
-	new = verbs_cq_create(dev, need);
-	/* fewer queues than wanted suffice, too */
-	if (IS_ERR(new) && cq)
-		return cq;
-	return new;
+/* Returns 0, or -ENODEV if no VI is to be attached. */
+static int verbs_dev_check(const struct verbs_dev *dev)
+{
+	return dev->removed || READ_ONCE(dev->failed) || !list_empty(&dev->stuck) ? -ENODEV : 0;
+}
+
+/*
+ * See to it that there is a queue with room.  Returns 0 or a negative errno; 0, too, if fewer
+ * queues than wanted suffice.
+ */
+static int verbs_cq_provide(struct verbs_dev *dev, unsigned int need)
+{
+	struct verbs_cq *best, *cq;
+	unsigned int vector;
+	bool wanted;
+	int err;
+
+	/* Removal waits for us: see verbs_dev_close_vis(). */
+	lockdep_assert_held(&dev->cq_lock);
+	mutex_lock(&dev->lock);
+	err = verbs_dev_check(dev);
+	best = verbs_cq_find(dev, need);
+	wanted = verbs_cq_is_wanted(dev, best);
+	vector = dev->num_cqs;
+	mutex_unlock(&dev->lock);
+	if (err || !wanted)
+		return err;
+	cq = verbs_cq_create(dev, vector, need);
+	if (IS_ERR(cq))
+		return best ? 0 : PTR_ERR(cq);
+	mutex_lock(&dev->lock);
+	list_add_tail(&cq->entry, &dev->cqs);
+	dev->num_cqs++;
+	mutex_unlock(&dev->lock);
+	return 0;
 }
 
 static void verbs_cqs_free(struct verbs_dev *dev)
@@ -269,17 +327,17 @@ static void verbs_cqs_free(struct verbs_dev *dev)
 
 /* ---- VIs ---- */
 
-static int verbs_dev_add_vi(struct verbs_dev *dev, struct verbs_vi *v)
+static int verbs_dev_add_vi(struct verbs_dev *dev, struct verbs_vi *v, unsigned int need)
 {
-	unsigned int need = v->vi.attr.send_depth + verbs_rx_depth(v) + VERBS_CQ_SPARE;
 	struct verbs_cq *cq;
+	int err;
 
 	lockdep_assert_held(&dev->lock);
-	if (dev->removed || !list_empty(&dev->stuck))
-		return -ENODEV;
-	cq = verbs_cq_get(dev, need);
-	if (IS_ERR(cq))
-		return PTR_ERR(cq);
+	err = verbs_dev_check(dev);
+	if (err)
+		return err;
+	/* It has room still, as none but the holder of cq_lock takes any. */
+	cq = verbs_cq_find(dev, need);
 	cq->used += need;
 	v->cq = cq;
 	v->cqes = need;
@@ -299,14 +357,20 @@ static int verbs_dev_add_vi(struct verbs_dev *dev, struct verbs_vi *v)
  */
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev)
 {
+	unsigned int need = v->vi.attr.send_depth + verbs_rx_depth(v) + VERBS_CQ_SPARE;
 	struct verbs_dev *dev = verbs_dev_find(ibdev);
 	int err;
 
 	if (!dev)
 		return -ENODEV;
-	mutex_lock(&dev->lock);
-	err = verbs_dev_add_vi(dev, v);
-	mutex_unlock(&dev->lock);
+	mutex_lock(&dev->cq_lock);
+	err = verbs_cq_provide(dev, need);
+	if (!err) {
+		mutex_lock(&dev->lock);
+		err = verbs_dev_add_vi(dev, v, need);
+		mutex_unlock(&dev->lock);
+	}
+	mutex_unlock(&dev->cq_lock);
 	/* Otherwise the VI has the reference. */
 	if (err)
 		kref_put(&dev->kref, verbs_dev_kfree);
@@ -440,22 +504,45 @@ static void verbs_dev_free(struct verbs_dev *dev)
 	kref_put(&dev->kref, verbs_dev_kfree);
 }
 
+/* Without a protection domain, and not listed.  Returns NULL if there is no memory. */
+static struct verbs_dev *verbs_dev_alloc(struct ib_device *ibdev)
+{
+	struct verbs_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	kref_init(&dev->kref);
+	mutex_init(&dev->cq_lock);
+	mutex_init(&dev->lock);
+	INIT_WORK(&dev->fail_work, verbs_fail_vis);
+	dev->ibdev = ibdev;
+	INIT_LIST_HEAD(&dev->cqs);
+	INIT_LIST_HEAD(&dev->vis);
+	INIT_LIST_HEAD(&dev->stuck);
+	init_completion(&dev->idle);
+	dev->napi_dev = alloc_netdev_dummy(0);
+	if (dev->napi_dev)
+		return dev;
+	verbs_dev_free(dev);
+	return NULL;
+}
+
+static void verbs_dev_list(struct verbs_dev *dev)
+{
+	mutex_lock(&verbs_devs_lock);
+	list_add_tail(&dev->entry, &verbs_devs);
+	mutex_unlock(&verbs_devs_lock);
+}
+
 static int verbs_dev_add(struct ib_device *ibdev)
 {
 	struct verbs_dev *dev;
 
 	if (!verbs_dev_usable(ibdev))
 		return -EOPNOTSUPP;
-	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	dev = verbs_dev_alloc(ibdev);
 	if (!dev)
 		return -ENOMEM;
-	kref_init(&dev->kref);
-	mutex_init(&dev->lock);
-	dev->napi_dev = alloc_netdev_dummy(0);
-	if (!dev->napi_dev) {
-		verbs_dev_free(dev);
-		return -ENOMEM;
-	}
 	dev->pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(dev->pd)) {
 		int err = PTR_ERR(dev->pd);
@@ -464,20 +551,12 @@ static int verbs_dev_add(struct ib_device *ibdev)
 		verbs_dev_free(dev);
 		return err;
 	}
-	dev->ibdev = ibdev;
-	INIT_LIST_HEAD(&dev->cqs);
-	INIT_LIST_HEAD(&dev->vis);
-	INIT_LIST_HEAD(&dev->stuck);
-	init_completion(&dev->idle);
 	ib_set_client_data(ibdev, &verbs_ib_client, dev);
-
-	mutex_lock(&verbs_devs_lock);
-	list_add_tail(&dev->entry, &verbs_devs);
-	mutex_unlock(&verbs_devs_lock);
+	verbs_dev_list(dev);
 	return 0;
 }
 
-/* Takes the device off the list and closes its VIs. */
+/* Takes the device off the list and closes its VIs.  No queue is made any more after this. */
 static void verbs_dev_close_vis(struct verbs_dev *dev)
 {
 	struct verbs_vi *v;
@@ -490,6 +569,9 @@ static void verbs_dev_close_vis(struct verbs_dev *dev)
 	list_for_each_entry(v, &dev->vis, dev_entry)
 		verbs_vi_die(v, -ENODEV);
 	mutex_unlock(&dev->lock);
+	/* One that is being made is waited for. */
+	mutex_lock(&dev->cq_lock);
+	mutex_unlock(&dev->cq_lock);
 }
 
 /*
@@ -535,6 +617,7 @@ static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 	list_for_each_entry(v, &stuck, dev_entry)
 		rdma_destroy_qp(v->id);
 	verbs_cqs_free(dev);
+	cancel_work_sync(&dev->fail_work);
 	verbs_dev_free_stuck(&stuck);
 	verbs_dev_free(dev);
 }
@@ -567,3 +650,7 @@ void verbs_dev_exit(void)
 {
 	ib_unregister_client(&verbs_ib_client);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/verbs_dev_test.c"
+#endif
