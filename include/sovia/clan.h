@@ -4,7 +4,8 @@
  * for the server.
  *
  *	page 0		struct sovia_clan_header	written by the server
- *	page 1		__le32 present[nodes]		likewise: not 0 while a node has the memory
+ *	page 1		__le32 present[nodes]		likewise: random while a node has the
+ *							memory, else 0
  *	section i	written by node i alone:
  *	  page 0	struct sovia_clan_slot
  *	  area j	one for each node: what i sends to j, and what it has taken from j

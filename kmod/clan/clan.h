@@ -82,6 +82,9 @@ struct sovia_clan_node {
  * @base: the memory
  * @geometry: of it
  * @number: the node's own
+ * @present: where the server says whether there is a node with it
+ * @given: what it said when the port was made
+ * @lost: it says something else: the section is another's, and is not written any more
  * @generation: what it says in its slot
  * @doorbell: rings another node; process or softirq
  * @mute: has interrupts not come, or come again; softirq; or NULL
@@ -116,6 +119,9 @@ struct sovia_clan_port {
 	void				*base;
 	struct sovia_clan_geometry	geometry;
 	u32				number;
+	const __le32			*present;
+	__le32				given;
+	bool				lost;
 	u32				generation;
 	void				(*doorbell)(struct sovia_clan_port *port, u32 node);
 	void				(*mute)(struct sovia_clan_port *port, bool mute);
@@ -158,7 +164,6 @@ struct sovia_clan_control {
  * struct sovia_clan_setup - body of REQ, REP and REJ
  * @local: address of who sends it
  * @remote: the other one
- * @scope: as in struct sovia_pair
  * @epoch: REQ, REP: of the sender's VI
  * @vi: REQ, REP: the sender's VI
  * @err: REJ: a positive errno

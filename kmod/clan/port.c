@@ -633,11 +633,33 @@ static bool port_sleep(struct sovia_clan_port *port)
 	return again;
 }
 
+/* Is the section still ours?  The server gives it to another node when it takes us for gone. */
+static bool port_is_ours(const struct sovia_clan_port *port)
+{
+	return !port->lost && READ_ONCE(*port->present) == port->given;
+}
+
+/* Nothing is written into the section any more. */
+static void port_lose(struct sovia_clan_port *port)
+{
+	u32 i;
+
+	WRITE_ONCE(port->lost, true);
+	for (i = 0; i < port->geometry.nodes; i++)
+		if (port->node[i].open)
+			node_close(&port->node[i], -ENODEV);
+}
+
 static int port_poll(struct napi_struct *napi, int budget)
 {
 	struct sovia_clan_port *port = container_of(napi, struct sovia_clan_port, napi);
 	int done;
 
+	if (!port_is_ours(port)) {
+		port_lose(port);
+		napi_complete_done(napi, 0);
+		return 0;
+	}
 	port->starved = false;
 	if (time_after_eq(jiffies, port->say_at))
 		each_second(port);
@@ -793,6 +815,8 @@ struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number)
 	port->base = base;
 	port->geometry = geometry;
 	port->number = number;
+	port->present = sovia_clan_present(base, number);
+	port->given = READ_ONCE(*port->present);
 	port->napi_dev = alloc_netdev_dummy(0);
 	err = port->napi_dev ? sovia_clan_pool_init(&port->pool, geometry.pool) : -ENOMEM;
 	if (err) {
@@ -805,7 +829,6 @@ struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number)
 	init_completion(&port->unused);
 	xa_init_flags(&port->vis, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 	netif_napi_add(port->napi_dev, &port->napi, port_poll);
-	napi_enable(&port->napi);
 	timer_setup(&port->look, port_look, 0);
 	hrtimer_setup(&port->lingering, port_lingered, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_SOFT);
@@ -860,6 +883,7 @@ void sovia_clan_port_begin(struct sovia_clan_port *port)
 {
 	u32 i;
 
+	napi_enable(&port->napi);
 	/* What an earlier one with our number has left. */
 	for (i = 0; i < port->geometry.nodes; i++) {
 		port->node[i].quiet = jiffies;
@@ -875,7 +899,7 @@ void sovia_clan_port_begin(struct sovia_clan_port *port)
 
 /**
  * sovia_clan_port_stop() - leave
- * @port: no new VIs are made
+ * @port: it has begun; no new VIs are made
  *
  * Its VIs are closed, and have ended when this returns.
  *
@@ -888,8 +912,10 @@ void sovia_clan_port_stop(struct sovia_clan_port *port)
 	napi_disable(&port->napi);
 	timer_delete_sync(&port->look);
 	hrtimer_cancel(&port->lingering);
-	WRITE_ONCE(port->node[port->number].slot->generation, 0);
-	ring_all(port);
+	if (port_is_ours(port)) {
+		WRITE_ONCE(port->node[port->number].slot->generation, 0);
+		ring_all(port);
+	}
 	for (i = 0; i < port->geometry.nodes; i++)
 		node_close(&port->node[i], -ENODEV);
 	sovia_clan_port_put(port);
@@ -898,7 +924,7 @@ void sovia_clan_port_stop(struct sovia_clan_port *port)
 
 /**
  * sovia_clan_port_free() - free a port
- * @port: stopped; its doorbell is rung no more
+ * @port: stopped, or never begun; its doorbell is rung no more
  *
  * Context: process, may sleep.
  */

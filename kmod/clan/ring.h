@@ -86,6 +86,12 @@ u64 sovia_clan_area_at(const struct sovia_clan_geometry *geometry, u32 writer, u
 u64 sovia_clan_pool_at(const struct sovia_clan_geometry *geometry, u32 node);
 void sovia_clan_area_set(struct sovia_clan_area *area, void *at);
 
+/* Where the server says whether a node is there. */
+static inline const __le32 *sovia_clan_present(const void *memory, u32 node)
+{
+	return (const __le32 *)(memory + SOVIA_CLAN_PAGE) + node;
+}
+
 void sovia_clan_out_reset(struct sovia_clan_out *out);
 int sovia_clan_out_look(struct sovia_clan_out *out);
 int sovia_clan_out_room(struct sovia_clan_out *out);

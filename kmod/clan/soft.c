@@ -63,6 +63,18 @@ static void write_header(struct sovia_clan_header *header)
 	get_random_bytes(header->uuid, sizeof(header->uuid));
 }
 
+static void free_ports(void)
+{
+	u32 i;
+
+	for (i = 0; i < SOFT_NODES; i++) {
+		if (soft_port[i])
+			sovia_clan_port_free(soft_port[i]);
+		soft_port[i] = NULL;
+	}
+	vfree(soft_memory);
+}
+
 /**
  * sovia_clan_soft_init() - make the two nodes, if they are wanted
  *
@@ -84,7 +96,7 @@ int sovia_clan_soft_init(void)
 	for (i = 0; i < SOFT_NODES; i++) {
 		port = sovia_clan_port_alloc(soft_memory, size, i);
 		if (IS_ERR(port)) {
-			sovia_clan_soft_exit();
+			free_ports();
 			return PTR_ERR(port);
 		}
 		port->net = &init_net;
@@ -109,10 +121,5 @@ void sovia_clan_soft_exit(void)
 	for (i = 0; i < SOFT_NODES; i++)
 		if (soft_port[i])
 			sovia_clan_port_stop(soft_port[i]);
-	for (i = 0; i < SOFT_NODES; i++) {
-		if (soft_port[i])
-			sovia_clan_port_free(soft_port[i]);
-		soft_port[i] = NULL;
-	}
-	vfree(soft_memory);
+	free_ports();
 }

@@ -190,7 +190,10 @@ static void request_work(struct work_struct *work)
 	up_read(&clan_listen_sem);
 }
 
-/* An end of a way, as MACs have it: memory, node, and its generation. */
+/*
+ * An end of a way, as MACs have it: node, its generation, and half of the memory's uuid, for which
+ * there is room.  64 random bits tell memories apart as well.
+ */
 static void path_end(const struct sovia_clan_port *port, u32 number, u32 generation, u8 *end)
 {
 	__le32 words[] = { cpu_to_le32(number), cpu_to_le32(generation) };

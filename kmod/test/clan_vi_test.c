@@ -36,6 +36,7 @@
  * @lost: those that were not ok
  * @ended: the ended upcall
  * @listed: the port is a way
+ * @stopped: the port has been stopped
  * @mutes: calls of the port's mute
  * @muted: of the last one
  */
@@ -59,6 +60,7 @@ struct vi_test {
 	int			lost;
 	struct completion	ended;
 	bool			listed;
+	bool			stopped;
 	int			mutes;
 	bool			muted;
 };
@@ -289,14 +291,22 @@ static int vi_test_init(struct kunit *test)
 	return 0;
 }
 
+static void vi_test_stop(void)
+{
+	if (vi_test.listed)
+		sovia_clan_way_remove(vi_test.port);
+	vi_test.listed = false;
+	if (!vi_test.stopped)
+		sovia_clan_port_stop(vi_test.port);
+	vi_test.stopped = true;
+}
+
 static void vi_test_exit(struct kunit *test)
 {
 	set_upcall(vi_test.upcall);
 	if (IS_ERR_OR_NULL(vi_test.port))
 		return;
-	if (vi_test.listed)
-		sovia_clan_way_remove(vi_test.port);
-	sovia_clan_port_stop(vi_test.port);
+	vi_test_stop();
 	sovia_clan_port_free(vi_test.port);
 	vfree(vi_test.memory);
 }
@@ -764,6 +774,53 @@ static void vi_pages(struct kunit *test)
 	vi_test_end(vi);
 }
 
+/* A port that has not begun is freed without a trace, even before it has a doorbell. */
+static void vi_never_begun(struct kunit *test)
+{
+	const struct sovia_clan_geometry *geometry = &vi_test.port->geometry;
+	u64 at = sovia_clan_slot_at(geometry, 1);
+	u64 size = sovia_clan_section(geometry->nodes, geometry->ring, geometry->pool);
+	void *before = vmalloc(size);
+	struct sovia_clan_port *port;
+
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	memcpy(before, vi_test.memory + at, size);
+	port = sovia_clan_port_alloc(vi_test.memory, at + size, 1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, port);
+	/* One that interrupts has begun. */
+	KUNIT_EXPECT_TRUE(test, test_bit(NAPI_STATE_SCHED, &port->napi.state));
+	sovia_clan_port_free(port);
+	KUNIT_EXPECT_EQ(test, memcmp(before, vi_test.memory + at, size), 0);
+	vfree(before);
+}
+
+/* Nothing is written into the section of a number that is another node's. */
+static void vi_number_lost(struct kunit *test)
+{
+	__le32 *present = vi_test.memory + SOVIA_CLAN_PAGE;
+	struct sovia_clan_words *words = vi_test.node->out.own.words;
+	struct sovia_vi *vi = vi_test_up(test);
+
+	*present = cpu_to_le32(5);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ENODEV);
+	KUNIT_EXPECT_EQ(test, vi_test_post(test, vi, 1, true), -ENOTCONN);
+	/* The other one begins. */
+	*vi_test_generation(0) = cpu_to_le32(99);
+	memset(words, 0x55, sizeof(*words));
+	WRITE_ONCE(vi_test.port->say_at, jiffies);
+	vi_test_settle();
+	/* It stays lost: who has written there, has written over our indices. */
+	*present = 0;
+	vi_test_settle();
+	KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+	vi_test_end(vi);
+	vi_test_stop();
+	KUNIT_EXPECT_EQ(test, le32_to_cpu(*vi_test_generation(0)), 99);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(words, 0x55, sizeof(*words)), NULL);
+}
+
 static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_connects),
 	KUNIT_CASE(vi_accepts),
@@ -779,6 +836,8 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_storm),
 	KUNIT_CASE(vi_full),
 	KUNIT_CASE(vi_pages),
+	KUNIT_CASE(vi_never_begun),
+	KUNIT_CASE(vi_number_lost),
 	{}
 };
 

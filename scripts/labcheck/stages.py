@@ -126,12 +126,13 @@ PREPARATIONS = {
     "build-raised": build_module(STOCK[0], "--raised"),
     "build-userland": make("userland", STRICT_TOOLS),
     "build-rogue_peer": make("tests/rogue_peer"),
+    "build-driver_call": make("tests/driver_call"),
     "build-differ": make("tests/differ"),
     "build-selftests": make("tests/selftests"),
     "build-calls": ["make", "-s", "-C", "tests/fuzz", f"O={ROOT}/.build/fuzz", "calls"],
 }
 # What a script of tests/vm has in its text, its own or that of a library that it reads, and what it needs therefore.
-NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "stock-raised": "build-raised", "/differ": "build-differ",
+NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "/driver_call": "build-driver_call", "stock-raised": "build-raised", "/differ": "build-differ",
                  "/selftests": "build-selftests", "fuzz/calls": "build-calls", "fuzz/beside": "build-calls",
                  "--hosts": "build-rogue_peer"}
 
