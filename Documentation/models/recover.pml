@@ -54,7 +54,9 @@ typedef node {
 	bool tried;		/* our long message has been sent over it */
 	bool owes;		/* that, or the ACK that confirms the peer's, is to be sent */
 	bool open;		/* the lane is up */
+	bool ev_up;		/* the thread has not seen that: SOVIA_LINK_EV_UP */
 	bool agreed;		/* it has been, until the peer's PARK: the link is to be PARKED */
+	bool ev_park;		/* the thread has not looked at that: SOVIA_LINK_EV_PARK */
 	bool ending;		/* the VI of before is not gone yet */
 	byte deferred;		/* a request that waits for that, 0: none */
 	byte there;		/* rx_next of the peer's hello */
@@ -96,7 +98,8 @@ inline drop_vi(i)
 {
 	n[i].ending = n[i].ending || n[i].vi != 0;
 	n[i].vi = 0; n[i].greeted = false; n[i].tried = false; n[i].owes = false;
-	n[i].open = false; n[i].agreed = false; n[i].asking = false; n[i].there = 0
+	n[i].open = false; n[i].agreed = false; n[i].asking = false; n[i].there = 0;
+	n[i].ev_up = false
 }
 
 /* ---- link.c ---- */
@@ -119,7 +122,7 @@ inline reset(i)
 	fi;
 	n[i].link = NONE; n[i].id = 0; n[i].peer = 0;
 	n[i].tx_una = 0; n[i].tx_next = 0; n[i].rx_next = 0; n[i].rx_acked = 0;
-	n[i].park = 0; n[i].wake = false;
+	n[i].park = 0; n[i].wake = false; n[i].ev_park = false;
 	fill(i)
 }
 
@@ -183,11 +186,11 @@ inline established(i)
 	n[i].owes = n[i].asking
 }
 
-/* lane_open() */
-inline up(i)
+/* lane_open(): messages come and go before the thread knows. */
+inline open_lane(i)
 {
 	n[i].open = true;
-	n[i].link = UP
+	n[i].ev_up = true
 }
 
 #define LIVES(i)	(n[i].link == UP || n[i].link == RECOVERING || n[i].link == PARKED)
@@ -208,25 +211,52 @@ inline up(i)
 /* Queued since then; what is queued after this sets the event. */
 #define NEWS(i)		HAS_WORK(i)	/* MUTANT queued-before-parked (park): HAS_WORK(i) => false */
 
-/* link_closed(), or the end of a lane that has agreed to it */
+/* link_failed(): of a lane that was open the thread sees that first.  Or the end of one that has agreed to it. */
 inline died(i)
 {
 	if
-	:: n[i].link == CONNECTING -> reset(i)
+	:: n[i].link == CONNECTING && !n[i].ev_up -> reset(i)
 	:: else ->
 		n[i].link = (RESTS(i) -> PARKED : RECOVERING);
 		drop_vi(i)
 	fi
 }
 
+/* sovia_link_look_parked() */
+inline look_parked(i)
+{
+	if
+	:: n[i].link == UP && n[i].agreed -> died(i)
+	:: else
+	fi
+}
+
+/* link_up() */
+inline up(i)
+{
+	n[i].ev_up = false;
+	n[i].link = UP;
+	look_parked(i)	/* MUTANT park-before-up (park): look_parked(i) => skip */
+}
+
 /* ---- link_request.c ---- */
+
+/* sovia_link_catch_up(): a request may overtake the event */
+inline catch_up(i)
+{
+	if
+	:: n[i].ev_up -> up(i)	/* MUTANT request-before-up (death): n[i].ev_up => false */
+	:: else
+	fi
+}
 
 /* link_yield() */
 inline fresh_request(i, v)
 {
+	catch_up(i);
 	/* The code rejects it, and it comes again when the link is PARKED. */
 	if
-	:: n[i].agreed -> died(i)
+	:: n[i].ev_park -> n[i].ev_park = false; look_parked(i)
 	:: else
 	fi;
 	if
@@ -234,7 +264,7 @@ inline fresh_request(i, v)
 	/* From the end that we are connected to: its reply to our request has overtaken it. */
 	:: LIVES(i) && h[v].id == n[i].peer -> reject(i, AGAIN, v)	/* MUTANT old-request-counts (overtaken): h[v].id == n[i].peer => false */
 	/* Its lane answers a PROBE, so it stays up.  (One that does not is in doubt until it dies.) */
-	:: n[i].link == UP && ANSWERS(i) -> reject(i, AGAIN, v)	/* MUTANT lane-not-asked (twice): ANSWERS(i) => false */
+	:: n[i].link == UP && (ANSWERS(i) || n[i].agreed) -> reject(i, AGAIN, v)	/* MUTANT lane-not-asked (twice): (ANSWERS(i) || n[i].agreed) => false */
 	:: else ->
 		/* The peer has lost its side, if there was one. */
 		if
@@ -254,6 +284,7 @@ inline fresh_request(i, v)
 /* link_resume() */
 inline resume_request(i, v)
 {
+	catch_up(i);
 	if
 	:: !SAME(i, v) -> reject(i, UNKNOWN, v)
 	:: SAME(i, v) && n[i].link == RECOVERING && n[i].asking && i == 0 -> reject(i, AGAIN, v)
@@ -291,7 +322,7 @@ inline rejected(i, v)
 #define ALONE(i)	(n[i].vi && (n[1 - i].vi != n[i].vi || !n[0].greeted && !n[1].greeted) && \
 			 n[1 - i].deferred != n[i].vi && NO_MORE(eval(n[i].vi)))
 /* The higher address lets the lower one try first. */
-#define TURN(i)		(i == 0 || !n[0].vi || n[0].open)
+#define TURN(i)		(i == 0 || !n[0].vi || n[0].link == UP)
 
 /* The connection thread. */
 proctype thread(bit i)
@@ -339,15 +370,17 @@ end:	do
 		fi;
 		v = 0
 	   }
-	:: atomic { ALONE(i) -> died(i) }
-	:: atomic { n[i].agreed -> died(i) }
+	/* A lane that has agreed to be parked does not tell that it is lost. */
+	:: atomic { !n[i].agreed && ALONE(i) -> died(i) }
+	:: atomic { n[i].ev_up -> up(i) }
+	:: atomic { n[i].ev_park -> n[i].ev_park = false; look_parked(i) }
 	:: atomic {
 		n[i].wake ->
 		n[i].wake = false;
 		n[i].link = (n[i].link == PARKED -> RECOVERING : n[i].link)
 	   }
 	/* The attempt or the trial times out, though the reply may still arrive. */
-	:: atomic { losses && n[i].vi && !n[i].open -> losses--; died(i) }
+	:: atomic { losses && n[i].vi && !n[i].open && !n[i].agreed -> losses--; died(i) }
 	:: atomic { limits && n[i].link == RECOVERING -> limits--; excuse = true; down(i) }
 	od
 }
@@ -358,9 +391,9 @@ end:	do
 inline take_trial(i)
 {
 	if
-	:: no == LONG && !n[i].asking -> n[i].owes = true	/* MUTANT up-before-confirmed (death): n[i].owes = true => n[i].owes = true; up(i) */
-	:: no == LONG && n[i].asking -> assert(n[i].tried); n[i].owes = true; up(i)
-	:: else -> assert(n[i].tried && !n[i].asking); up(i)
+	:: no == LONG && !n[i].asking -> n[i].owes = true	/* MUTANT up-before-confirmed (death): n[i].owes = true => n[i].owes = true; open_lane(i) */
+	:: no == LONG && n[i].asking -> assert(n[i].tried); n[i].owes = true; open_lane(i)
+	:: else -> assert(n[i].tried && !n[i].asking); open_lane(i)
 	fi
 }
 
@@ -391,7 +424,8 @@ inline take(i)
 	if
 	:: no != ACK && no != LONG && no >= PARK && QUIET(i) && !HAS_WORK(i) ->
 		n[i].agreed = true;
-		n[i].open = false
+		n[i].open = false;
+		n[i].ev_park = true
 	:: else
 	fi
 }
@@ -412,7 +446,7 @@ end:	do
 	   }
 	/* lane_park() */
 	:: atomic {
-		parks && IDLE(i) && nfull(wire[1 - i]) ->
+		parks && n[i].link == UP && IDLE(i) && nfull(wire[1 - i]) ->
 		parks--;
 		SEND(i, PARK + n[i].tx_next);
 		n[i].tx_next++; n[i].queued++;
@@ -457,7 +491,7 @@ end:	do
 proctype fate(bit i)
 {
 end:	do
-	:: atomic { deaths && n[i].greeted -> deaths--; died(i) }
+	:: atomic { deaths && n[i].greeted && !n[i].agreed -> deaths--; died(i) }
 	:: atomic { reboots -> reboots--; excuse = true; reset(i) }
 	od
 }

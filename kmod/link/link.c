@@ -424,6 +424,21 @@ static void link_up(struct sovia_link *link)
 }
 
 /**
+ * sovia_link_catch_up() - see that the lane is up, if it is
+ * @link: in any state; the caller holds a reference
+ *
+ * Messages are taken as soon as the lane is up, and the event of that may be behind a request in
+ * the queue.  A link that has taken some is not one that is being set up any more.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_catch_up(struct sovia_link *link)
+{
+	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
+		link_up(link);
+}
+
+/**
  * sovia_link_down() - end a link and notify its connections
  * @link: in any state; the caller holds a reference
  * @err: negative errno for their down upcall
@@ -772,8 +787,7 @@ static void link_work(struct kthread_work *work)
 		link_start(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_TRIAL, &link->events))
 		sovia_link_trial_start(link);
-	if (test_and_clear_bit(SOVIA_LINK_EV_UP, &link->events))
-		link_up(link);
+	sovia_link_catch_up(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_DOWN, &link->events))
 		link_failed(link, READ_ONCE(link->lane.err));
 	if (test_and_clear_bit(SOVIA_LINK_EV_TIMER, &link->events))

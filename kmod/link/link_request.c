@@ -22,6 +22,7 @@
 /* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)
 {
+	sovia_link_catch_up(link);
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
 		/* lane.active: an unfinished attempt of the peer does not count as ours. */
@@ -52,6 +53,7 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 {
 	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
 		return -ESTALE;
+	sovia_link_catch_up(link);
 	switch (link->state) {
 	case SOVIA_LINK_CONNECTING:
 		/* It was established at the peer and lost again before it was here. */

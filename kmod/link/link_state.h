@@ -6,6 +6,7 @@
 #include "link.h"
 
 void sovia_link_down(struct sovia_link *link, int err);
+void sovia_link_catch_up(struct sovia_link *link);
 bool sovia_link_enter_unused(struct sovia_link *link);
 bool sovia_link_lose(struct sovia_link *link, int err);
 bool sovia_link_retire(struct sovia_link *link);

@@ -403,6 +403,37 @@ static void link_unwanted(struct kunit *test)
 	sovia_link_put(link);
 }
 
+/*
+ * The peer has lost a lane that was up, and its request is before that event in the queue: what has
+ * been taken is not forgotten when the next lane fails.
+ */
+static void link_up_behind_request(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	link_test_reach(test, link, sock->sk, STAGE_ASKING);
+	sovia_connd_queue(&connd_hold);
+	wait_for_completion(&connd_held);
+	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
+	link_test_established(link);
+	link_test_receive(test, link, SOVIA_PROBE, 0, true);
+	complete(&connd_go);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_EQ(test, test_requests, 0);
+	link_test_happen(test, link, HAS_CLOSED);
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_EQ(test, link->lane.credit.rx_next, 1U);
+	sock_release(sock);
+	link_test_gone(test, link);
+	rcu_barrier();
+}
+
 static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_timer_races),
@@ -410,6 +441,7 @@ static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_doubts),
 	KUNIT_CASE(link_down_is_unlisted),
 	KUNIT_CASE(link_unwanted),
+	KUNIT_CASE(link_up_behind_request),
 	KUNIT_CASE(link_idle_listens),
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_room_joined),
