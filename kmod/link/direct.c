@@ -97,6 +97,16 @@ static struct sovia_conn *take_mate(struct sovia_conn *conn, const struct sovia_
 	return mate;
 }
 
+/* A client whose child was refused asks again: the next one may be one that the lane carries. */
+static void leave_to_lane(struct sovia_conn *client)
+{
+	spin_lock_bh(&client->lock);
+	if (client->sk && READ_ONCE(client->sk->sk_state) == TCP_SYN_SENT &&
+	    !rcu_access_pointer(client->mate))
+		WRITE_ONCE(client->direct, false);
+	spin_unlock_bh(&client->lock);
+}
+
 /**
  * sovia_direct_part() - the two ends forget each other
  * @conn: its socket has left
@@ -109,8 +119,10 @@ void sovia_direct_part(struct sovia_conn *conn)
 
 	if (!mate)
 		return;
-	if (take_mate(mate, conn))
+	if (take_mate(mate, conn)) {
+		leave_to_lane(mate);
 		sovia_conn_put(conn);
+	}
 	sovia_conn_put(mate);
 }
 

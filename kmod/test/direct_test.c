@@ -9,6 +9,9 @@
 #include "sock_helper.h"
 #include "suites.h"
 
+/* Class of a listener's lock while others are used (lockdep). */
+#define DIRECT_TEST_LOCK	2
+
 static int direct_begin(struct kunit *test)
 {
 	*test_loop_lane() = false;
@@ -95,6 +98,45 @@ static void direct_again(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &c, 0), 0);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(test_conn(second)->mate), test_conn(c));
 	KUNIT_EXPECT_EQ(test, direct_move(c, second, 100, MSG_DONTWAIT), 100);
+	sock_release(first);
+	sock_release(second);
+	sock_release(b);
+	sock_release(c);
+	sock_release(listener);
+}
+
+/* The child that refuses a client is paired with it, the one that takes it is not. */
+static void direct_no_more(struct kunit *test)
+{
+	struct socket *listener = test_listener(test, htonl(INADDR_LOOPBACK), 0);
+	struct socket *first = test_socket(test), *second = test_socket(test), *b, *c;
+	struct sovia_sock *ls = sovia_sk(listener->sk);
+	int tries;
+
+	/* Children wait for its owner, who has room for one. */
+	lock_sock_nested(listener->sk, DIRECT_TEST_LOCK);
+	KUNIT_EXPECT_EQ(test, test_connect(first, listener, O_NONBLOCK), -EINPROGRESS);
+	KUNIT_EXPECT_EQ(test, test_connect(second, listener, O_NONBLOCK), -EINPROGRESS);
+	for (tries = 0; tries < 500 && READ_ONCE(ls->accept.pending_count) < 2; tries++)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, ls->accept.pending_count, 2U);
+	KUNIT_EXPECT_TRUE(test, test_conn(first)->direct && test_conn(second)->direct);
+	*test_loop_lane() = true;
+	release_sock(listener->sk);
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &b, 0), 0);
+	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &c, 0), 0);
+	/* Whichever was refused. */
+	if (inet_sk(c->sk)->inet_dport == inet_sk(first->sk)->inet_sport)
+		swap(first, second);
+	KUNIT_EXPECT_FALSE(test, test_conn(c)->direct);
+	for (tries = 0; tries < 500 && second->sk->sk_state == TCP_SYN_SENT; tries++)
+		msleep(20);
+	KUNIT_EXPECT_FALSE(test, test_conn(second)->direct);
+	second->sk->sk_rcvtimeo = 10 * HZ;
+	c->sk->sk_rcvtimeo = 10 * HZ;
+	KUNIT_EXPECT_EQ(test, direct_move(second, c, 100, 0), 100);
+	KUNIT_EXPECT_EQ(test, direct_move(c, second, 100, 0), 100);
+	*test_loop_lane() = false;
 	sock_release(first);
 	sock_release(second);
 	sock_release(b);
@@ -268,6 +310,7 @@ static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(direct_pairs),
 	KUNIT_CASE(direct_parts),
 	KUNIT_CASE(direct_again),
+	KUNIT_CASE(direct_no_more),
 	KUNIT_CASE(direct_small),
 	KUNIT_CASE(direct_small_limits),
 	KUNIT_CASE(direct_kernel_users),
