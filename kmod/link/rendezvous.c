@@ -693,3 +693,7 @@ void sovia_rendezvous_exit(void)
 	flush_delayed_work(&rdv->work);
 	cancel_work_sync(&rdv->accept_work);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/rendezvous_test.c"
+#endif

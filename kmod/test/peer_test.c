@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of peer.c, peer_hello.c and peer_meet.c; included by the last. */
 #include <linux/inetdevice.h>
+#include <linux/kthread.h>
+#include "link/connd.h"
 #include "link/link_net.h"
 #include "link/peer_hello.h"
+#include "link/rendezvous.h"
 #include "suites.h"
 
 /**
@@ -373,6 +376,83 @@ static void peer_requests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peer_test_check(pt, &req, &params), 0);
 }
 
+/* ---- the exit of a namespace -------------------------------------------- */
+
+/**
+ * struct peer_exit - a namespace exits while the connection thread is busy
+ * @hold: keeps that busy
+ * @held: it is
+ * @go: until then
+ * @stopped: the namespace has no anchors
+ * @snet: the namespace
+ */
+struct peer_exit {
+	struct kthread_work	hold;
+	struct completion	held;
+	struct completion	go;
+	struct completion	stopped;
+	struct sovia_net	*snet;
+};
+
+static void peer_test_hold(struct kthread_work *work)
+{
+	struct peer_exit *pe = container_of(work, struct peer_exit, hold);
+
+	complete(&pe->held);
+	wait_for_completion(&pe->go);
+}
+
+static int peer_test_stop(void *arg)
+{
+	struct peer_exit *pe = arg;
+
+	sovia_anchors_stop(pe->snet);
+	complete(&pe->stopped);
+	return 0;
+}
+
+/* Peers are the connection thread's also then: the exit waits for it, and does not touch them. */
+static void peer_is_not_taken_away(struct kunit *test)
+{
+	struct peer_exit *pe = kunit_kzalloc(test, sizeof(*pe), GFP_KERNEL);
+	struct peer_test *pt = test->priv;
+	struct task_struct *task;
+	struct sovia_peer *peer;
+	bool waits;
+
+	KUNIT_ASSERT_NOT_NULL(test, pe);
+	KUNIT_ASSERT_EQ(test, peer_test_say(test, &peer_test_greeting), SOVIA_RDV_OK);
+	peer = sovia_peer_find(pt->snet, &pt->pair);
+	KUNIT_ASSERT_EQ(test, sovia_rendezvous_admit(pt->anchor), 0);
+	/* From here on its work closes it. */
+	flush_work(&pt->anchor->work);
+	clear_bit(SOVIA_ANCHOR_CLOSED, &pt->anchor->flags);
+	pe->snet = pt->snet;
+	init_completion(&pe->held);
+	init_completion(&pe->go);
+	init_completion(&pe->stopped);
+	kthread_init_work(&pe->hold, peer_test_hold);
+	sovia_connd_queue(&pe->hold);
+	wait_for_completion(&pe->held);
+	task = kthread_run(peer_test_stop, pe, "sovia-test-exit");
+	if (IS_ERR(task)) {
+		complete(&pe->go);
+		KUNIT_FAIL(test, "no thread");
+		return;
+	}
+	waits = !wait_for_completion_timeout(&pe->stopped, HZ);
+	KUNIT_EXPECT_TRUE(test, waits);
+	KUNIT_EXPECT_TRUE(test, test_bit(SOVIA_ANCHOR_CLOSED, &pt->anchor->flags));
+	KUNIT_EXPECT_PTR_EQ(test, peer->anchor, pt->anchor);
+	complete(&pe->go);
+	if (waits)
+		wait_for_completion(&pe->stopped);
+	KUNIT_EXPECT_NULL(test, peer->anchor);
+	KUNIT_EXPECT_EQ(test, peer_test_state(pt), SOVIA_PEER_UNANCHORED);
+	sovia_anchor_put(pt->anchor);
+	pt->anchor = NULL;
+}
+
 static struct kunit_case peer_test_cases[] = {
 	KUNIT_CASE(peer_is_welcome),
 	KUNIT_CASE(peer_must_use_its_address),
@@ -384,6 +464,7 @@ static struct kunit_case peer_test_cases[] = {
 	KUNIT_CASE(peer_says_too_much),
 	KUNIT_CASE(peer_answers_unasked),
 	KUNIT_CASE(peer_requests),
+	KUNIT_CASE(peer_is_not_taken_away),
 	{}
 };
 

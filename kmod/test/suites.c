@@ -22,6 +22,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_clan_vi_suite,
 	&sovia_peer_suite,
 	&sovia_peer_memory_suite,
+	&sovia_rendezvous_suite,
 	&sovia_rule_suite,
 	&sovia_hist_suite,
 	&sovia_tcp_log_suite,

@@ -21,6 +21,7 @@ extern struct kunit_suite sovia_clan_ring_suite;
 extern struct kunit_suite sovia_clan_vi_suite;
 extern struct kunit_suite sovia_peer_suite;
 extern struct kunit_suite sovia_peer_memory_suite;
+extern struct kunit_suite sovia_rendezvous_suite;
 extern struct kunit_suite sovia_rule_suite;
 extern struct kunit_suite sovia_hist_suite;
 extern struct kunit_suite sovia_tcp_log_suite;
