@@ -92,6 +92,12 @@ recovers() { eventually one_more_try; }
 # It is left alone for longer each time.
 recovers_later() { recovers || recovers; }
 
+# Nobody has asked anybody for anything yet.
+without_sockets() {
+	modprobe -r sovia && modprobe sovia rendezvous=0 && unbind && bind && has_memory && equal "$(used)" 0
+}
+used() { awk '$1 == "sovia" { print $3 }' /proc/modules; }
+
 no_devices() { delete_rdma && there delete_rdma; }
 tcp_after_that() { # one connection of before ends
 	watched ETIMEDOUT unbind -- 0.5 TCP_NODELAY=1 && eventually kind_is 6
@@ -138,4 +144,5 @@ check 'a short recovery'				parameter recovery_timeout 2
 check 'without the memory: TCP'				tcp_after_that
 check 'with it again'					again
 check '... both ways'					peer_asks
+check 'memory comes and goes before there is a socket'	without_sockets
 finish
