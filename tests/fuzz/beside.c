@@ -2,13 +2,18 @@
 /*
  * Every call on a socket beside every other one.
  *
- *	beside [--family N] [--seconds N] [--seed N] [--slow] [--only CALL[,CALL]] [--matrix FILE]
+ *	beside [--family N] [--seconds N] [--seed N] [--slow] [--only CALL[,CALL]] [--not CALL[,CALL]]
+ *	       [--matrix FILE]
  *
  * Two threads have one socket.  For a few milliseconds each makes one kind of call on it, again and again;
- * then it is the next pair's turn, with a new socket.  How the socket was opened, who its peer is (AF_SOVIA, TCP alone, nobody), and how far it is then
- * are chosen at random, and so is an option that both threads prefer to others.  With --slow (root), the memory that calls read and write comes late (userfaultfd).
+ * then it is the next pair's turn, with a new socket.  How the socket was opened, who its peer is (AF_SOVIA, TCP alone,
+ * nobody; one that reads, or does not), and how far it is then are chosen at random, and so are some options that both
+ * threads prefer to others.  After a call that ends something, such as shutdown() or connect(), its thread brings the
+ * socket back to where that has an effect again.  With --slow (root), the memory that calls read and write comes late
+ * (userfaultfd).
  *
- * Results are ignored: a call may fail, but the kernel may not crash.  Exits with 0 if every thread came back.
+ * Results are ignored: a call may fail, but the kernel may not crash.  Exits with 0 if every thread came back; if
+ * one does not, the process cannot end, but the program does.
  *
  * The matrix has how often two calls were in the kernel at once, one line for each pair.  The last line is
  * "pairs=N never=M rounds=R connected=C tcp=T": M pairs never met.
@@ -18,11 +23,13 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/filter.h>
+#include <linux/if.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <linux/sovia.h>
+#include <linux/net_tstamp.h>
 #include <linux/tcp.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -37,33 +44,49 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "chance.h"
 
 #define FD		100		/* the socket, whatever it is */
 #define SIZE		(64 << 10)	/* of a thread's memory */
-#define SLICE_MS	12
+#define SLICE_MS	4		/* of two calls that leave the socket as it is */
+#define SLICE_ONCE_MS	20		/* of others, which are brought back again and again */
+#define SLICE_OPTIONS_MS 30		/* most calls are errors at once */
+#define SLICE_MAX_MS	100		/* until they have met often enough: */
+#define MEETINGS	8
+#define GROUPS		4		/* that sockets join */
+#define WINDOW		6		/* options that are preferred */
 #define PATIENCE_MS	20000		/* a call that a signal does not end hangs */
 #define SLOW_US		500
+#define SPINS		5000		/* some microseconds */
+#define PAUSE_US	4000		/* at most, before a call that ends what the other one does */
 #define SOL_IP		0
 #define SOL_IPV6	41
 #define SOL_TCP		6
 #define COUNT(a)	(sizeof(a) / sizeof((a)[0]))
 #define PIECE(t, a)	((a)[pick(t, COUNT(a))])
 
+enum content {
+	NUMBER, NAME, PROGRAM, MREQN, MREQ_SOURCE, MSFILTER, MREQ6, GROUP_REQ, GROUP_SOURCE, GROUP_FILTER,
+};
+
 static const struct option_name {
 	int		level, name;
 	const char	*text;
+	unsigned int	size;
+	enum content	content;
 } options[] = {
 #include "options.h"
-	{ SOL_SOVIA, SOVIA_ACTION, "SOVIA_ACTION" },
-	{ SOL_SOVIA, SOVIA_WAIT, "SOVIA_WAIT" },
+	{ SOL_SOVIA, SOVIA_ACTION, "SOVIA_ACTION", sizeof(int), NUMBER },
+	{ SOL_SOVIA, SOVIA_WAIT, "SOVIA_WAIT", sizeof(int), NUMBER },
 };
 
 struct thread {
@@ -84,13 +107,13 @@ static struct {
 	int	seconds;
 	uint64_t seed;
 	bool	slow;
-	char	*only;
+	char	*only, *without;
 	char	*matrix;
-} opt = { SOVIA_FAMILY_DEFAULT, 60, 1, false, NULL, NULL };
+} opt = { .family = SOVIA_FAMILY_DEFAULT, .seconds = 60, .seed = 1 };
 
 static struct thread threads[2];
-static atomic_int task[2], inside[2], stop, arrived;
-static atomic_uint favourite;			/* the option that both threads prefer in this round */
+static atomic_int pair[2], task[2], inside[2], stop, arrived, meetings;
+static atomic_uint favourite;			/* of the options that both threads prefer in this round, the first */
 static int sovia_port, tcp_port;		/* of the peers, network order */
 static unsigned long connected, tcp_connected, rounds;
 static int uffd = -1;
@@ -132,7 +155,11 @@ static void *feed(void *unused)
 			continue;
 		copy.dst = msg.arg.pagefault.address & ~4095ull;
 		usleep(SLOW_US);
-		ioctl(uffd, UFFDIO_COPY, &copy);
+		while (ioctl(uffd, UFFDIO_COPY, &copy) && errno == EAGAIN)
+			copy.copy = 0;
+		/* It came by another fault. */
+		if (copy.copy < 0)
+			ioctl(uffd, UFFDIO_WAKE, &(struct uffdio_range) { copy.dst, sizeof(page) });
 	}
 	return unused;
 }
@@ -167,7 +194,8 @@ static socklen_t address(struct thread *t, struct sockaddr_storage *to)
 {
 	struct sockaddr_in6 *six = (struct sockaddr_in6 *)to;
 	struct sockaddr_in *four = (struct sockaddr_in *)to;
-	int port = PIECE(t, ((int[]) { sovia_port, sovia_port, tcp_port, tcp_port, htons(9), 0 }));
+	const int nobody = htons(9);
+	int port = PIECE(t, ((int[]) { sovia_port, sovia_port, sovia_port, sovia_port, sovia_port, tcp_port, tcp_port, nobody }));
 	int domain = 0;
 	socklen_t len = sizeof(domain);
 
@@ -188,7 +216,7 @@ static socklen_t address(struct thread *t, struct sockaddr_storage *to)
 
 static int new_socket(struct thread *t)
 {
-	int type = SOCK_STREAM | (one_in(t, 2) ? SOCK_NONBLOCK : 0);
+	int type = SOCK_STREAM | (one_in(t, 4) ? SOCK_NONBLOCK : 0);
 
 	switch (pick(t, 4)) {
 	case 0:
@@ -424,8 +452,11 @@ static long do_epoll(struct thread *t)
 static long do_ioctl(struct thread *t)
 {
 	int request = PIECE(t, ((int[]) { FIONREAD, SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK, SIOCGPGRP, SIOCGSTAMP_OLD, FIOASYNC,
-					  FIONBIO, 0x8912 /* SIOCGIFCONF */ }));
+					  FIONBIO, SIOCGIFCONF }));
+	struct ifconf config = { .ifc_len = 1000, .ifc_buf = t->memory + 100 };
 
+	if (request == SIOCGIFCONF)
+		memcpy(t->memory, &config, sizeof(config));
 	return ioctl(FD, request, t->memory);
 }
 
@@ -440,43 +471,120 @@ static long do_fcntl(struct thread *t)
 
 static const struct option_name *some_option(struct thread *t, struct option_name *other)
 {
-	if (one_in(t, 2))
-		return &options[atomic_load(&favourite)];
+	static const int levels[] = { SOL_SOCKET, SOL_IP, SOL_IPV6, SOL_TCP, SOL_SOVIA, 283 };
+
+	if (!one_in(t, 4))
+		return &options[(atomic_load(&favourite) + pick(t, WINDOW)) % COUNT(options)];
 	if (!one_in(t, 8))
 		return &options[pick(t, COUNT(options))];
 	/* one that these headers do not know */
-	*other = (struct option_name) { PIECE(t, ((int[]) { SOL_SOCKET, SOL_IP, SOL_IPV6, SOL_TCP, SOL_SOVIA, 283 })),
-					pick(t, 128), "" };
+	*other = (struct option_name) { PIECE(t, levels), pick(t, 128), "", sizeof(int), NUMBER };
 	return other;
+}
+
+/* Half of the time they are those around one whose value is more than a number. */
+static void choose_favourite(struct thread *t)
+{
+	unsigned int first = pick(t, COUNT(options));
+
+	if (one_in(t, 2)) {
+		while (options[first].content == NUMBER)
+			first = pick(t, COUNT(options));
+		first += COUNT(options) - pick(t, WINDOW);
+	}
+	atomic_store(&favourite, first % COUNT(options));
+}
+
+/* Groups have one of a few addresses, so that a socket leaves what it has joined. */
+static void put_address(struct thread *t, void *at, bool six, bool group)
+{
+	const struct sockaddr_in6 to6 = {
+		.sin6_family = AF_INET6, .sin6_addr.s6_addr = { 0xff, 0x15, [15] = 1 + pick(t, GROUPS) },
+	};
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(group ? 0xefffff01 + pick(t, GROUPS) : INADDR_LOOPBACK),
+	};
+
+	if (six)
+		memcpy(at, &to6, sizeof(to6));
+	else
+		memcpy(at, &to, sizeof(to));
+}
+
+/* What to do with which group; the interface is lo, which is number 1, or any. */
+static void put_group(struct thread *t, const struct option_name *option)
+{
+	const struct in_addr group = { htonl(0xefffff01 + pick(t, GROUPS)) }, source = { htonl(INADDR_LOOPBACK) };
+	unsigned int lo = !one_in(t, 4), mode = one_in(t, 2) ? MCAST_INCLUDE : MCAST_EXCLUDE, sources = pick(t, 2);
+	const struct ip_mreqn mreqn = { group, { 0 }, lo };
+	const struct ip_mreq_source mreq_source = {
+		.imr_multiaddr = group, .imr_interface = source, .imr_sourceaddr = source,
+	};
+	const struct ip_msfilter msfilter = {
+		.imsf_multiaddr = group, .imsf_interface = source, .imsf_fmode = mode, .imsf_numsrc = sources,
+		.imsf_slist = { source },
+	};
+	const struct ipv6_mreq mreq6 = {
+		.ipv6mr_multiaddr.s6_addr = { 0xff, 0x15, [15] = 1 + pick(t, GROUPS) }, .ipv6mr_interface = lo,
+	};
+	/* the other two begin with it */
+	struct group_req *req = (void *)t->memory;
+	struct group_source_req *source_req = (void *)t->memory;
+	struct group_filter *filter = (void *)t->memory;
+	bool six = option->level == SOL_IPV6;
+
+	switch (option->content) {
+	case MREQN:
+		memcpy(t->memory, &mreqn, sizeof(mreqn));
+		return;
+	case MREQ_SOURCE:
+		memcpy(t->memory, &mreq_source, sizeof(mreq_source));
+		return;
+	case MSFILTER:
+		memcpy(t->memory, &msfilter, sizeof(msfilter));
+		return;
+	case MREQ6:
+		memcpy(t->memory, &mreq6, sizeof(mreq6));
+		return;
+	default:
+		break;
+	}
+	memset(t->memory, 0, option->size);
+	req->gr_interface = lo;
+	put_address(t, &req->gr_group, six, true);
+	if (option->content == GROUP_SOURCE)
+		put_address(t, &source_req->gsr_source, six, false);
+	if (option->content == GROUP_FILTER) {
+		filter->gf_fmode = mode;
+		filter->gf_numsrc = sources;
+		put_address(t, filter->gf_slist, six, false);
+	}
 }
 
 static long do_setsockopt(struct thread *t)
 {
+	static struct sock_filter pass = { BPF_RET, 0, 0, -1u };
 	struct option_name other;
 	const struct option_name *option = some_option(t, &other);
-	struct sock_filter pass = { BPF_RET, 0, 0, -1u };
-	struct sock_fprog program = { 1, &pass };
-	int len = PIECE(t, ((int[]) { 4, 4, 4, 1, 8, 16, 136, 264 }));
+	int len = one_in(t, 8) ? PIECE(t, ((int[]) { 0, 1, 4, 8, 16, 136, 264 })) : (int)option->size;
 
-	/* the byte order of a number, a name, a group, or what was there */
-	switch (pick(t, 5)) {
-	case 0:
-	case 1:
+	/* or what was there */
+	switch (one_in(t, 8) ? -1 : (int)option->content) {
+	case NUMBER:
+		memset(t->memory, 0, 16);
 		memcpy(t->memory, &(int) { PIECE(t, ((int[]) { 0, 1, 2, 10, 1000, 100000, -1 })) }, 4);
 		break;
-	case 2:
+	case NAME:
 		strcpy(t->memory, PIECE(t, ((char *[]) { "lo", "reno", "cubic", "tls", "nothing" })));
 		break;
-	case 3:
-		/* struct ip_mreq, or group_req, whose first word is an interface: any, or lo */
-		memset(t->memory, 0, 264);
-		*(uint32_t *)t->memory = PIECE(t, ((uint32_t[]) { 0, 1, htonl(0xefffff01) }));
-		memcpy(t->memory + 8, &(struct sockaddr_in) { .sin_family = AF_INET,
-			.sin_addr.s_addr = htonl(0xefffff01 + pick(t, 4)) }, sizeof(struct sockaddr_in));
+	case PROGRAM:
+		*(struct sock_fprog *)t->memory = (struct sock_fprog) { 1, &pass };
 		break;
+	case -1:
+		break;
+	default:
+		put_group(t, option);
 	}
-	if (option->level == SOL_SOCKET && (option->name == SO_ATTACH_FILTER || option->name == SO_ATTACH_REUSEPORT_CBPF))
-		return setsockopt(FD, SOL_SOCKET, option->name, &program, sizeof(program));
 	return setsockopt(FD, option->level, option->name, t->memory, len);
 }
 
@@ -484,7 +592,7 @@ static long do_getsockopt(struct thread *t)
 {
 	struct option_name other;
 	const struct option_name *option = some_option(t, &other);
-	socklen_t len = PIECE(t, ((int[]) { 4, 1, 8, 60, 256, 1000 }));
+	socklen_t len = one_in(t, 2) ? (socklen_t)PIECE(t, ((int[]) { 4, 1, 8, 60, 256, 1000 })) : option->size;
 
 	return getsockopt(FD, option->level, option->name, t->memory, &len);
 }
@@ -537,13 +645,14 @@ static long ring_do(struct thread *t, struct io_uring_sqe sqe)
 	unsigned int *head = (unsigned int *)(t->cq + t->cq_off.head), *cq_tail = (unsigned int *)(t->cq + t->cq_off.tail);
 	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(t->cq + t->cq_off.cqes);
 	unsigned int cq_mask = *(unsigned int *)(t->cq + t->cq_off.ring_mask), i;
-	const struct io_uring_sqe cancel = { .opcode = IORING_OP_ASYNC_CANCEL, .user_data = 2, .addr = 1 };
+	const int number = sqe.opcode == IORING_OP_ACCEPT ? 3 : 1;
+	const struct io_uring_sqe cancel = { .opcode = IORING_OP_ASYNC_CANCEL, .user_data = 2, .addr = number };
 	long ret = -1;
 
 	if (t->ring < 0)
 		return -1;
 	sqe.fd = FD;
-	sqe.user_data = 1;
+	sqe.user_data = number;
 	for (i = 0; i < 2; i++) {
 		t->sqes[(*tail + i) & mask] = i ? cancel : sqe;
 		array[(*tail + i) & mask] = (*tail + i) & mask;
@@ -553,11 +662,11 @@ static long ring_do(struct thread *t, struct io_uring_sqe sqe)
 	while (*head != __atomic_load_n(cq_tail, __ATOMIC_ACQUIRE)) {
 		struct io_uring_cqe *cqe = &cqes[*head & cq_mask];
 
-		if (cqe->user_data == 1) {
+		if (cqe->user_data != 2)
 			ret = cqe->res;
-			if (sqe.opcode == IORING_OP_ACCEPT)
-				dispose(ret);
-		}
+		/* It may be of a call before, which a signal has ended. */
+		if (cqe->user_data == 3)
+			dispose(cqe->res);
 		__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	}
 	return ret;
@@ -596,33 +705,83 @@ static long do_ring_poll(struct thread *t)
 static const struct {
 	const char	*name;
 	long		(*call)(struct thread *t);
+	bool		once;		/* the next one has an effect only if the socket is brought back */
 } calls[] = {
-	{ "bind", do_bind },			{ "listen", do_listen },
-	{ "connect", do_connect },		{ "connect-nonblock", do_connect_nonblock },
-	{ "disconnect", do_disconnect },	{ "accept", do_accept },
-	{ "getsockname", do_getsockname },	{ "getpeername", do_getpeername },
-	{ "shutdown", do_shutdown },		{ "close", do_replace },
-	{ "dup", do_dup },			{ "rights", do_rights },
-	{ "send", do_send },			{ "send-oob", do_send_oob },
-	{ "send-zerocopy", do_send_zerocopy },	{ "send-fastopen", do_send_fastopen },
-	{ "sendmsg", do_sendmsg },		{ "write", do_write },
-	{ "recv", do_recv },			{ "recv-oob", do_recv_oob },
-	{ "recv-errors", do_recv_errors },	{ "recvmsg", do_recvmsg },
-	{ "splice-from", do_splice_from },	{ "splice-to", do_splice_to },
-	{ "sendfile", do_sendfile },		{ "poll", do_poll },
-	{ "select", do_select },		{ "epoll", do_epoll },
-	{ "ioctl", do_ioctl },			{ "fcntl", do_fcntl },
-	{ "setsockopt", do_setsockopt },	{ "getsockopt", do_getsockopt },
-	{ "uring-send", do_ring_send },		{ "uring-recv", do_ring_recv },
-	{ "uring-accept", do_ring_accept },	{ "uring-connect", do_ring_connect },
-	{ "uring-poll", do_ring_poll },
+	{ "bind", do_bind, true },			{ "listen", do_listen, true },
+	{ "connect", do_connect, true },		{ "connect-nonblock", do_connect_nonblock, true },
+	{ "disconnect", do_disconnect, true },		{ "accept", do_accept, false },
+	{ "getsockname", do_getsockname, false },	{ "getpeername", do_getpeername, false },
+	{ "shutdown", do_shutdown, true },		{ "close", do_replace, true },
+	{ "dup", do_dup, false },			{ "rights", do_rights, false },
+	{ "send", do_send, false },			{ "send-oob", do_send_oob, false },
+	{ "send-zerocopy", do_send_zerocopy, false },	{ "send-fastopen", do_send_fastopen, true },
+	{ "sendmsg", do_sendmsg, false },		{ "write", do_write, false },
+	{ "recv", do_recv, false },			{ "recv-oob", do_recv_oob, false },
+	{ "recv-errors", do_recv_errors, false },	{ "recvmsg", do_recvmsg, false },
+	{ "splice-from", do_splice_from, false },	{ "splice-to", do_splice_to, false },
+	{ "sendfile", do_sendfile, false },		{ "poll", do_poll, false },
+	{ "select", do_select, false },			{ "epoll", do_epoll, false },
+	{ "ioctl", do_ioctl, false },			{ "fcntl", do_fcntl, false },
+	{ "setsockopt", do_setsockopt, false },		{ "getsockopt", do_getsockopt, false },
+	{ "uring-send", do_ring_send, false },		{ "uring-recv", do_ring_recv, false },
+	{ "uring-accept", do_ring_accept, false },	{ "uring-connect", do_ring_connect, true },
+	{ "uring-poll", do_ring_poll, false },
 };
 
 #define CALLS	((int)COUNT(calls))
 
 static atomic_ulong met[CALLS][CALLS];
 
+/* ---- the socket ---- */
+
+/* A new socket, and how far it is. */
+static void prepare(struct thread *t)
+{
+	const struct linger none = { 0 };
+	int fd = new_socket(t), stage = pick(t, 6);
+
+	if (fd < 0) {
+		perror("socket");
+		exit(1);
+	}
+	/* the end of the one before is not to take hours */
+	setsockopt(FD, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	dup2(fd, FD);
+	close(fd);
+	if (stage == 1 || stage == 2 || one_in(t, 4))
+		do_bind(t);
+	if (stage == 2)
+		do_listen(t);
+	if (stage > 2)
+		do_connect(t);
+}
+
+/* After a call that has changed what the socket is. */
+static void bring_back(struct thread *t)
+{
+	if (one_in(t, 4)) {
+		prepare(t);
+		return;
+	}
+	do_disconnect(t);
+	if (one_in(t, 2))
+		do_connect(t);
+}
+
 /* ---- the threads ---- */
+
+/* Half of the time: until the other thread is in the kernel, or has done something there. */
+static void get_ready(struct thread *t, int call)
+{
+	int other = !t->number;
+
+	if (one_in(t, 2))
+		return;
+	if (calls[call].once && !calls[atomic_load(&pair[other])].once)
+		usleep(pick(t, PAUSE_US));
+	for (int i = 0; i < SPINS && !atomic_load(&inside[other]); i++)
+		;
+}
 
 static void *run(void *arg)
 {
@@ -637,12 +796,17 @@ static void *run(void *arg)
 		}
 		while (!atomic_load(&stop)) {
 			forget(t);
+			get_ready(t, what);
 			atomic_store(&inside[me], what + 1);
 			other = atomic_load(&inside[!me]);
-			if (other)
+			if (other) {
+				atomic_fetch_add(&meetings, 1);
 				atomic_fetch_add(&met[me ? other - 1 : what][me ? what : other - 1], 1);
+			}
 			calls[what].call(t);
 			atomic_store(&inside[me], 0);
+			if (calls[what].once && one_in(t, 2))
+				bring_back(t);
 		}
 		atomic_store(&task[me], -1);
 		atomic_fetch_add(&arrived, 1);
@@ -664,7 +828,7 @@ static double now(void)
 
 /* ---- the peers ---- */
 
-/* Accepts, answers some bytes, and forgets: each connection lives for a while. */
+/* Accepts, answers some bytes, and forgets: each connection lives for a while.  Of half of them it reads nothing. */
 static void *serve(void *arg)
 {
 	int listener = (int)(intptr_t)arg, held[64] = { 0 }, at = 0, fd;
@@ -689,8 +853,8 @@ static void *serve(void *arg)
 		for (unsigned int i = 0; i < COUNT(held); i++) {
 			if (!held[i])
 				continue;
-			if (recv(held[i], buffer, i % 3 ? SIZE : 100, 0) == 0 ||
-			    send(held[i], buffer, i % 2 ? 100 : 5000, (i % 5 ? 0 : MSG_OOB) | MSG_NOSIGNAL) == 0) {
+			if ((i % 2 ? -1 : recv(held[i], buffer, i % 3 ? SIZE : 100, 0)) == 0 ||
+			    send(held[i], buffer, i % 4 < 2 ? 100 : 5000, (i % 5 ? 0 : MSG_OOB) | MSG_NOSIGNAL) == 0) {
 				close(held[i]);
 				held[i] = 0;
 			}
@@ -726,50 +890,30 @@ static int number_of(long (*call)(struct thread *t))
 	return i;
 }
 
-/* How far the socket is when the calls begin. */
-static void prepare(struct thread *t)
+static int slice_ms(int a, int b)
 {
-	const struct linger none = { 0 };
-	int fd = new_socket(t), stage = pick(t, 6);
-	struct sockaddr_storage to;
-	socklen_t len;
-
-	/* the end of the one before is not to take hours */
-	setsockopt(FD, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	atomic_store(&favourite, pick(t, COUNT(options)));
-	if (fd < 0) {
-		perror("socket");
-		exit(1);
-	}
-	dup2(fd, FD);
-	close(fd);
-	len = address(t, &to);
-	switch (stage) {
-	case 1:
-		do_bind(t);
-		break;
-	case 2:
-		do_bind(t);
-		do_listen(t);
-		break;
-	case 3:
-	case 4:
-	case 5:
-		connect(FD, (struct sockaddr *)&to, len);
-		break;
-	}
+	if (calls[a].call == do_setsockopt && calls[b].call == do_setsockopt)
+		return SLICE_OPTIONS_MS;
+	return calls[a].once || calls[b].once ? SLICE_ONCE_MS : SLICE_MS;
 }
 
 static bool begin(int a, int b, struct thread *t)
 {
+	int slice = slice_ms(a, b);
 	double deadline;
 
+	choose_favourite(t);
 	prepare(t);
 	atomic_store(&stop, 0);
 	atomic_store(&arrived, 0);
+	atomic_store(&meetings, 0);
+	atomic_store(&pair[0], a);
+	atomic_store(&pair[1], b);
 	atomic_store(&task[0], a);
 	atomic_store(&task[1], b);
-	usleep(SLICE_MS * 1000);
+	/* On a machine that is busy, the threads may have no processors at the same time for a while. */
+	for (int ms = 0; ms < slice || (ms < SLICE_MAX_MS && atomic_load(&meetings) < MEETINGS); ms++)
+		usleep(1000);
 	atomic_store(&stop, 1);
 	deadline = now() + PATIENCE_MS / 1000;
 	while (atomic_load(&arrived) < 2) {
@@ -784,19 +928,40 @@ static bool begin(int a, int b, struct thread *t)
 	return true;
 }
 
-static bool wanted(int call)
+static bool is_in(const char *list, const char *name)
 {
-	const char *name = calls[call].name, *found;
+	const char *found;
 
-	if (!opt.only)
-		return true;
-	for (found = strstr(opt.only, name); found; found = strstr(found + 1, name)) {
+	for (found = strstr(list, name); found; found = strstr(found + 1, name)) {
 		char after = found[strlen(name)];
 
-		if ((found == opt.only || found[-1] == ',') && (!after || after == ','))
+		if ((found == list || found[-1] == ',') && (!after || after == ','))
 			return true;
 	}
 	return false;
+}
+
+static bool wanted(int call)
+{
+	const char *name = calls[call].name;
+
+	return (!opt.only || is_in(opt.only, name)) && !(opt.without && is_in(opt.without, name));
+}
+
+/* The pair that has met least so far. */
+static void rarest(struct thread *t, int *a, int *b)
+{
+	unsigned long least = -1ul;
+
+	for (int n = 0, at = pick(t, CALLS * CALLS); n < CALLS * CALLS; n++, at = (at + 1) % (CALLS * CALLS)) {
+		int one = at / CALLS, other = at % CALLS;
+
+		if (one <= other && wanted(one) && wanted(other) && met[one][other] < least) {
+			least = met[one][other];
+			*a = one;
+			*b = other;
+		}
+	}
 }
 
 static void report(void)
@@ -847,7 +1012,8 @@ static void arguments(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "family", 1, NULL, 'f' }, { "seconds", 1, NULL, 's' }, { "seed", 1, NULL, 'r' },
-		{ "slow", 0, NULL, 'l' }, { "only", 1, NULL, 'o' }, { "matrix", 1, NULL, 'm' }, { NULL },
+		{ "slow", 0, NULL, 'l' }, { "only", 1, NULL, 'o' }, { "not", 1, NULL, 'n' },
+		{ "matrix", 1, NULL, 'm' }, { NULL },
 	};
 	int c;
 
@@ -868,6 +1034,9 @@ static void arguments(int argc, char **argv)
 		case 'o':
 			opt.only = optarg;
 			break;
+		case 'n':
+			opt.without = optarg;
+			break;
 		case 'm':
 			opt.matrix = optarg;
 			break;
@@ -877,17 +1046,12 @@ static void arguments(int argc, char **argv)
 	}
 }
 
-int main(int argc, char **argv)
+static int test(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-	struct thread chance;
+	struct thread chance = { .random = opt.seed };
+	const int options_call = number_of(do_setsockopt);
 	double end;
 
-	arguments(argc, argv);
-	sigaction(SIGUSR1, &action, NULL);
-	sigaction(SIGURG, &action, NULL);
-	sigaction(SIGIO, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
 	for (int i = 0; i < 2; i++)
 		thread_open(i);
 	if (opt.slow)
@@ -896,25 +1060,58 @@ int main(int argc, char **argv)
 		pthread_create(&threads[i].id, NULL, run, &threads[i]);
 	sovia_port = peer(opt.family, SOVIAPROTO_V4);
 	tcp_port = peer(AF_INET, 0);
-	chance.random = opt.seed;
 	end = now() + opt.seconds;
 	/* All pairs, each time in another order. */
-	for (unsigned int round = 0; now() < end; round++) {
+	while (now() < end) {
 		for (int n = 0, at = pick(&chance, CALLS * CALLS); n < CALLS * CALLS && now() < end; n++) {
 			int a = at / CALLS, b = at % CALLS;
 
 			at = (at + 379) % (CALLS * CALLS);
-			/* options are many calls */
+			/* options are many calls; and some pairs seldom meet */
 			if (one_in(&chance, 8))
-				a = b = number_of(do_setsockopt);
+				a = b = options_call;
+			else if (one_in(&chance, 8))
+				rarest(&chance, &a, &b);
 			if (b < a || !wanted(a) || !wanted(b))
 				continue;
 			if (!begin(a, b, &chance)) {
-				printf("hangs: %s beside %s\n", calls[a].name, calls[b].name);
+				printf("hangs: %s beside %s, %d s, uptime %.1f s\n", calls[a].name, calls[b].name,
+				       PATIENCE_MS / 1000, now());
 				return 1;
 			}
 		}
 	}
 	report();
 	return 0;
+}
+
+/* The parent does not wait for a process that cannot end, because a thread of it hangs in the kernel. */
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	int result[2], status = 1, end = 0;
+
+	arguments(argc, argv);
+	if (pipe2(result, O_CLOEXEC)) {
+		perror("pipe");
+		return 1;
+	}
+	if (fork()) {
+		close(result[1]);
+		if (read(result[0], &status, sizeof(status)) != sizeof(status)) {
+			wait(&end);
+			printf("the tester ended: status %#x, uptime %.1f s\n", end, now());
+		}
+		return status;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sigaction(SIGUSR1, &action, NULL);
+	sigaction(SIGURG, &action, NULL);
+	sigaction(SIGIO, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	status = test();
+	fflush(stdout);
+	if (write(result[1], &status, sizeof(status)) < 0)
+		perror("write");
+	_exit(status);
 }
