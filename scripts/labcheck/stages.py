@@ -32,7 +32,7 @@ NIGHTLY = (
     "vm-keepalive", "vm-keys", "vm-containers", "vm-containers_lane", "vm-differ", "vm-dissector", "vm-dissector-siw", "vm-selftests",
     "vm-parameters", "vm-impostor", "vm-siege", "vm-storm", "vm-trial", "vm-superservers",
     # load, long runs
-    "vm-syscall_fuzz", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak", "vm-hosts", "vm-attackers",
+    "vm-syscall_fuzz", "vm-beside_long", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak", "vm-hosts", "vm-attackers",
     # two Debian systems, made on first use
     "deb-install-*", "first-use-*", "fresh-*",
     # as another kernel or way to open a socket in the tier before
@@ -134,6 +134,7 @@ PREPARATIONS = {
 # What a script of tests/vm has in its text, its own or that of a library that it reads, and what it needs therefore.
 NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "/driver_call": "build-driver_call", "stock-raised": "build-raised", "/differ": "build-differ",
                  "/selftests": "build-selftests", "fuzz/calls": "build-calls", "fuzz/beside": "build-calls",
+                 "fuzz/slow_pages": "build-calls",
                  "--hosts": "build-rogue_peer"}
 
 

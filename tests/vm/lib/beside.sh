@@ -1,23 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Runs tests/fuzz/beside.c.
+# Runs tests/fuzz/beside.c and tests/fuzz/ulp_race.c.
 
 ROOT=$(realpath ../..)
+FUZZ=$ROOT/.build/fuzz
 SEED=$RANDOM
 
 # Usually built on the host already, which is faster.
 build() { make -s -C "$ROOT/tests/fuzz" calls; }
 
+# Where processes hang, if the kernel tells.
+blocked() { echo w >/proc/sysrq-trigger && dmesg | tail -n 50; }
+
 # Both kinds of connections must have been made.
 beside() { # SECONDS [ARGUMENT...]
-	local line seconds=$1
+	local line log seconds=$1
 	shift
-	line=$("$ROOT/.build/fuzz/beside" --seconds "$seconds" --seed "$SEED" "$@") || { echo "$line"; return 1; }
-	line=${line##*$'\n'}
-	echo "--seed $SEED: $line"
+	# not a pipe, which a process that hangs would keep open
+	log=$(mktemp)
+	"$FUZZ/beside" --seconds "$seconds" --seed "$SEED" "$@" >"$log" 2>&1 || { cat "$log"; blocked; return 1; }
+	line=$(tail -n 1 "$log")
+	cat "$log"
 	[[ $line =~ rounds=([0-9]+)\ connected=([0-9]+)\ tcp=([0-9]+) ]] || return
 	[ "${BASH_REMATCH[1]}" -gt $((seconds / 4)) ] && [ "${BASH_REMATCH[2]}" -gt 0 ] && [ "${BASH_REMATCH[3]}" -gt 0 ]
+}
+
+# What the check before has printed.
+tell() { sed 's/^/# /' <<<"$output"; }
+
+# Options that no descriptor may have were never set, and there were chances.
+ulp_race() { # SECONDS
+	local line
+	line=$("$FUZZ/ulp_race" --seconds "$1") || { echo "$line"; return 1; }
+	echo "$line"
+	[[ $line =~ fallbacks=([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -gt 20 ]
 }
 
 sockets() { awk '$1 == "SOVIA" { print $3 }' /proc/net/protocols; }
