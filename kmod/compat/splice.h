@@ -15,9 +15,11 @@
 #endif
 
 int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, int flags);
+ssize_t sovia_ops_sendpage(struct socket *sock, struct page *page, int offset, size_t size,
+			   int flags);
 
 #define SOVIA_PROTO_SPLICE	.sendpage = sovia_sendpage,
-#define SOVIA_OPS_SENDPAGE	.sendpage = inet_sendpage,
+#define SOVIA_OPS_SENDPAGE	.sendpage = sovia_ops_sendpage,
 #else
 #define SOVIA_PROTO_SPLICE
 #define SOVIA_OPS_SENDPAGE

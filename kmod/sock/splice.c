@@ -73,7 +73,7 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
  * @flags: MSG_*
  *
  * Context: process, may sleep; no locks.
- * Return: bytes taken, or a negative errno.
+ * Return: bytes taken, or a negative errno; -ENOTSUPP if the descriptor has got TCP's sk.
  */
 int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, int flags)
 {
@@ -83,14 +83,33 @@ int sovia_sendpage(struct sock *sk, struct page *page, int offset, size_t size, 
 		.bv_len = size,
 	};
 	struct msghdr msg = { .msg_flags = flags | MSG_SPLICE_PAGES };
-	int ret;
 
 	if (flags & MSG_SENDPAGE_NOTLAST)
 		msg.msg_flags |= MSG_MORE;
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, &bvec, 1, size);
-	ret = sovia_sendmsg(sk, &msg, size);
-	/* The next call finds TCP's sk. */
-	return ret == -ENOTSUPP ? -EAGAIN : ret;
+	return sovia_sendmsg(sk, &msg, size);
+}
+
+/**
+ * sovia_ops_sendpage() - struct proto_ops::sendpage
+ * @sock: the socket
+ * @page: the caller's
+ * @offset: where the data begins in it
+ * @size: bytes
+ * @flags: MSG_*
+ *
+ * Context: process, may sleep; no locks.
+ * Return: bytes taken, or a negative errno.
+ */
+ssize_t sovia_ops_sendpage(struct socket *sock, struct page *page, int offset, size_t size,
+			   int flags)
+{
+	ssize_t ret = inet_sendpage(sock, page, offset, size, flags);
+
+	/* It has become TCP's while the call waited. */
+	if (unlikely(ret == -ENOTSUPP) && !sovia_is(READ_ONCE(sock->sk)))
+		ret = inet_sendpage(sock, page, offset, size, flags);
+	return ret;
 }
 #endif
 

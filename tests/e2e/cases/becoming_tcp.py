@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import struct
+import tempfile
 import threading
 import time
 
@@ -106,6 +107,23 @@ def test_options_stay(t):
         waiting.result()
         eq((s.getsockopt(SOL, socket.SO_RCVLOWAT), s.getsockopt(SOL, socket.SO_KEEPALIVE)), (3, 1))
         s.close()
+
+
+@pytest.mark.timeout(90)
+def test_sendfile_waits(t):
+    """sendfile() that waits for the connection sends over it."""
+    with tempfile.TemporaryFile() as file:
+        file.write(b"0123456789")
+        file.flush()
+        for _ in range(20):
+            listener = only_tcp(t)
+            s = attempt(t, listener)
+            s.setblocking(True)
+            eq(os.sendfile(s.fileno(), file.fileno(), 0, 10), 10)
+            far, _ = listener.accept()
+            s.close()
+            eq(far.recv(20), b"0123456789")
+            far.close()
 
 
 def test_pacing(t):
