@@ -463,6 +463,8 @@ static bool replace_link(struct sock *sk)
 		return false;
 	ss->connect.link_retries--;
 	sovia_leave_link(sk);
+	/* They concern the connection that was. */
+	ss->deferred = 0;
 	sovia_stat_inc(sovia_net(sock_net(sk)), conn_retry);
 	return !use_link(sk, &pair, prov, GFP_ATOMIC | __GFP_NOWARN);
 }

@@ -97,7 +97,6 @@ void sovia_defer(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 void sovia_release_cb(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	unsigned long todo = ss->deferred;
 	int what;
 
 	if (unlikely(ss->accept.pending_count))
@@ -109,10 +108,11 @@ void sovia_release_cb(struct sock *sk)
 	}
 	if (!sovia_sees_sol_socket() && unlikely(sovia_fallback_done(sk)))
 		sovia_fallback_late_option(sk);
-	if (likely(!todo))
-		return;
-	ss->deferred = 0;
-	for_each_set_bit(what, &todo, SOVIA_DEFER_COUNT)
+	/* One that replaces the connection drops those that are left. */
+	while (unlikely(ss->deferred)) {
+		what = __ffs(ss->deferred);
+		__clear_bit(what, &ss->deferred);
 		sovia_deferred_handlers[what](sk, what < SOVIA_DEFER_ARGS ?
 						  ss->deferred_arg[what] : 0);
+	}
 }

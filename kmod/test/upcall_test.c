@@ -316,6 +316,21 @@ static void events_all(struct kunit *test)
 	}
 }
 
+/* What was deferred for a link that has been replaced does not concern the next one. */
+static void events_of_old_link(struct kunit *test)
+{
+	struct events_set set;
+
+	events_begin(test, &set, TCP_SYN_SENT, LINK_STALE);
+	lock_sock(set.sk);
+	events_link_dies(set.sk, -ECONNRESET);
+	sovia_defer_now(events_conn(set.sk), SOVIA_DEFER_BARRED, EHOSTUNREACH);
+	release_sock(set.sk);
+	KUNIT_EXPECT_EQ(test, set.sk->sk_state, TCP_SYN_SENT);
+	KUNIT_EXPECT_EQ(test, set.sk->sk_err, 0);
+	events_end(&set);
+}
+
 /* Number of violations that a FIN counts as; @ended: its owner ended the connection before. */
 static unsigned long events_fin(struct kunit *test, u8 state, bool ended)
 {
@@ -424,6 +439,7 @@ static struct kunit_case events_test_cases[] = {
 	KUNIT_CASE_PARAM(events_all, events_gen_params),
 	KUNIT_CASE(events_fins),
 	KUNIT_CASE(events_late),
+	KUNIT_CASE(events_of_old_link),
 	{}
 };
 
