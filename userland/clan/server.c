@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * sovia-clan-server [OPTION]... SOCKET: memory for the virtual machines of a host
+ * sovia-clan-server [OPTION]... [SOCKET]: memory for the virtual machines of a host
  *
  * Speaks version 0 of the protocol of QEMU's ivshmem-doorbell: messages are 64-bit numbers,
  * little endian, some with a descriptor.
@@ -76,8 +76,8 @@ static const char usage[] =
 	"  -h, --help        show this text\n"
 	"  -V, --version     show the version\n"
 	"\n"
-	"SIGUSR1 prints who is connected.  Without SOCKET it is systemd's, and so is what a restart\n"
-	"keeps: see sovia-clan@.service.\n"
+	"SIGUSR1 prints who is connected.  Without SOCKET systemd has to give one, and keeps the\n"
+	"memory while the server is restarted: see sovia-clan@.service.\n"
 	"\n"
 	"All that have the memory can read and change all of it: a server for each group of\n"
 	"virtual machines that trust each other.\n";
