@@ -20,10 +20,11 @@
  *
  *	memory-NODES-RING-PAGES-VECTORS-UUID
  *	event-NUMBER-VECTOR
+ *	known-NUMBER				an eventfd: all others have been told of the number's
  *	peer-NUMBER-SINCE-PRESENT		the connection
  *
- * A connection is left there when all others know the peer, and its eventfds before any does.  So
- * eventfds without a connection are those of a peer that the others are to be told has gone.
+ * The eventfds are left there before any other peer knows them, and known-NUMBER when all do.  So
+ * without that, the others are to be told that the peer has gone.
  *
  * What the server says in the memory it says again each second: any that has it may have changed
  * it, and nodes leave a number that is not said to be theirs.
@@ -91,8 +92,9 @@ static const char usage[] =
  * @who: its process, as it was when it connected
  * @since: when that was, seconds since 1970
  * @present: what the memory says of it: random, 0 if there is none
- * @known: the others have been told of it
+ * @known: the others have its eventfds, and the next peer with the number will have them
  * @leaving: it is to be disconnected
+ * @hung_up: because its process has closed the connection, or has ended
  * @event: ring its vectors
  */
 struct peer {
@@ -102,6 +104,7 @@ struct peer {
 	uint32_t	present;
 	bool		known;
 	bool		leaving;
+	bool		hung_up;
 	int		event[VECTORS_MAX];
 };
 
@@ -169,6 +172,11 @@ static void keep_events(unsigned int number)
 		keep(peers[number].event[v], "FDPOLL=0\n", "event-%u-%u", number, v);
 }
 
+static void keep_known(unsigned int number)
+{
+	keep(peers[number].event[0], "FDPOLL=0\n", "known-%u", number);
+}
+
 /* systemd forgets it by itself if the other end hangs up meanwhile. */
 static void keep_connection(unsigned int number)
 {
@@ -188,6 +196,7 @@ static void forget_events(unsigned int number)
 
 	for (v = 0; v < option.vectors; v++)
 		sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=event-%u-%u", number, v);
+	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=known-%u", number);
 }
 
 /* ---- the memory -------------------------------------------------------- */
@@ -345,25 +354,41 @@ static void say_how_many(void)
 	sd_notifyf(0, "STATUS=%u of %u nodes are connected", how_many(), option.nodes);
 }
 
-static void disconnect(unsigned int number)
+/* The next peer with the number gets other eventfds: who has those may still be running. */
+static void retract(unsigned int number)
 {
 	bool known = peers[number].known;
 	unsigned int i;
 
-	forget_connection(number);
-	/* systemd may have it still. */
-	shutdown(peers[number].fd, SHUT_RDWR);
-	close(peers[number].fd);
 	close_events(&peers[number]);
-	peers[number].fd = -1;
 	peers[number].known = false;
-	peers[number].leaving = false;
-	set_present(number, false);
-	clear_slot(number);
 	for (i = 0; i < option.nodes; i++)
 		if (known && is_there(i) && !send_number(peers[i].fd, number, -1))
 			drop(i, "does not read");
 	forget_events(number);
+}
+
+/*
+ * The others are not told of a peer that has gone by itself: the memory says so to their kernels, and
+ * QEMU (7.2) frees what it has of a number whose peer goes twice, twice.
+ */
+static void disconnect(unsigned int number)
+{
+	struct peer *peer = &peers[number];
+
+	if (peer->fd >= 0) {
+		forget_connection(number);
+		/* systemd may have it still. */
+		shutdown(peer->fd, SHUT_RDWR);
+		close(peer->fd);
+	}
+	peer->fd = -1;
+	peer->leaving = false;
+	set_present(number, false);
+	clear_slot(number);
+	if (!peer->hung_up || !peer->known)
+		retract(number);
+	peer->hung_up = false;
 	say_how_many();
 }
 
@@ -394,7 +419,7 @@ static bool open_events(struct peer *peer)
 	return true;
 }
 
-/* Tell a new peer of the others, and of itself at last. */
+/* Tell a new peer of the others, also of those that have gone, and of itself at last. */
 static bool welcome(unsigned int number)
 {
 	const struct peer *peer = &peers[number];
@@ -404,7 +429,7 @@ static bool welcome(unsigned int number)
 	    !send_number(peer->fd, -1, memory))
 		return false;
 	for (i = 0; i < option.nodes; i++)
-		if (i != number && is_there(i) && !introduce(peer, i))
+		if (i != number && peers[i].known && !introduce(peer, i))
 			return false;
 	return introduce(peer, number);
 }
@@ -476,10 +501,12 @@ static void arrive(void)
 	}
 	peers[number].who = who;
 	peers[number].fd = fd;
+	/* A message for each vector of each number, before the peer has read any. */
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ 1 << 20 }, sizeof(int));
 	peers[number].since = time(NULL);
 	clear_slot(number);
 	set_present(number, true);
-	if (!open_events(&peers[number])) {
+	if (!peers[number].known && !open_events(&peers[number])) {
 		drop(number, strerror(errno));
 		return;
 	}
@@ -488,8 +515,11 @@ static void arrive(void)
 		drop(number, "does not read");
 		return;
 	}
-	keep_events(number);
-	announce(number);
+	if (!peers[number].known) {
+		keep_events(number);
+		announce(number);
+		keep_known(number);
+	}
 	keep_connection(number);
 	say_how_many();
 }
@@ -502,8 +532,10 @@ static void leave(unsigned int number)
 
 	if (got > 0)
 		drop(number, "sent something, disconnected");
-	else if (!got || (errno != EAGAIN && errno != EINTR))
-		drop(number, "disconnected");
+	if (got > 0 || (got && (errno == EAGAIN || errno == EINTR)))
+		return;
+	peers[number].hung_up = true;
+	drop(number, "disconnected");
 }
 
 /* ---- what the server before has left ----------------------------------- */
@@ -552,7 +584,6 @@ static bool take_connection(int fd, unsigned int number, long long since, uint32
 	peers[number].since = since;
 	peers[number].present = present;
 	next = number + 1;
-	peers[number].known = true;
 	return true;
 }
 
@@ -575,6 +606,10 @@ static bool take(int fd, const char *name)
 		return strlen(uuid) == 32 && take_memory(fd, a, b, c, d, uuid);
 	if (sscanf(name, "event-%u-%u", &a, &b) == 2)
 		return take_event(fd, a, b);
+	if (sscanf(name, "known-%u", &a) == 1 && a < SOVIA_CLAN_NODES_MAX) {
+		peers[a].known = true;
+		return false;
+	}
 	if (sscanf(name, "peer-%u-%lld-%x", &a, &since, &b) == 3)
 		return take_connection(fd, a, since, b);
 	return take_listener(fd);
@@ -588,10 +623,13 @@ static void check_taken(unsigned int number, bool same_memory)
 
 	for (v = 0; v < option.vectors; v++)
 		events += peer->event[v] >= 0;
-	if (!events && peer->fd < 0)
+	if (!events && peer->fd < 0 && !peer->known)
 		return;
-	if (same_memory && events == option.vectors && peer->fd >= 0)
+	if (same_memory && events == option.vectors && peer->known) {
+		if (peer->fd < 0)
+			clear_slot(number);
 		return;
+	}
 	peer->known = true;
 	drop(number, "has gone");
 }

@@ -44,7 +44,8 @@ class Peer:
     def news(self):
         number, fd = self.message()
         if fd is None:
-            self.events.pop(number)
+            for old in self.events.pop(number):
+                os.close(old)
         else:
             self.events.setdefault(number, []).append(fd)
         return number
@@ -61,6 +62,10 @@ class Peer:
 
     def close(self):
         self.socket.close()
+        for fds in self.events.values():
+            for fd in fds:
+                os.close(fd)
+        self.events = {}
 
 
 def is_closed(peer):
