@@ -26,8 +26,8 @@ beside() { # SECONDS [ARGUMENT...]
 	[ "${BASH_REMATCH[1]}" -gt $((seconds / 4)) ] && [ "${BASH_REMATCH[2]}" -gt 0 ] && [ "${BASH_REMATCH[3]}" -gt 0 ]
 }
 
-# What the check before has printed.
-tell() { sed 's/^/# /' <<<"$output"; }
+# The last line of what the check before has printed.
+tell() { echo "# ${output##*$'\n'}"; }
 
 # Options that no descriptor may have were never set, and there were chances.
 ulp_race() { # SECONDS
