@@ -219,6 +219,7 @@ struct sovia_clan_sent {
  * @early: what came before the client knew that it is up
  * @hello: the peer's
  * @work: tells the client, on sovia_setup_wq
+ * @late: gives the set-up up, if there is no answer; on sovia_setup_wq
  * @sent: ring of vi.attr.send_depth messages.  sovia_clan_node::lock, as what follows.
  * @head: messages added
  * @tail: messages completed
@@ -242,6 +243,7 @@ struct sovia_clan_vi {
 	struct sk_buff_head	early;
 	struct sovia_hello	hello;
 	struct work_struct	work;
+	struct delayed_work	late;
 	struct sovia_clan_sent	*sent;
 	u32			head;
 	u32			tail;

@@ -10,7 +10,8 @@
  *	UP				UP
  *
  * REJ instead of REP, BYE from an end that ends.  Entries of a VI that has gone are dropped, and
- * its REP is answered with BYE.  The bottom half finds VIs under RCU; a work tells the client.
+ * its REP is answered with BYE.  An end that is ASKED for too long is given up.  The bottom half
+ * finds VIs under RCU; a work tells the client.
  */
 #include <linux/module.h>
 #include <linux/random.h>
@@ -29,6 +30,9 @@ MODULE_PARM_DESC(clan_poll, "how long receivers of connections in shared memory 
 
 /* Requests that a node may have open; the rest is refused. */
 #define CLAN_REQUESTS_MAX	64
+
+/* How long the other end of a set-up may take for its answer, which is lost if it does not read. */
+#define CLAN_ANSWER		(20 * HZ)
 
 /**
  * struct clan_request - a request, and whom to answer
@@ -128,6 +132,14 @@ void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err)
 	spin_unlock_bh(&cv->lock);
 	if (!was_dead)
 		queue_work(sovia_setup_wq, &cv->work);
+}
+
+static void clan_late_work(struct work_struct *work)
+{
+	struct sovia_clan_vi *cv = container_of(to_delayed_work(work), struct sovia_clan_vi, late);
+
+	if (READ_ONCE(cv->state) == SOVIA_CLAN_ASKED)
+		sovia_clan_vi_closed(cv, -ETIMEDOUT);
 }
 
 /**
@@ -265,6 +277,7 @@ static void clan_end_work(struct work_struct *work)
 
 	/* The bottom half does not find it any more. */
 	synchronize_rcu();
+	cancel_delayed_work_sync(&cv->late);
 	cancel_work_sync(&cv->work);
 	spin_lock_bh(&cv->node->lock);
 	list_del_init(&cv->sender);
@@ -302,6 +315,7 @@ static struct sovia_clan_vi *vi_alloc(const struct sovia_provider *prov,
 	spin_lock_init(&cv->lock);
 	__skb_queue_head_init(&cv->early);
 	INIT_WORK(&cv->work, clan_vi_work);
+	INIT_DELAYED_WORK(&cv->late, clan_late_work);
 	INIT_LIST_HEAD(&cv->sender);
 	INIT_WORK(&cv->end_work, clan_end_work);
 	return cv;
@@ -326,10 +340,14 @@ static int send_setup(struct sovia_clan_vi *cv, u8 kind, const struct sovia_hell
 	struct sovia_clan_setup setup = {
 		.epoch = cpu_to_le32(cv->epoch), .vi = cpu_to_le16(cv->number), .hello = *hello,
 	};
+	int err;
 
 	memcpy(setup.local, &cv->vi.pair.local, sizeof(setup.local));
 	memcpy(setup.remote, &cv->vi.pair.remote, sizeof(setup.remote));
-	return sovia_clan_control(cv->node, kind, cv->their_number, cv->their_epoch, &setup);
+	err = sovia_clan_control(cv->node, kind, cv->their_number, cv->their_epoch, &setup);
+	if (!err)
+		queue_delayed_work(sovia_setup_wq, &cv->late, CLAN_ANSWER);
+	return err;
 }
 
 /* Complete a hello.  Returns 0 or a negative errno. */

@@ -489,6 +489,44 @@ static void vi_rejected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vi_test.opened, 0);
 }
 
+/* Who is not answered gives up; who has been does not. */
+static void vi_no_answer(struct kunit *test)
+{
+	const struct sovia_hello hello = {};
+	struct sovia_vi *vi = vi_test_up(test);
+
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&to_clan(vi)->late));
+	mod_delayed_work(sovia_setup_wq, &to_clan(vi)->late, 0);
+	flush_delayed_work(&to_clan(vi)->late);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 0);
+	vi_test_end(vi);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+
+	vi = vi_test_ask(test);
+	vi_test_take(test, SOVIA_CLAN_REQ);
+	mod_delayed_work(sovia_setup_wq, &to_clan(vi)->late, 0);
+	flush_delayed_work(&to_clan(vi)->late);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ETIMEDOUT);
+	vi_test_end(vi);
+
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	KUNIT_ASSERT_NOT_NULL(test, vi_test.request);
+	vi = sovia_clan_provider.accept(vi_test.request, &vi_test_attr, &hello, &vi_test_client,
+					NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi);
+	vi_test_take(test, SOVIA_CLAN_REP);
+	mod_delayed_work(sovia_setup_wq, &to_clan(vi)->late, 0);
+	flush_delayed_work(&to_clan(vi)->late);
+	vi_test_settle();
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 2);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ETIMEDOUT);
+	vi_test_end(vi);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+}
+
 /* Entries of another VI are dropped, whatever they are. */
 static void vi_strangers(struct kunit *test)
 {
@@ -827,6 +865,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_unsealed),
 	KUNIT_CASE(vi_port_goes),
 	KUNIT_CASE(vi_rejected),
+	KUNIT_CASE(vi_no_answer),
 	KUNIT_CASE(vi_strangers),
 	KUNIT_CASE(vi_violations),
 	KUNIT_CASE(vi_wild_words),
