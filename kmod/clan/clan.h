@@ -45,6 +45,8 @@ struct sovia_clan_port;
  * @open: each end has seen the other's epoch
  * @out: to it
  * @control: struct sovia_clan_control that wait for room in @out
+ * @lenders: VIs that have been lent pages for, and have not ended
+ * @left: when the last of them has ended, jiffies
  * @senders: struct sovia_clan_vi::sender, of those with messages not completed
  * @in: from it; bottom half
  * @requests: of it that the client has not answered
@@ -67,6 +69,8 @@ struct sovia_clan_node {
 	bool			open;
 	struct sovia_clan_out	out;
 	struct list_head	control;
+	u32			lenders;
+	unsigned long		left;
 	struct list_head	senders;
 	struct sovia_clan_in	in;
 	atomic_t		requests;
@@ -224,6 +228,7 @@ struct sovia_clan_sent {
  * @head: messages added
  * @tail: messages completed
  * @sender: in sovia_clan_node::senders while there are some
+ * @lender: it counts as one in sovia_clan_node::lenders
  * @end_work: frees it
  * @rcu: frees it
  */
@@ -248,6 +253,7 @@ struct sovia_clan_vi {
 	u32			head;
 	u32			tail;
 	struct list_head	sender;
+	bool			lender;
 	struct work_struct	end_work;
 	struct rcu_head		rcu;
 };

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The pages of a node's own messages.  Those that came back last are used last: the reader's
- * processor may still have them in its cache.  A reader that keeps its cookies is lent no more
- * than a quarter of the pool, so that it starves itself alone.
+ * processor may still have them in its cache.
+ *
+ * A node is lent pages while it has less than half as many as are free, as switches share their
+ * buffers.  One alone gets a third of the pool; each that keeps its own leaves two thirds of what
+ * was there to the others: after four of them a fifth is left, after seven a seventeenth.  One that
+ * has none gets what it asks for as long as there is so much.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -25,7 +29,6 @@ int sovia_clan_pool_init(struct sovia_clan_pool *pool, u32 pages)
 	spin_lock_init(&pool->lock);
 	memset(pool->lent, 0, sizeof(pool->lent));
 	pool->pages = pages;
-	pool->cap = min(pages / 4, SOVIA_CLAN_COOKIES);
 	pool->count = pages;
 	pool->first = 0;
 	pool->free = kvmalloc_array(pages, sizeof(*pool->free), GFP_KERNEL);
@@ -51,6 +54,13 @@ void sovia_clan_pool_exit(struct sovia_clan_pool *pool)
 	kvfree(pool->reader);
 }
 
+/* pool->lock held. */
+static bool may_lend(const struct sovia_clan_pool *pool, u32 node, u32 count)
+{
+	return count <= pool->count && 2 * pool->lent[node] < pool->count &&
+	       pool->lent[node] + count <= SOVIA_CLAN_COOKIES;
+}
+
 /**
  * sovia_clan_pool_lend() - lend pages to a node
  * @pool: the pool
@@ -67,7 +77,7 @@ int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 
 	u32 i;
 
 	spin_lock_bh(&pool->lock);
-	if (count <= pool->count && pool->lent[node] + count <= pool->cap) {
+	if (may_lend(pool, node, count)) {
 		for (i = 0; i < count; i++) {
 			cookies[i] = pool->free[pool->first++ % pool->pages];
 			pool->reader[cookies[i]] = node + 1;
@@ -78,6 +88,21 @@ int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 
 	}
 	spin_unlock_bh(&pool->lock);
 	return err;
+}
+
+/**
+ * sovia_clan_pool_has_plenty() - would a node be lent as much again as it has
+ * @pool: the pool
+ * @node: the node
+ *
+ * Context: any; a hint.
+ * Return: true if so.
+ */
+bool sovia_clan_pool_has_plenty(const struct sovia_clan_pool *pool, u32 node)
+{
+	u32 lent = READ_ONCE(pool->lent[node]);
+
+	return 4 * lent < READ_ONCE(pool->count) && 2 * lent < SOVIA_CLAN_COOKIES;
 }
 
 static void pool_free(struct sovia_clan_pool *pool, u32 cookie)

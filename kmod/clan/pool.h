@@ -11,7 +11,6 @@
  * struct sovia_clan_pool - the pages of a node's own messages
  * @lock: protects what follows; innermost, bottom halves off
  * @pages: how many there are
- * @cap: how many one node is lent at most
  * @count: pages in @free
  * @first: index of the first one in @free
  * @free: ring of those that are lent to no node, the one that is free for the longest time first
@@ -21,7 +20,6 @@
 struct sovia_clan_pool {
 	spinlock_t	lock;	/* see above */
 	u32		pages;
-	u32		cap;
 	u32		count;
 	u32		first;
 	u32		*free;
@@ -34,6 +32,7 @@ void sovia_clan_pool_exit(struct sovia_clan_pool *pool);
 int sovia_clan_pool_lend(struct sovia_clan_pool *pool, u32 node, u32 count, u32 *cookies);
 int sovia_clan_pool_return(struct sovia_clan_pool *pool, u32 node, const u32 *cookies,
 			   u32 count);
+bool sovia_clan_pool_has_plenty(const struct sovia_clan_pool *pool, u32 node);
 void sovia_clan_pool_reclaim(struct sovia_clan_pool *pool, u32 node);
 
 #endif /* _SOVIA_CLAN_POOL_H */

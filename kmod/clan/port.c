@@ -24,6 +24,8 @@
 #define CLAN_QUIET_MAX		(300 * HZ)
 /* Interrupts a second for which no entry has been taken.  Beyond that the timer looks instead. */
 #define CLAN_RUNG_MAX		1000
+/* A node has so long to return the pages of VIs that have ended. */
+#define CLAN_KEEP		HZ
 /* How often it waits for messages that come fast. */
 #define CLAN_LINGERS		3
 
@@ -551,9 +553,38 @@ static void set_mute(struct sovia_clan_port *port, bool mute)
 	port->mute(port, mute);
 }
 
+/*
+ * Does a node keep pages although all VIs for which it was lent them have ended?  It is paused, or
+ * does not want to read.
+ */
+static bool node_keeps_pages(struct sovia_clan_node *node)
+{
+	const u32 *lent = &node->port->pool.lent[node->number];
+	bool keeps;
+
+	if (!READ_ONCE(*lent))
+		return false;
+	spin_lock_bh(&node->lock);
+	keeps = !node->lenders && time_after_eq(jiffies, node->left + CLAN_KEEP) &&
+		!take_back(node) && READ_ONCE(*lent);
+	spin_unlock_bh(&node->lock);
+	return keeps;
+}
+
+/* Nodes that keep pages for nothing: others need them. */
+static void take_pages(struct sovia_clan_port *port)
+{
+	struct sovia_clan_node *node;
+
+	for (node = port->node; node < port->node + port->geometry.nodes; node++)
+		if (node->open && node_keeps_pages(node))
+			node_part(node, -ECONNRESET, CLAN_QUIET);
+}
+
 static void each_second(struct sovia_clan_port *port)
 {
 	say_again(port);
+	take_pages(port);
 	port->say_at = jiffies + HZ;
 	port->moved = 0;
 	WRITE_ONCE(port->rung, 0);

@@ -281,6 +281,8 @@ static void clan_end_work(struct work_struct *work)
 	cancel_work_sync(&cv->work);
 	spin_lock_bh(&cv->node->lock);
 	list_del_init(&cv->sender);
+	if (cv->lender && !--cv->node->lenders)
+		cv->node->left = jiffies;
 	while (cv->tail != cv->head)
 		sovia_clan_vi_complete(cv, false);
 	spin_unlock_bh(&cv->node->lock);

@@ -42,11 +42,16 @@ static int reserve(struct sovia_clan_node *node, u32 count, u32 *cookies)
 /* Is there so much room that a later message, which finds less, may ask for its completion? */
 static bool has_plenty(const struct sovia_clan_node *node)
 {
-	const struct sovia_clan_pool *pool = &node->port->pool;
-
 	return node->out.write - node->out.read < node->out.size / 2 &&
-	       READ_ONCE(pool->lent[node->number]) < pool->cap / 2 &&
-	       READ_ONCE(pool->count) > pool->pages / 4;
+	       sovia_clan_pool_has_plenty(&node->port->pool, node->number);
+}
+
+static void note_lent(struct sovia_clan_vi *cv)
+{
+	if (cv->lender)
+		return;
+	cv->lender = true;
+	cv->node->lenders++;
 }
 
 static void write_message(struct sovia_clan_vi *cv, struct sk_buff *skb,
@@ -107,6 +112,8 @@ static int post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovi
 		sovia_clan_node_wait(cv->node);
 		return err == -EAGAIN ? err : -ENOTCONN;
 	}
+	if (pages_of(skb->len))
+		note_lent(cv);
 	write_message(cv, skb, how, cookies);
 	if (!unsignaled) {
 		note_sent(cv, skb);

@@ -198,6 +198,14 @@ static void vi_test_write(const struct sovia_clan_entry *entry)
 	vi_test_settle();
 }
 
+/* Have the bottom half do what it does each second. */
+static void vi_test_second(void)
+{
+	msleep(1100);
+	WRITE_ONCE(vi_test.port->say_at, jiffies);
+	vi_test_settle();
+}
+
 /* Takes the next entry and expects it to be of a kind. */
 static struct sovia_clan_entry vi_test_take(struct kunit *test, u8 kind)
 {
@@ -794,11 +802,13 @@ static void vi_pages(struct kunit *test)
 {
 	struct sovia_vi *vi = vi_test_up(test);
 	struct sovia_clan_entry entry;
-	u32 cap = vi_test.port->pool.cap, i;
+	u32 kept, i;
 
 	while (vi_test_post(test, vi, 8192, true) >= 0)
 		;
-	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - cap);
+	kept = vi_test.port->pool.lent[1];
+	KUNIT_EXPECT_LE(test, kept, VI_TEST_POOL / 2);
+	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - kept);
 	entry = vi_test_take(test, SOVIA_CLAN_DATA);
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_LT(test, le32_to_cpu(entry.cookie[i]), VI_TEST_POOL);
@@ -806,7 +816,7 @@ static void vi_pages(struct kunit *test)
 	}
 	sovia_clan_in_publish(&vi_test.in);
 	vi_test_settle();
-	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - cap + 2);
+	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL - kept + 2);
 	vi_test_open(VI_TEST_GENERATION + 1);
 	KUNIT_EXPECT_EQ(test, vi_test.port->pool.count, VI_TEST_POOL);
 	vi_test_end(vi);
@@ -859,6 +869,51 @@ static void vi_number_lost(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(words, 0x55, sizeof(*words)), NULL);
 }
 
+/* Pages that are kept when no VI is left for which they were lent are taken back. */
+static void vi_keeps_pages(struct kunit *test)
+{
+	struct sovia_clan_pool *pool = &vi_test.port->pool;
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_entry entry;
+	u32 epoch, i;
+
+	while (vi_test_post(test, vi, 8192, true) >= 0)
+		;
+	/* A reader may be slow. */
+	vi_test_second();
+	KUNIT_EXPECT_LT(test, pool->count, VI_TEST_POOL);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+	epoch = vi_test.node->epoch;
+	vi_test_end(vi);
+	/* Who asks for the next one does not keep them lent. */
+	vi_test.opened = 0;
+	vi_test.closed = 0;
+	vi = vi_test_ask(test);
+	vi_test_second();
+	KUNIT_EXPECT_EQ(test, pool->count, VI_TEST_POOL);
+	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.err, -ECONNRESET);
+	/* It learns of it from the epoch, if it is there at all. */
+	KUNIT_EXPECT_NE(test, vi_test.node->epoch, epoch);
+	KUNIT_EXPECT_EQ(test, vi_test.node->strikes, 0);
+	vi_test_end(vi);
+
+	/* Those that have been returned were not kept. */
+	vi_test_open(VI_TEST_GENERATION);
+	KUNIT_ASSERT_TRUE(test, vi_test.node->open);
+	vi_test.opened = 0;
+	vi = vi_test_up(test);
+	KUNIT_EXPECT_GE(test, vi_test_post(test, vi, 8192, true), 0);
+	vi_test_end(vi);
+	entry = vi_test_take(test, SOVIA_CLAN_DATA);
+	for (i = 0; i < 2; i++)
+		sovia_clan_in_return(&vi_test.in, le32_to_cpu(entry.cookie[i]));
+	sovia_clan_in_publish(&vi_test.in);
+	vi_test_second();
+	KUNIT_EXPECT_EQ(test, pool->count, VI_TEST_POOL);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+}
+
 static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_connects),
 	KUNIT_CASE(vi_accepts),
@@ -877,6 +932,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_pages),
 	KUNIT_CASE(vi_never_begun),
 	KUNIT_CASE(vi_number_lost),
+	KUNIT_CASE(vi_keeps_pages),
 	{}
 };
 
