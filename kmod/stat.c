@@ -65,6 +65,7 @@ static const char * const stat_names[] = {
 	[SOVIA_STAT_clan_late] = "clan_late",
 	[SOVIA_STAT_clan_rings] = "clan_rings",
 	[SOVIA_STAT_clan_mutes] = "clan_mutes",
+	[SOVIA_STAT_clan_refused] = "clan_refused",
 };
 
 /**

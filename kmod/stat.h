@@ -71,6 +71,7 @@
  * @SOVIA_STAT_clan_late: messages in shared memory whose doorbell has not been heard
  * @SOVIA_STAT_clan_rings: doorbells of other virtual machines rung
  * @SOVIA_STAT_clan_mutes: how often those of this one, ringing for nothing, were muted
+ * @SOVIA_STAT_clan_refused: requests and answers in shared memory not sent, as too many waited
  * @SOVIA_STAT_COUNT: number of counters
  */
 enum sovia_stat {
@@ -135,6 +136,7 @@ enum sovia_stat {
 	SOVIA_STAT_clan_late,
 	SOVIA_STAT_clan_rings,
 	SOVIA_STAT_clan_mutes,
+	SOVIA_STAT_clan_refused,
 	SOVIA_STAT_COUNT
 };
 

@@ -45,6 +45,7 @@ struct sovia_clan_port;
  * @open: each end has seen the other's epoch
  * @out: to it
  * @control: struct sovia_clan_control that wait for room in @out
+ * @waiting: how many
  * @lenders: VIs that have been lent pages for, and have not ended
  * @left: when the last of them has ended, jiffies
  * @senders: struct sovia_clan_vi::sender, of those with messages not completed
@@ -69,6 +70,7 @@ struct sovia_clan_node {
 	bool			open;
 	struct sovia_clan_out	out;
 	struct list_head	control;
+	u32			waiting;
 	u32			lenders;
 	unsigned long		left;
 	struct list_head	senders;
@@ -153,9 +155,9 @@ struct sovia_clan_port {
 };
 
 /**
- * struct sovia_clan_control - an entry that is not a message
+ * struct sovia_clan_control - an entry that is not a message, and waits for room
  * @list: in sovia_clan_node::control
- * @bytes: how many of @entry have a meaning
+ * @bytes: how many of @entry there are, and have been allocated
  * @entry: it
  */
 struct sovia_clan_control {

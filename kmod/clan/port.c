@@ -24,6 +24,10 @@
 #define CLAN_QUIET_MAX		(300 * HZ)
 /* Interrupts a second for which no entry has been taken.  Beyond that the timer looks instead. */
 #define CLAN_RUNG_MAX		1000
+/* Entries that wait for room: what the other node can be refused, or we can do without. */
+#define CLAN_WAITING		1024
+/* ... and BYE: of each VI that there can be at one time.  Who has twice as many does not read. */
+#define CLAN_WAITING_MAX	(2 * U16_MAX)
 /* A node has so long to return the pages of VIs that have ended. */
 #define CLAN_KEEP		HZ
 /* How often it waits for messages that come fast. */
@@ -96,6 +100,7 @@ static void node_close(struct sovia_clan_node *node, int err)
 	spin_lock_bh(&node->lock);
 	WRITE_ONCE(node->open, false);
 	list_splice_init(&node->control, &controls);
+	node->waiting = 0;
 	/* Their messages are completed when they end. */
 	list_for_each_entry_safe(cv, next, &node->senders, sender)
 		list_del_init(&cv->sender);
@@ -234,13 +239,14 @@ void sovia_clan_node_wait(struct sovia_clan_node *node)
 }
 
 /* Returns 0 if it has been written, -EAGAIN, or -EPROTO. */
-static int write_control(struct sovia_clan_node *node, const struct sovia_clan_control *control)
+static int write_entry(struct sovia_clan_node *node, const struct sovia_clan_entry *entry,
+		       u32 bytes)
 {
 	int room = sovia_clan_out_room(&node->out);
 
 	if (room <= 0)
 		return room ?: -EAGAIN;
-	sovia_clan_out_put(&node->out, &control->entry, control->bytes);
+	sovia_clan_out_put(&node->out, entry, bytes);
 	return 0;
 }
 
@@ -252,13 +258,52 @@ static int write_controls(struct sovia_clan_node *node)
 
 	while (!list_empty(&node->control)) {
 		control = list_first_entry(&node->control, struct sovia_clan_control, list);
-		err = write_control(node, control);
+		err = write_entry(node, &control->entry, control->bytes);
 		if (err)
 			return err == -EAGAIN ? 0 : err;
 		list_del(&control->list);
+		node->waiting--;
 		kfree(control);
 	}
 	return 0;
+}
+
+/*
+ * No room for a control entry.  The peer decides how long there is none: what waits is bounded.
+ * BYE is refused last, as a VI whose end is not told would be believed to live.
+ */
+static int keep_control(struct sovia_clan_node *node, const struct sovia_clan_entry *entry,
+			u32 bytes)
+{
+	bool is_bye = entry->kind == SOVIA_CLAN_BYE;
+	struct sovia_clan_control *control;
+
+	if (node->waiting >= (is_bye ? CLAN_WAITING_MAX : CLAN_WAITING)) {
+		sovia_stat_inc(sovia_net(node->port->net), clan_refused);
+		return is_bye ? -EPROTO : -EBUSY;
+	}
+	control = kmalloc(offsetof(struct sovia_clan_control, entry) + bytes,
+			  GFP_ATOMIC | __GFP_NOWARN);
+	if (!control)
+		return -ENOMEM;
+	control->bytes = bytes;
+	memcpy(&control->entry, entry, bytes);
+	list_add_tail(&control->list, &node->control);
+	node->waiting++;
+	sovia_clan_node_wait(node);
+	return 0;
+}
+
+static int put_control(struct sovia_clan_node *node, const struct sovia_clan_entry *entry,
+		       u32 bytes)
+{
+	if (!node->open)
+		return -ENOTCONN;
+	/* In order.  A violation is found by the bottom half as well. */
+	if (!write_controls(node) && list_empty(&node->control) &&
+	    !write_entry(node, entry, bytes))
+		return 0;
+	return keep_control(node, entry, bytes);
 }
 
 /**
@@ -269,42 +314,36 @@ static int write_controls(struct sovia_clan_node *node)
  * @epoch: of that
  * @setup: body, or NULL
  *
+ * It waits if there is no room for it, behind a bounded number of others: those that the node
+ * does not read.
+ *
  * Context: process or softirq.
- * Return: 0, -ENOTCONN if the node is not open, or -ENOMEM.
+ * Return: 0; -ENOTCONN if the node is not open; -EBUSY if too many wait; -EPROTO if so many BYE
+ * do that the bottom half is about to leave the node alone; or -ENOMEM.
  */
 int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
 		       const struct sovia_clan_setup *setup)
 {
-	struct sovia_clan_control *control = kzalloc(sizeof(*control), GFP_ATOMIC);
 	u32 len = setup ? sizeof(*setup) : 0;
+	struct sovia_clan_entry entry = {
+		.kind = kind, .vi = cpu_to_le16(vi), .epoch = cpu_to_le32(epoch),
+		.len = cpu_to_le32(len),
+	};
 	bool rings;
+	int err;
 
 	BUILD_BUG_ON(sizeof(*setup) > SOVIA_CLAN_INLINE);
-	if (!control)
-		return -ENOMEM;
-	control->bytes = offsetof(struct sovia_clan_entry, data) + len;
-	control->entry.kind = kind;
-	control->entry.vi = cpu_to_le16(vi);
-	control->entry.epoch = cpu_to_le32(epoch);
-	control->entry.len = cpu_to_le32(len);
 	if (setup)
-		memcpy(control->entry.data, setup, len);
+		memcpy(entry.data, setup, len);
 	spin_lock_bh(&node->lock);
-	if (!node->open) {
-		spin_unlock_bh(&node->lock);
-		kfree(control);
-		return -ENOTCONN;
-	}
-	list_add_tail(&control->list, &node->control);
-	/* A violation is found by the bottom half as well. */
-	write_controls(node);
-	if (!list_empty(&node->control))
-		sovia_clan_node_wait(node);
+	err = put_control(node, &entry, offsetof(struct sovia_clan_entry, data) + len);
 	rings = sovia_clan_out_publish(&node->out);
 	spin_unlock_bh(&node->lock);
 	if (rings)
 		sovia_clan_node_ring(node);
-	return 0;
+	if (err == -EPROTO)
+		sovia_clan_port_rung(node->port);
+	return err;
 }
 
 /* Take back what the other node has returned.  Returns 0 or -EPROTO. */
@@ -370,6 +409,8 @@ static int node_send(struct sovia_clan_node *node)
 		return 0;
 	spin_lock_bh(&node->lock);
 	err = sovia_clan_node_observe(node);
+	if (node->waiting >= CLAN_WAITING_MAX)
+		err = -EPROTO;
 	node->port->moved += node->out.read - node->taken;
 	node->taken = node->out.read;
 	while (!err && (cv = next_completed(node)))
@@ -410,7 +451,7 @@ static int take_answer(struct sovia_clan_node *node, struct sovia_clan_vi *cv,
 	/* It has gone: so has the other end, then. */
 	if (!cv)
 		return sovia_clan_control(node, SOVIA_CLAN_BYE, le16_to_cpu(setup->vi),
-					  le32_to_cpu(setup->epoch), NULL) == -ENOMEM ? -ENOMEM : 0;
+					  le32_to_cpu(setup->epoch), NULL);
 	return sovia_clan_vi_answered(cv, setup) ? 0 : -EPROTO;
 }
 

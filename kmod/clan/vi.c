@@ -180,7 +180,7 @@ static void request_free(struct clan_request *cr)
 	sovia_object_dec(requests);
 }
 
-/* If there is no memory for this either, the peer will ask again. */
+/* If it is lost, as the peer does not read or there is no memory for it, the peer gives up. */
 static void refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
 {
 	const struct sovia_clan_setup setup = { .err = cpu_to_le16(-err) };

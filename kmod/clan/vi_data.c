@@ -139,13 +139,13 @@ int sovia_clan_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct 
 {
 	struct sovia_clan_vi *cv = container_of(vi, struct sovia_clan_vi, vi);
 	struct sovia_clan_node *node = cv->node;
-	bool rings = false;
+	bool rings;
 	int ret;
 
 	spin_lock(&node->lock);
 	ret = post(cv, skb, how);
-	if (ret >= 0)
-		rings = sovia_clan_out_publish(&node->out);
+	/* If not the message, then perhaps entries that had waited. */
+	rings = sovia_clan_out_publish(&node->out);
 	spin_unlock(&node->lock);
 	if (rings)
 		sovia_clan_node_ring(node);

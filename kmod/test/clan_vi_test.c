@@ -14,6 +14,8 @@
 #define VI_TEST_POOL	64u
 #define VI_TEST_GENERATION	77u
 #define CLAN_TEST_QUIET_MAX	(301 * HZ)
+/* Entries but BYE that wait for a node that does not read. */
+#define CLAN_TEST_WAITING	1024u
 
 /**
  * struct vi_test - our node, and the ends of the other one
@@ -196,6 +198,38 @@ static void vi_test_write(const struct sovia_clan_entry *entry)
 	vi_test_put(entry);
 	sovia_clan_out_publish(&vi_test.out);
 	vi_test_settle();
+}
+
+/* Writes the same entry many times, as long as it is read. */
+static void vi_test_flood(const struct sovia_clan_entry *entry, u32 count)
+{
+	u32 i;
+
+	for (i = 1; i <= count && READ_ONCE(vi_test.node->open); i++) {
+		vi_test_put(entry);
+		if (i % VI_TEST_RING && i < count)
+			continue;
+		sovia_clan_out_publish(&vi_test.out);
+		do {
+			sovia_clan_port_rung(vi_test.port);
+			cond_resched();
+			sovia_clan_out_look(&vi_test.out);
+		} while (READ_ONCE(vi_test.node->open) && vi_test.out.read != vi_test.out.write);
+	}
+	vi_test_settle();
+}
+
+/* How many entries wait until it reads. */
+static u32 vi_test_waiting(void)
+{
+	struct sovia_clan_control *control;
+	u32 count = 0;
+
+	spin_lock_bh(&vi_test.node->lock);
+	list_for_each_entry(control, &vi_test.node->control, list)
+		count++;
+	spin_unlock_bh(&vi_test.node->lock);
+	return count;
 }
 
 /* Have the bottom half do what it does each second. */
@@ -713,6 +747,54 @@ static void vi_requests_bounded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&vi_test.node->requests), 0);
 }
 
+/* ... nor with answers that it does not read. */
+static void vi_requests_unread(struct kunit *test)
+{
+	const struct sovia_clan_entry req = vi_test_entry(NULL, SOVIA_CLAN_REQ, 0);
+	const struct sovia_hello hello = {};
+	const struct sovia_pair pair = {};
+	struct sovia_vi *vi;
+	u32 waiting;
+
+	clan_unlisten(&init_net);
+	vi_test_flood(&req, 3 * CLAN_TEST_WAITING);
+	waiting = vi_test_waiting();
+	KUNIT_EXPECT_GT(test, waiting, 0);
+	KUNIT_EXPECT_LE(test, waiting, CLAN_TEST_WAITING);
+	/* Who would ask it is told at once. */
+	vi = clan_connect(&init_net, &pair, &vi_test_attr, &hello, &vi_test_client, NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(vi), -EBUSY);
+	if (!IS_ERR(vi))
+		vi_test_end(vi);
+	/* It has done nothing that it must not do, and reads again. */
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+	for (waiting += VI_TEST_RING; waiting; waiting--) {
+		vi_test_take(test, SOVIA_CLAN_REJ);
+		if (waiting % VI_TEST_RING == 1)
+			vi_test_settle();
+	}
+	vi_test_nothing(test);
+	clan_listen(&init_net, vi_test_requested);
+	vi_test_answer(NULL, SOVIA_CLAN_REQ, 0);
+	KUNIT_ASSERT_NOT_NULL(test, vi_test.request);
+	sovia_clan_provider.reject(vi_test.request, -EBUSY);
+	vi_test_take(test, SOVIA_CLAN_REJ);
+}
+
+/* Each answer to nobody gets a BYE.  Who reads none of so many is not paused, but mad. */
+static void vi_answers_unread(struct kunit *test)
+{
+	const struct sovia_clan_entry rep = vi_test_entry(NULL, SOVIA_CLAN_REP, 0);
+
+	vi_test_flood(&rep, U16_MAX);
+	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
+	KUNIT_EXPECT_EQ(test, vi_test_waiting(), U16_MAX - VI_TEST_RING);
+	vi_test_flood(&rep, U16_MAX + VI_TEST_RING + 1);
+	KUNIT_EXPECT_FALSE(test, vi_test.node->open);
+	KUNIT_EXPECT_EQ(test, vi_test.node->strikes, 1);
+	KUNIT_EXPECT_EQ(test, vi_test_waiting(), 0);
+}
+
 /* Where no one listens requests are refused, at once or when their turn comes. */
 static void vi_no_listener(struct kunit *test)
 {
@@ -926,6 +1008,8 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_wild_words),
 	KUNIT_CASE(vi_node_comes_and_goes),
 	KUNIT_CASE(vi_requests_bounded),
+	KUNIT_CASE(vi_requests_unread),
+	KUNIT_CASE(vi_answers_unread),
 	KUNIT_CASE(vi_no_listener),
 	KUNIT_CASE(vi_storm),
 	KUNIT_CASE(vi_full),

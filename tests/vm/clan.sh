@@ -3,7 +3,7 @@
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 #
 # clan.sh [SECONDS]: links in memory that two virtual machines share: they are found, survive what lanes survive, go on over verbs
-# without it, and a node that scribbles over it harms nothing else.
+# without it, and a node that scribbles over it, or asks without end, harms nothing else.
 #
 # vm: --pair --clan --timeout 600 --append kunit.enable=0
 # lab: virtual machines share memory on one host only
@@ -84,6 +84,20 @@ scribbled() { # SECONDS [flood]
 	echo "$asked connections, $failed ended"
 	ping -c 1 -W 5 "$SOVIA_PEER" >/dev/null
 }
+# By another one that asks for VIs and reads no answer: what waits for it is bounded.
+slab() { awk '$1 == "SUnreclaim:" { print $2 }' /proc/meminfo; }
+unread() { sovia stat value clan_refused; }
+asked_without_end() { # SECONDS
+	local before grown refused
+	before=$(slab) refused=$(unread)
+	# what waits is freed when it has gone
+	echo "scribble $((2 * $1)) ask" >/run/host
+	transferring sleep "$1" || return
+	grown=$(($(slab) - before)) refused=$(($(unread) - refused))
+	sleep "$1"
+	echo "$refused answers refused, $grown KiB more in use"
+	[ "$refused" -gt 10000 ] && [ "$grown" -lt 4096 ]
+}
 # By another one, too.
 rung_for_nothing() { echo "storm $1" >/run/host; transferring sleep "$1"; } # SECONDS
 # Links that are up over verbs stay there.
@@ -130,6 +144,8 @@ check '... and found again'				found_again
 check 'that of the peer is'				peer_removed
 check '... and found again'				peer_found_again
 check 'doorbells ring for nothing'			rung_for_nothing 5
+check '... links stay in it'				asks_over clan
+check 'requests without end'				asked_without_end 10
 check '... links stay in it'				asks_over clan
 check 'the module is loaded anew'			reloads
 check 'that of the peer is'				peer_reloads
