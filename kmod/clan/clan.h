@@ -229,7 +229,7 @@ struct sovia_clan_sent {
  * @sent: ring of vi.attr.send_depth messages.  sovia_clan_node::lock, as what follows.
  * @head: messages added
  * @tail: messages completed
- * @sender: in sovia_clan_node::senders while there are some
+ * @sender: in sovia_clan_node::senders while there are some, and it has not been ended
  * @lender: it counts as one in sovia_clan_node::lenders
  * @end_work: frees it
  * @rcu: frees it

@@ -275,12 +275,11 @@ static void clan_end_work(struct work_struct *work)
 {
 	struct sovia_clan_vi *cv = container_of(work, struct sovia_clan_vi, end_work);
 
-	/* The bottom half does not find it any more. */
+	/* The bottom half does not find it any more: clan_end(). */
 	synchronize_rcu();
 	cancel_delayed_work_sync(&cv->late);
 	cancel_work_sync(&cv->work);
 	spin_lock_bh(&cv->node->lock);
-	list_del_init(&cv->sender);
 	if (cv->lender && !--cv->node->lenders)
 		cv->node->left = jiffies;
 	while (cv->tail != cv->head)
@@ -485,6 +484,9 @@ static void clan_end(struct sovia_vi *vi)
 	WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
 	cv->told = true;
 	spin_unlock_bh(&cv->lock);
+	spin_lock_bh(&cv->node->lock);
+	list_del_init(&cv->sender);
+	spin_unlock_bh(&cv->node->lock);
 	/* One that has asked does not know whom yet: the answer finds it gone. */
 	if (cv->their_number)
 		sovia_clan_control(cv->node, SOVIA_CLAN_BYE, cv->their_number, cv->their_epoch,

@@ -41,6 +41,9 @@
  * @stopped: the port has been stopped
  * @mutes: calls of the port's mute
  * @muted: of the last one
+ * @holds: the established upcall waits for @release
+ * @held: it does
+ * @release: it may return
  */
 struct vi_test {
 	void			*memory;
@@ -65,6 +68,9 @@ struct vi_test {
 	bool			stopped;
 	int			mutes;
 	bool			muted;
+	bool			holds;
+	struct completion	held;
+	struct completion	release;
 };
 
 static struct vi_test vi_test;
@@ -87,6 +93,10 @@ static void vi_test_established(struct sovia_vi *vi, const struct sovia_hello *h
 				unsigned int hello_len)
 {
 	vi_test.opened++;
+	if (vi_test.holds) {
+		complete(&vi_test.held);
+		wait_for_completion(&vi_test.release);
+	}
 }
 
 static void vi_test_closed(struct sovia_vi *vi, int err)
@@ -313,6 +323,8 @@ static int vi_test_init(struct kunit *test)
 	vi_test = (struct vi_test){ .memory = header, .upcall = clan_request_upcall };
 	set_upcall(vi_test_requested);
 	init_completion(&vi_test.ended);
+	init_completion(&vi_test.held);
+	init_completion(&vi_test.release);
 	vi_test.port = sovia_clan_port_alloc(header, size, 0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, vi_test.port);
 	vi_test.port->net = &init_net;
@@ -996,6 +1008,38 @@ static void vi_keeps_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
 }
 
+/* What the other node takes after a VI has been ended is not reported as taken. */
+static void vi_ends_first(struct kunit *test)
+{
+	struct sovia_clan_entry rep;
+	struct sovia_vi *vi;
+
+	vi = vi_test_ask(test);
+	vi_test_take(test, SOVIA_CLAN_REQ);
+	/* The end waits for the upcall, longer than for a grace period. */
+	vi_test.holds = true;
+	rep = vi_test_entry(vi, SOVIA_CLAN_REP, 0);
+	vi_test_put(&rep);
+	sovia_clan_out_publish(&vi_test.out);
+	sovia_clan_port_rung(vi_test.port);
+	wait_for_completion(&vi_test.held);
+	vi_test_take(test, SOVIA_CLAN_RTU);
+	KUNIT_EXPECT_EQ(test, vi_test_post(test, vi, 100, false), SOVIA_POSTED);
+	vi->prov->end(vi);
+	synchronize_rcu();
+	vi_test_take(test, SOVIA_CLAN_DATA);
+	do {
+		sovia_clan_port_rung(vi_test.port);
+		msleep(20);
+	} while (test_bit(NAPI_STATE_SCHED, &vi_test.port->napi.state));
+	KUNIT_EXPECT_EQ(test, vi_test.done, 0);
+	complete(&vi_test.release);
+	wait_for_completion(&vi_test.ended);
+	KUNIT_EXPECT_EQ(test, vi_test.done, 1);
+	KUNIT_EXPECT_EQ(test, vi_test.lost, 1);
+	vi_test_take(test, SOVIA_CLAN_BYE);
+}
+
 static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_connects),
 	KUNIT_CASE(vi_accepts),
@@ -1017,6 +1061,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_never_begun),
 	KUNIT_CASE(vi_number_lost),
 	KUNIT_CASE(vi_keeps_pages),
+	KUNIT_CASE(vi_ends_first),
 	{}
 };
 
