@@ -161,7 +161,7 @@ proctype reader()
 		:: write != read
 		:: write == read && read == LAST -> break
 		:: write == read && read != LAST ->
-			/* sovia_clan_in_sleep() */
+			/* sovia_clan_in_sleep(), then sovia_clan_in_news() */
 			store(1, EVENT, read, false);
 			BARRIER(1);	/* MUTANT sleep-no-barrier (ring): BARRIER(1) => skip */
 			write = memory[WRITE];

@@ -531,7 +531,7 @@ static int node_receive(struct sovia_clan_node *node, int budget)
 		err = take_entry(node, &entry);
 		if (err == -ENOMEM) {
 			sovia_clan_in_untake(&node->in);
-			node->port->starved = true;
+			WRITE_ONCE(node->port->starved, true);
 			break;
 		}
 		if (err)
@@ -563,17 +563,13 @@ static int node_poll(struct sovia_clan_node *node, int budget)
 	return 0;
 }
 
-/* Returns true if there is news that no doorbell tells of. */
-static bool node_sleep(struct sovia_clan_node *node)
+/* Is there news that no doorbell tells of?  NAPI may have been given back: a hint. */
+static bool node_has_news(const struct sovia_clan_node *node)
 {
-	bool news = false;
-
-	if (node->open)
-		news = (sovia_clan_in_sleep(&node->in) && !node->port->starved) ||
+	if (READ_ONCE(node->open))
+		return (sovia_clan_in_news(&node->in) && !READ_ONCE(node->port->starved)) ||
 		       !sovia_clan_node_same(node);
-	else if (time_after_eq(jiffies, node->quiet))
-		news = node_is_new(node);
-	return news;
+	return time_after_eq(jiffies, READ_ONCE(node->quiet)) && node_is_new(node);
 }
 
 /* What others that have the memory may have changed. */
@@ -686,15 +682,18 @@ static enum hrtimer_restart port_lingered(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Returns true if the bottom half is to run again at once. */
-static bool port_sleep(struct sovia_clan_port *port)
+/*
+ * Have doorbells rung from now on.  Before NAPI is given back: after that another processor may be
+ * at it, which knows better what to wait for.
+ */
+static void port_sleep(struct sovia_clan_port *port)
 {
-	bool again = false;
 	u32 i;
 
+	lockdep_assert_once(test_bit(NAPI_STATE_SCHED, &port->napi.state));
 	for (i = 0; i < port->geometry.nodes; i++)
-		if (i != port->number && node_sleep(&port->node[i]))
-			again = true;
+		if (port->node[i].open)
+			sovia_clan_in_sleep(&port->node[i].in);
 	if (port->linger) {
 		port->asleep = true;
 		port->slept = ktime_get_ns();
@@ -702,7 +701,17 @@ static bool port_sleep(struct sovia_clan_port *port)
 	WRITE_ONCE(port->sleeps, port->sleeps + 1);
 	if (time_after(READ_ONCE(port->look.expires), jiffies + 1))
 		mod_timer(&port->look, jiffies + 1);
-	return again;
+}
+
+/* Has something come before port_sleep() had doorbells rung?  NAPI has been given back. */
+static bool port_has_news(struct sovia_clan_port *port)
+{
+	u32 i;
+
+	for (i = 0; i < port->geometry.nodes; i++)
+		if (i != port->number && node_has_news(&port->node[i]))
+			return true;
+	return false;
 }
 
 /* Is the section still ours?  The server gives it to another node when it takes us for gone. */
@@ -732,7 +741,7 @@ static int port_poll(struct napi_struct *napi, int budget)
 		napi_complete_done(napi, 0);
 		return 0;
 	}
-	port->starved = false;
+	WRITE_ONCE(port->starved, false);
 	if (time_after_eq(jiffies, port->say_at))
 		each_second(port);
 	rcu_read_lock();
@@ -742,9 +751,14 @@ static int port_poll(struct napi_struct *napi, int budget)
 	if (done)
 		note_wake(port);
 	/* Who is polled needs no doorbell. */
-	if (done >= budget || !napi_complete_done(napi, done) || port_linger(port, done))
+	if (done >= budget || test_bit(NAPI_STATE_IN_BUSY_POLL, &napi->state))
 		return done;
-	if (port_sleep(port))
+	if (port_linger(port, done)) {
+		napi_complete_done(napi, done);
+		return done;
+	}
+	port_sleep(port);
+	if (napi_complete_done(napi, done) && port_has_news(port))
 		napi_schedule(napi);
 	return done;
 }

@@ -423,15 +423,27 @@ bool sovia_clan_in_publish(struct sovia_clan_in *in)
  * sovia_clan_in_sleep() - have the doorbell rung when something is written
  * @in: the reader, which has taken all
  *
+ * It will not ring for what has been written before: to be followed by sovia_clan_in_news().
+ *
  * Context: any.
- * Return: true if something has been written already, so that it will not ring.
  */
-bool sovia_clan_in_sleep(struct sovia_clan_in *in)
+void sovia_clan_in_sleep(struct sovia_clan_in *in)
 {
 	set_word(&in->own.words->event, in->read);
 	/* Pairs with sovia_clan_out_publish(). */
 	virt_mb();
-	return observe_word(&in->theirs.words->write) != in->read;
+}
+
+/**
+ * sovia_clan_in_news() - has something been written that has not been taken
+ * @in: the reader
+ *
+ * Context: any; a hint, if the owner's other calls are not excluded.
+ * Return: true if so.
+ */
+bool sovia_clan_in_news(const struct sovia_clan_in *in)
+{
+	return observe_word(&in->theirs.words->write) != READ_ONCE(in->read);
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

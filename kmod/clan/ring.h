@@ -108,6 +108,7 @@ int sovia_clan_in_take(struct sovia_clan_in *in, struct sovia_clan_entry *entry)
 void sovia_clan_in_untake(struct sovia_clan_in *in);
 void sovia_clan_in_return(struct sovia_clan_in *in, u32 cookie);
 bool sovia_clan_in_publish(struct sovia_clan_in *in);
-bool sovia_clan_in_sleep(struct sovia_clan_in *in);
+void sovia_clan_in_sleep(struct sovia_clan_in *in);
+bool sovia_clan_in_news(const struct sovia_clan_in *in);
 
 #endif /* _SOVIA_CLAN_RING_H */

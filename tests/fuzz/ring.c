@@ -128,7 +128,8 @@ static void step(struct sovia_clan_out *out, struct sovia_clan_in *reader)
 		break;
 	case 5:
 		/* A reader sleeps when it has taken all. */
-		reader_sleeps = !sovia_clan_in_sleep(reader);
+		sovia_clan_in_sleep(reader);
+		reader_sleeps = !sovia_clan_in_news(reader);
 		break;
 	case 6:
 		if (out->write - out->read < RING)
