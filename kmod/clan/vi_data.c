@@ -196,6 +196,8 @@ static struct sk_buff *make_skb(struct sovia_clan_port *port, u32 len)
 
 	if (!skb)
 		return NULL;
+	/* It may outlive the port's, which is no interface anyway. */
+	skb->dev = NULL;
 	skb_put(skb, linear);
 	skb_mark_for_recycle(skb);
 	for (rest = len - linear; rest; rest -= done) {

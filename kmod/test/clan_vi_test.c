@@ -34,6 +34,7 @@
  * @received: receive upcalls
  * @bytes: of all of them
  * @early: receive upcalls before established
+ * @devices: those whose message names a network device
  * @done: send_done upcalls
  * @lost: those that were not ok
  * @ended: the ended upcall
@@ -61,6 +62,7 @@ struct vi_test {
 	int			received;
 	u32			bytes;
 	int			early;
+	int			devices;
 	int			done;
 	int			lost;
 	struct completion	ended;
@@ -110,6 +112,7 @@ static bool vi_test_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 
 	vi_test.early += !vi_test.opened;
 	vi_test.received++;
 	vi_test.bytes += skb->len;
+	vi_test.devices += !!skb->dev;
 	return false;
 }
 
@@ -431,6 +434,7 @@ static void vi_connects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vi_test.opened, 1);
 	KUNIT_EXPECT_EQ(test, vi_test.received, 1);
 	KUNIT_EXPECT_EQ(test, vi_test.early, 0);
+	KUNIT_EXPECT_EQ(test, vi_test.devices, 0);
 	vi_test_answer(vi, SOVIA_CLAN_BYE, 0);
 	KUNIT_EXPECT_EQ(test, vi_test.closed, 1);
 	KUNIT_EXPECT_EQ(test, vi_test.err, -ECONNRESET);
