@@ -72,7 +72,8 @@ reloads() { unload && eventually asks_over clan; }
 
 # By another one that has the memory.  Connections in it may end, or bring nonsense.
 scribbled() { # SECONDS [flood]
-	local asked=0 failed=0 end=$((SECONDS + $1))
+	local asked=0 failed=0 end=$((SECONDS + $1)) before
+	before=$(violations)
 	echo "scribble $*" >/run/host
 	while [ $SECONDS -lt $end ]; do
 		if timeout 20 socktool ask "$SOVIA_PEER" 5004 100000; then
@@ -82,6 +83,8 @@ scribbled() { # SECONDS [flood]
 		fi
 	done
 	echo "$asked connections, $failed ended"
+	shift
+	nonsense_is_found "$before" "$@"
 	ping -c 1 -W 5 "$SOVIA_PEER" >/dev/null
 }
 # By another one that asks for VIs and reads no answer: what waits for it is bounded.

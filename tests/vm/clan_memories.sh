@@ -21,8 +21,11 @@ asks() { socktool -4 ask "$SOVIA_PEER" 5004 100000 && socktool -6 ask "$SOVIA_PE
 in_memory() { asks && equal "$(awk '$1 == "UP" { print $4 }' /proc/net/sovia/link | sort -u)" clan; }
 goes_on() { transferring "$@" && eventually in_memory; }
 scribbled() { # SECONDS
+	local before
+	before=$(violations)
 	echo "scribble $1 flood" >/run/host
 	sleep "$1"
+	nonsense_is_found "$before" flood
 	eventually in_memory
 }
 

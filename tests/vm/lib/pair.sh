@@ -41,6 +41,18 @@ memory_driver() { echo /sys/bus/pci/drivers/sovia-clan; }
 unbind() { memory_device >"$(memory_driver)/unbind"; }
 bind() { memory_device >"$(memory_driver)/bind"; }
 
+# How often nonsense in the shared memory has been found: a node's, or in who is present.  (The log is rate-limited: at least.)
+violations() { dmesg | grep -c -e 'left alone, as it violates the protocol' -e 'is not this machine any more'; }
+# Has nonsense written until it is found here: an epoch that is overwritten first hides the rest for a while.
+nonsense_is_found() { # VIOLATIONS HOW...
+	local before=$1
+	shift
+	until [ "$(violations)" -gt "$before" ]; do
+		echo "scribble 1 $*" >/run/host
+		sleep 1
+	done
+}
+
 delete_device() { if [ "$SOVIA_LINK" = clan ]; then unbind; else delete_rdma; fi; }
 add_device() { if [ "$SOVIA_LINK" = clan ]; then bind; else add_rdma; fi; }
 
