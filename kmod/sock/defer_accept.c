@@ -39,7 +39,7 @@ void sovia_await_start(struct sock *listener, struct sock *child)
 	write_unlock_bh(&child->sk_callback_lock);
 	WRITE_ONCE(ss->await_data, true);
 	sk_reset_timer(child, &child->sk_timer,
-		       jiffies + sovia_retry_seconds(ss->opt.defer_accept) * HZ);
+		       jiffies + sovia_retry_seconds(sovia_sk(listener)->opt.defer_accept) * HZ);
 }
 
 /**

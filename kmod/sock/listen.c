@@ -88,6 +88,9 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	sovia_lock_class(child);
 	ss = sovia_sk(child);
 	ss->opt = sovia_sk(listener)->opt;
+	/* They are the listener's queue's. */
+	ss->opt.defer_accept = 0;
+	ss->opt.fastopen = 0;
 	inet_sk(child)->inet_num = msg->dport;
 	inet_sk(child)->inet_sport = htons(msg->dport);
 	sovia_set_local(child, &link->pair.local);

@@ -89,6 +89,7 @@ static int set_fastopen(struct sock *sk, int val)
 {
 	if (val < 0 || !((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)))
 		return -EINVAL;
+	val = min(val, READ_ONCE(sock_net(sk)->core.sysctl_somaxconn));
 	sovia_sk(sk)->opt.fastopen = val;
 	return 0;
 }
@@ -131,7 +132,7 @@ static int set_value(struct sock *sk, int optname, int val)
 		return set_cork(sk, !!val);
 	case TCP_QUICKACK:
 		/* The lane acknowledges for all its sockets; the option has no effect. */
-		opt->no_quickack = !(val & 1);
+		opt->no_quickack = !val;
 		break;
 	case TCP_KEEPIDLE:
 	case TCP_KEEPINTVL:
