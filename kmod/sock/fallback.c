@@ -35,7 +35,15 @@
 #define FALLBACK_FLAGS		(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) | \
 				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) | \
 				 BIT(SOCK_RCVTSTAMPNS) | BIT(SOCK_TSTAMP_NEW) | \
-				 BIT(SOCK_FILTER_LOCKED))
+				 BIT(SOCK_FILTER_LOCKED) | BIT(SOCK_BROADCAST) | BIT(SOCK_NOFCS) | \
+				 BIT(SOCK_RXQ_OVFL) | BIT(SOCK_WIFI_STATUS) | BIT(SOCK_RCVMARK) | \
+				 BIT(SOCK_SELECT_ERR_QUEUE) | BIT(SOCK_TXTIME) | \
+				 FALLBACK_PRIORITY_FLAG)
+#ifdef SO_RCVPRIORITY
+#define FALLBACK_PRIORITY_FLAG	BIT(SOCK_RCVPRIORITY)
+#else
+#define FALLBACK_PRIORITY_FLAG	0
+#endif
 
 /* Longer values say nothing to TCP: an IPsec policy and extension headers are shorter. */
 #define FALLBACK_OPTION_MAX	4096
@@ -198,6 +206,16 @@ static void copy_pacing(const struct sock *sk, struct sock *tcp)
 	WRITE_ONCE(tcp->sk_pacing_rate, min_t(unsigned long, READ_ONCE(tcp->sk_pacing_rate), rate));
 }
 
+/* Of packets: they have no effect here, and some on TCP's. */
+static void copy_packet_options(const struct sock *sk, struct sock *tcp)
+{
+	tcp->sk_no_check_tx = sk->sk_no_check_tx;
+	tcp->sk_clockid = sk->sk_clockid;
+	tcp->sk_txtime_deadline_mode = sk->sk_txtime_deadline_mode;
+	tcp->sk_txtime_report_errors = sk->sk_txtime_report_errors;
+	WRITE_ONCE(tcp->sk_txrehash, READ_ONCE(sk->sk_txrehash));
+}
+
 /*
  * Copy the options of SOL_SOCKET, which families do not see being set on all kernels.  Both sockets
  * are locked.
@@ -225,6 +243,7 @@ static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 	WRITE_ONCE(tcp->sk_sndtimeo, sk->sk_sndtimeo);
 	WRITE_ONCE(tcp->sk_incoming_cpu, sk->sk_incoming_cpu);
 	copy_pacing(sk, tcp);
+	copy_packet_options(sk, tcp);
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	WRITE_ONCE(tcp->sk_ll_usec, sk->sk_ll_usec);
 	WRITE_ONCE(tcp->sk_prefer_busy_poll, sk->sk_prefer_busy_poll);
@@ -628,7 +647,9 @@ static u32 sol_socket_sum(const struct sock *sk)
 #ifdef CONFIG_NET_RX_BUSY_POLL
 		sk->sk_ll_usec, sk->sk_prefer_busy_poll, sk->sk_busy_poll_budget,
 #endif
-		sk->sk_userlocks, sk->sk_sndbuf, sk->sk_rcvbuf,
+		sk->sk_userlocks, sk->sk_sndbuf, sk->sk_rcvbuf, sk->sk_no_check_tx,
+		sk->sk_clockid, sk->sk_txtime_deadline_mode, sk->sk_txtime_report_errors,
+		sk->sk_txrehash,
 		(uintptr_t)rcu_access_pointer(sk->sk_filter),
 	};
 
