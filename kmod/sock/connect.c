@@ -158,8 +158,10 @@ static unsigned long connect_timeout(const struct sock *sk)
 	const struct sovia_opts *opt = &sovia_sk(sk)->opt;
 	unsigned int tries = opt->syncnt ?: READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_syn_retries);
 	unsigned long timeout = sovia_retry_seconds(tries + 1) * HZ;
+	unsigned long user = msecs_to_jiffies(opt->user_timeout);
 
-	return opt->user_timeout ? min(timeout, msecs_to_jiffies(opt->user_timeout)) : timeout;
+	/* TCP looks at it when it is time to repeat the SYN. */
+	return user ? min(timeout, max_t(unsigned long, user, TCP_TIMEOUT_INIT)) : timeout;
 }
 
 /**
