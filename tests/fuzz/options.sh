@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# options.sh CC...: all socket options of the C compiler's headers, as lines { LEVEL, NAME, "NAME", SIZE, CONTENT }, for
-# beside.c.
+# options.sh CC...: all socket options of the C compiler's headers, as lines { LEVEL, NUMBER, "NAME", SIZE, CONTENT }, for
+# beside.c and tests/e2e/cases/options_all.py.
 #
 # Of each level every name that is a number from 0 to 255, so that options which later headers bring are there, too, in
 # the order of their numbers.  SIZE is that of the value: an int, or a structure of the headers.
@@ -59,7 +59,7 @@ level() {
 				type = (field[2] ~ /\[/ ? "" : "struct ") field[2]
 				content = field[3]
 			}
-			print $3, "{ " level ", " $2 ", \"" $2 "\", sizeof(" type "), " content " },"
+			print $3, "{ " level ", " $3 ", \"" $2 "\", sizeof(" type "), " content " },"
 		}' | sort -n | cut -d ' ' -f 2-
 }
 
