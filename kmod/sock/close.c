@@ -289,6 +289,14 @@ void sovia_shutdown(struct sock *sk, int how)
 		sovia_rx_close(sk);
 }
 
+/* How long the peer may acknowledge nothing; TCP_USER_TIMEOUT can only shorten it. */
+static unsigned long orphan_patience(const struct sovia_sock *ss)
+{
+	unsigned long user = msecs_to_jiffies(ss->opt.user_timeout);
+
+	return user ? min_t(unsigned long, user, SOVIA_ORPHAN_TIMEOUT) : SOVIA_ORPHAN_TIMEOUT;
+}
+
 /**
  * sovia_arm_orphan() - start the timer of an orphan
  * @sk: closed by its program, not by its peer; may be freed afterwards
@@ -298,7 +306,7 @@ void sovia_shutdown(struct sock *sk, int how)
 void sovia_arm_orphan(struct sock *sk)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	unsigned long timeout = SOVIA_ORPHAN_TIMEOUT;
+	unsigned long timeout = orphan_patience(ss);
 
 	if (sk->sk_state == TCP_FIN_WAIT2) {
 		if (ss->opt.linger2 < 0) {
