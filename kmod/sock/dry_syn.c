@@ -182,7 +182,7 @@ static void arrive(struct dry_syn *syn, struct net_device *dev)
 static bool is_local(const struct dst_entry *dst, u8 pf)
 {
 	if (pf == NFPROTO_IPV4)
-		return container_of(dst, struct rtable, dst)->rt_flags & RTCF_LOCAL;
+		return container_of(dst, struct rtable, dst)->rt_type == RTN_LOCAL;
 	return container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
 }
 

@@ -67,20 +67,23 @@ static int route_l3(const struct sock *sk, struct dst_entry *dst)
 static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		    struct sovia_pair *pair, bool *local)
 {
-	struct flowi4 fl4;
+	const struct rtable *rt;
 	struct dst_entry *dst;
 	unsigned int flags;
+	struct flowi4 fl4;
 
 	dst = output_v4(sk, &fl4, inet_sk(sk)->inet_saddr, daddr->s6_addr32[3],
 			sk->sk_bound_dev_if, inet_sk(sk)->inet_num, dport);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
-	flags = container_of(dst, struct rtable, dst)->rt_flags;
+	rt = container_of(dst, struct rtable, dst);
+	flags = rt->rt_flags;
+	/* RTCF_LOCAL is set for whatever a socket that is bound to the loopback interface sends. */
+	*local = rt->rt_type == RTN_LOCAL;
 	pair->l3 = route_l3(sk, dst);
 	dst_release(dst);
 	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
 		return -ENETUNREACH;
-	*local = flags & RTCF_LOCAL;
 	ipv6_addr_set_v4mapped(fl4.saddr, &pair->local);
 	ipv6_addr_set_v4mapped(fl4.daddr, &pair->remote);
 	return 0;
