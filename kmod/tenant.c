@@ -5,8 +5,12 @@
  * - a user, in the initial network namespace, and with all programs in user namespaces that the
  *	user has made, whatever their uids and network namespaces
  * - a user within a network namespace that root has made
- * - all programs of a network namespace in user namespaces that root has made: their uids, which
- *	can be many, are not told apart
+ * - all programs in a user namespace that root has made, and in those within: neither their uids
+ *	nor their network namespaces are told apart, as they can make both
+ *
+ * Who may take any uid could be as many users as there are.  So a network namespace has no more
+ * than TENANTS_NET of them, and the host no more than TENANTS_ALL; whoever comes then shares one
+ * tenant with all others that come.
  *
  * The ledger has what each tenant holds, in bytes.  Sums of a processor are added to the others
  * in batches, so what the ledger says is off by one batch a processor and tenant at most.
@@ -16,17 +20,24 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
+#include <linux/xarray.h>
 #include "debug/objcount.h"
 #include "tenant.h"
 
 #define TENANT_BITS	10
 /* Batch of a processor, in bytes. */
 #define TENANT_BATCH	SZ_64K
+/* Users of a network namespace, and tenants in all, that have one of their own. */
+#define TENANTS_NET	1024
+#define TENANTS_ALL	65536
 
 /* Protects changes of the table, with bottom halves off; readers are under RCU. */
 static DEFINE_SPINLOCK(tenants_lock);
 static DEFINE_HASHTABLE(tenants, TENANT_BITS);
 static atomic_t tenant_numbers = ATOMIC_INIT(0);
+/* How many there are, and of each network namespace by its cookie, without shared ones. */
+static unsigned int tenants_all;
+static DEFINE_XARRAY_FLAGS(tenants_of_net, XA_FLAGS_ACCOUNT);
 
 /* What all hold, but for the batches, and how many have connections. */
 static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
@@ -38,35 +49,98 @@ static void tenant_key(const struct net *net, kuid_t uid, struct sovia_tenant *k
 	const struct user_namespace *ns = current_user_ns();
 
 	key->net = net == &init_net ? 0 : net->net_cookie;
+	key->user_ns = 0;
 	key->uid = uid;
 	if (ns == &init_user_ns)
 		return;
 	while (ns->parent != &init_user_ns)
 		ns = ns->parent;
+	/* Its root can make network namespaces, each with a cookie. */
+	key->net = 0;
 	if (uid_eq(ns->owner, GLOBAL_ROOT_UID)) {
+		key->user_ns = ns->ns.inum;
 		key->uid = INVALID_UID;
 	} else {
-		key->net = 0;
 		key->uid = ns->owner;
 	}
 }
 
-static u32 tenant_hash(const struct sovia_tenant *key)
+/* Is it of those who have no other one? */
+static bool tenant_is_shared(const struct sovia_tenant *tenant)
 {
-	return hash_64(key->net ^ (u64)__kuid_val(key->uid) << 32, TENANT_BITS);
+	return !tenant->user_ns && !uid_valid(tenant->uid);
 }
 
-/* With a reference for the caller, or NULL.  Under RCU or the lock. */
-static struct sovia_tenant *tenant_find(const struct sovia_tenant *key)
+static unsigned long tenant_count_of_net(const struct sovia_tenant *tenant)
+{
+	return xa_to_value(xa_load(&tenants_of_net, tenant->net));
+}
+
+/* Make it the key of the shared one if there are too many others.  Exact under the lock. */
+static void tenant_key_limit(struct sovia_tenant *key)
+{
+	bool full = READ_ONCE(tenants_all) >= TENANTS_ALL;
+
+	if (tenant_is_shared(key) ||
+	    (!full && (key->user_ns || tenant_count_of_net(key) < TENANTS_NET)))
+		return;
+	if (full)
+		key->net = 0;
+	key->user_ns = 0;
+	key->uid = INVALID_UID;
+}
+
+/* Count one more, or one less; false without memory for the first of a network namespace. */
+static bool tenant_count(const struct sovia_tenant *tenant, int more)
+{
+	unsigned long count;
+
+	lockdep_assert_held(&tenants_lock);
+	if (tenant_is_shared(tenant))
+		return true;
+	if (!tenant->user_ns) {
+		count = tenant_count_of_net(tenant) + more;
+		if (xa_is_err(xa_store(&tenants_of_net, tenant->net,
+				       count ? xa_mk_value(count) : NULL,
+				       GFP_ATOMIC | __GFP_NOWARN)))
+			return false;
+	}
+	WRITE_ONCE(tenants_all, tenants_all + more);
+	return true;
+}
+
+static u32 tenant_hash(const struct sovia_tenant *key)
+{
+	u32 who = key->user_ns ?: __kuid_val(key->uid);
+
+	return hash_64(key->net ^ (u64)who << 32, TENANT_BITS);
+}
+
+static struct sovia_tenant *tenant_find_key(const struct sovia_tenant *key)
 {
 	struct sovia_tenant *tenant;
 
 	hlist_for_each_entry_rcu(tenant, &tenants[tenant_hash(key)], node,
 				 lockdep_is_held(&tenants_lock))
-		if (tenant->net == key->net && tenant->uid.val == key->uid.val &&
+		if (tenant->net == key->net && tenant->user_ns == key->user_ns &&
+		    tenant->uid.val == key->uid.val &&
 		    refcount_inc_not_zero(&tenant->refs))
 			return tenant;
 	return NULL;
+}
+
+/*
+ * With a reference for the caller, or NULL, and @key is that of the one to be made.  Under RCU or
+ * the lock.
+ */
+static struct sovia_tenant *tenant_find(struct sovia_tenant *key)
+{
+	struct sovia_tenant *tenant = tenant_find_key(key);
+
+	if (tenant)
+		return tenant;
+	tenant_key_limit(key);
+	return tenant_is_shared(key) ? tenant_find_key(key) : NULL;
 }
 
 static void tenant_release(struct sovia_tenant *tenant)
@@ -76,7 +150,7 @@ static void tenant_release(struct sovia_tenant *tenant)
 	sovia_object_dec(tenants);
 }
 
-static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
+static struct sovia_tenant *tenant_alloc(void)
 {
 	struct sovia_tenant *tenant = kzalloc(sizeof(*tenant), GFP_KERNEL_ACCOUNT);
 
@@ -84,8 +158,6 @@ static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
 		return NULL;
 	sovia_object_inc(tenants);
 	refcount_set(&tenant->refs, 1);
-	tenant->net = key->net;
-	tenant->uid = key->uid;
 	tenant->number = atomic_inc_return(&tenant_numbers);
 	tenant->part = alloc_percpu_gfp(s32, GFP_KERNEL_ACCOUNT);
 	if (tenant->part)
@@ -100,11 +172,13 @@ static struct sovia_tenant *tenant_alloc(const struct sovia_tenant *key)
  * @uid: its user
  *
  * Context: the process that opens it, may sleep.
- * Return: the tenant with a reference for the caller, or NULL without memory.
+ * Return: the tenant with a reference for the caller, shared if there are too many, or NULL
+ * without memory.
  */
 struct sovia_tenant *sovia_tenant_get(const struct net *net, kuid_t uid)
 {
 	struct sovia_tenant key, *tenant, *fresh;
+	bool added = false;
 
 	tenant_key(net, uid, &key);
 	rcu_read_lock();
@@ -112,15 +186,21 @@ struct sovia_tenant *sovia_tenant_get(const struct net *net, kuid_t uid)
 	rcu_read_unlock();
 	if (tenant)
 		return tenant;
-	fresh = tenant_alloc(&key);
+	fresh = tenant_alloc();
 	if (!fresh)
 		return NULL;
 	spin_lock_bh(&tenants_lock);
 	tenant = tenant_find(&key);
-	if (!tenant)
+	if (!tenant) {
+		fresh->net = key.net;
+		fresh->user_ns = key.user_ns;
+		fresh->uid = key.uid;
+		added = tenant_count(fresh, 1);
+	}
+	if (added)
 		hlist_add_head_rcu(&fresh->node, &tenants[tenant_hash(&key)]);
 	spin_unlock_bh(&tenants_lock);
-	if (!tenant)
+	if (added)
 		return fresh;
 	tenant_release(fresh);
 	return tenant;
@@ -154,6 +234,7 @@ void sovia_tenant_free(struct sovia_tenant *tenant)
 {
 	spin_lock_bh(&tenants_lock);
 	hlist_del_rcu(&tenant->node);
+	tenant_count(tenant, -1);
 	spin_unlock_bh(&tenants_lock);
 	tenant_settle(tenant);
 	call_rcu(&tenant->rcu, tenant_free_rcu);
@@ -265,8 +346,11 @@ s64 sovia_tenants_sum(void)
 }
 
 /**
- * sovia_tenants_show() - a line for each: namespace or 0, user or -1, pages, connections, orphans
+ * sovia_tenants_show() - a line for each
  * @seq: where to
+ *
+ * The cookie of a network namespace, or the number of a user namespace, or 0; the user, or -1;
+ * pages, connections, orphans.
  *
  * Context: process.
  */
@@ -277,7 +361,7 @@ void sovia_tenants_show(struct seq_file *seq)
 
 	rcu_read_lock();
 	hash_for_each_rcu(tenants, bkt, tenant, node)
-		seq_printf(seq, "tenant %llu %d %lld %d %d\n", tenant->net,
+		seq_printf(seq, "tenant %llu %d %lld %d %d\n", tenant->net ?: tenant->user_ns,
 			   (int)__kuid_val(tenant->uid), max(tenant_sum(tenant), 0LL) >> PAGE_SHIFT,
 			   atomic_read(&tenant->streams), atomic_read(&tenant->orphans));
 	rcu_read_unlock();

@@ -14,7 +14,9 @@ struct seq_file;
  * struct sovia_tenant - one of those who share what this host has
  * @refs: each socket and each connection
  * @net: cookie of a network namespace, or 0
- * @uid: a user of the initial user namespace, or invalid
+ * @user_ns: number of a user namespace that root has made, or 0
+ * @uid: a user of the initial user namespace, or invalid: then, without @user_ns, it is shared by
+ *	those for whom there is no other one
  * @number: one more than the last one's, for tables of tenants; others may have the same
  * @held: bytes in the ledger, but for what @part has
  * @part: the rest, of each processor
@@ -26,6 +28,7 @@ struct seq_file;
 struct sovia_tenant {
 	refcount_t		refs;
 	u64			net;
+	u32			user_ns;
 	kuid_t			uid;
 	u16			number;
 	atomic_long_t		held;

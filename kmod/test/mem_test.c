@@ -240,12 +240,43 @@ static void limits_balance(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sovia_tenants_sum(), before);
 }
 
+/* Who may take any uid has a namespace's tenants at most; the rest of its users share one. */
+static void limits_of_tenants(struct kunit *test)
+{
+	const unsigned int many = 1100, first = 200000;
+	struct sovia_tenant **users, *again;
+	unsigned int i;
+
+	users = kunit_kcalloc(test, many, sizeof(*users), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, users);
+	for (i = 0; i < many; i++) {
+		users[i] = sovia_tenant_get(&init_net, KUIDT_INIT(first + i));
+		if (!users[i])
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, i, many);
+	if (i == many) {
+		KUNIT_EXPECT_PTR_NE(test, users[0], users[1]);
+		KUNIT_EXPECT_PTR_EQ(test, users[many - 2], users[many - 1]);
+		again = sovia_tenant_get(&init_net, KUIDT_INIT(first));
+		KUNIT_EXPECT_PTR_EQ(test, again, users[0]);
+		sovia_tenant_put(again);
+	}
+	while (i--)
+		sovia_tenant_put(users[i]);
+	again = sovia_tenant_get(&init_net, KUIDT_INIT(first + many));
+	KUNIT_ASSERT_NOT_NULL(test, again);
+	KUNIT_EXPECT_TRUE(test, uid_eq(again->uid, KUIDT_INIT(first + many)));
+	sovia_tenant_put(again);
+}
+
 static struct kunit_case limits_test_cases[] = {
 	KUNIT_CASE(limits_short),
 	KUNIT_CASE(limits_none),
 	KUNIT_CASE(limits_return),
 	KUNIT_CASE(limits_shares),
 	KUNIT_CASE(limits_of_orphans),
+	KUNIT_CASE(limits_of_tenants),
 	KUNIT_CASE(limits_balance),
 	{}
 };
