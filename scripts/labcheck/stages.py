@@ -24,7 +24,7 @@ NIGHTLY = (
     # programs of all kinds
     "vm-cpython", "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
-    "vm-limits", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab", "vm-alloc_failures", "vm-netem", "vm-fault",
+    "vm-limits", "vm-bounds", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab", "vm-alloc_failures", "vm-netem", "vm-fault",
     "vm-dead_clients",
     # as another test in the tier before, for the other combinations
     "vm-ftp_mixed", "vm-mixed",

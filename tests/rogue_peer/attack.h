@@ -30,6 +30,7 @@ void hellos(void);
 void resumes(void);
 void answering(void);
 void links(void);
+void parks(void);
 void crowd(void);
 void unacknowledged(void);
 void untaken(void);

@@ -61,6 +61,44 @@ void links(void)
 	unused_links(UNACKNOWLEDGED);
 }
 
+/*
+ * All links are parked, which makes room for others, and then used again at once: no more than
+ * MESSAGES and a quarter have queue pairs, whatever is asked for.  The others are told to come again, and not lost.
+ */
+void parks(void)
+{
+	const unsigned int most = messages + (messages > 4 ? messages / 4 : 1);
+	struct lane l[SOVIA_LANES_MAX];
+	unsigned int i, up = 0, busy = 0;
+	struct sovia_hello hello;
+	enum outcome how;
+	struct msg m;
+	double end;
+
+	for (i = 0; i < SOVIA_LANES_MAX; i++) {
+		lane_open(&l[i], i);
+		m = msg_of(&l[i], SOVIA_PARK, 0, 0);
+		msg_send(&l[i], &m);
+		expect(lane_dies(&l[i]), "a link that is parked", i, l[i].dead);
+	}
+	for (end = now() + PATIENCE; victim_links("PARKED") < i && now() < end;)
+		pause_ms(100);
+	expect(victim_links("PARKED") == i, "parked links", victim_links("PARKED"), i);
+	for (i = 0; i < SOVIA_LANES_MAX; i++) {
+		hello = resume_hello(&l[i]);
+		how = lane_resume(&l[i], &hello);
+		up += how == UP;
+		busy += how == REFUSED && l[i].reject_code == SOVIA_CODE_NO_MEMORY;
+	}
+	printf("%u of %u are used again, %u are to come again, %u at most\n", up, i, busy, most);
+	expect(up && up <= most, "links used again", up, most);
+	expect(busy == i - up, "links that wait", busy, up);
+	expect(victim_links("UP") <= most, "links with a queue pair", victim_links("UP"), most);
+	expect(victim_links(NULL) == i, "links kept", victim_links(NULL), i);
+	for (i = 0; i < SOVIA_LANES_MAX; i++)
+		lane_close(&l[i]);
+}
+
 /* VERBS_PEER_REQUESTS of the victim. */
 #define PEER_REQUESTS	16
 

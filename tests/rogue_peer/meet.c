@@ -23,6 +23,7 @@
 static unsigned char secret[SECRET_LEN];
 static uint8_t own_gid[16], victim_gid[16];
 static uint32_t generation;
+uint32_t peer_features;
 
 /* Keyed BLAKE2s of a word with its final zero, and of two pieces. */
 static void mac(const void *key, const char *what, const void *a, size_t a_len, const void *b, size_t b_len,
@@ -81,6 +82,7 @@ static struct sovia_rdv_hello greeting(void)
 	struct sovia_rdv_hello hello = {
 		.hdr = { htonl(SOVIA_RDV_MAGIC), SOVIA_RDV_HELLO, SOVIA_RDV_FRAMING, htons(sizeof(hello)) },
 		.version_min = SOVIA_WIRE_VERSION, .version_max = SOVIA_WIRE_VERSION,
+		.features = htobe64(peer_features),
 		.window = htons(WINDOW), .lanes = htons(SOVIA_LANES_MAX), .payload = htonl(PAYLOAD),
 	};
 

@@ -81,6 +81,9 @@ void peer_meet(void);
 void peer_answers(void);
 
 /* meet.c */
+/* What this peer says that it can do, SOVIA_FEATURE_; set before peer_meet(). */
+extern uint32_t peer_features;
+
 enum wrong { WELL_SEALED, NO_SEAL, WRONG_BIT, WRONG_PATH, WRONG_GENERATION, WRONG_ROLE, WRONG_SEALS };
 
 void meet(const struct sockaddr_in *own, const struct sockaddr_in *victim);

@@ -938,6 +938,7 @@ static const struct {
 	{ "manager", manager },
 	{ "server", server },
 	{ "links", links },
+	{ "parks", parks },
 	{ "crowd", crowd },
 	{ "unacknowledged", unacknowledged },
 	{ "untaken", untaken },
@@ -973,6 +974,8 @@ int main(int argc, char **argv)
 		peer_listen();
 	else
 		start_programs();
+	if (groups[j].run == parks)
+		peer_features = SOVIA_FEATURE_PARK;
 	peer_meet();
 	/* The victim asks before it connects. */
 	if (groups[j].run == answering || groups[j].run == server)
