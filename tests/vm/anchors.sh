@@ -34,8 +34,12 @@ another_kernel() {
 		nft "add chain inet new out { type filter hook output priority 0; }" &&
 		nft add rule inet new out tcp sport 298 drop && eventually modprobe -r sovia && modprobe sovia' && [ -n "$(anchor)" ]
 }
-# The column of what has not been acknowledged.
-pinged() { [ "$(anchor | awk '{ print $2 }')" -gt 0 ]; }
+# The column of what has not been acknowledged; or it has ended already.
+pinged() {
+	local queued
+	queued=$(anchor | awk '{ print $2 }')
+	[ "${queued:-1}" -gt 0 ]
+}
 # Its HELLO is answered by BUSY, and a PING asks the kernel of before.
 asks_here() { serve_back && { ask_back >/dev/null 2>&1 & } && eventually pinged; }
 # Keepalive would take half a minute.  TCP by itself takes a quarter of an hour.
