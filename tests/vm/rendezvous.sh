@@ -354,7 +354,7 @@ check 'the peer loads the module again'				peer_reloads
 check 'this node does'						we_reload
 check 'both do'							both_reload
 check_cut 'the peer reboots'					peer_reboots
-check 'a recovery takes ten seconds at most'			recovery_timeout 10
+check 'a recovery takes twenty seconds at most'		recovery_timeout 20
 check 'another address of the peer'				address_is_served
 TARGET=$MOVING check 'it goes and comes back'		watched alive bounce --
 check '... also with IPv6'					bounce_v6
