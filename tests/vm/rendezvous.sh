@@ -4,7 +4,7 @@
 # Kernels introduce themselves: who may have the reserved ports, what an anchor is for, how its loss, a reload and a
 # reboot of the peer end, who is not let in, and what a namespace may be set to.
 #
-# vm: --pair --timeout 900 --append "kunit.enable=0 sovia.fallback=0"
+# vm: --pair --timeout 1200 --append "kunit.enable=0 sovia.fallback=0"
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1
