@@ -36,13 +36,6 @@ driver() { # CALL: by the kernel
 }
 sleeps() { driver "$1" && no_interrupt; } # CALL
 
-# The peer's QEMU stops for long; the server takes it for gone, and it goes on.
-dropped() {
-	echo drop >/run/host
-	eventually there 'dmesg | grep -q "is not this machine any more"'
-}
-stays_out() { sleep 3; asks_over verbs && there no_interrupt; }
-
 limit 120
 check 'a server there'					start_server
 check 'connections are in memory'			eventually asks_over clan
@@ -59,6 +52,4 @@ check '... the system is switched off'			goes_on_over_verbs sleeps poweroff
 check '... and resumed from it'				comes_back driver restore
 check 'the peer is shut down'				goes_on_over_verbs there sleeps shutdown
 check '... and boots'					comes_back there rebinds
-check 'one that the server has dropped leaves'		goes_on_over_verbs dropped
-check '... for good'					stays_out
 finish

@@ -334,6 +334,13 @@ static void drop(unsigned int number, const char *why)
 	peers[number].leaving = true;
 }
 
+/* It has not taken a message: it does not read, or it has just gone. */
+static void drop_deaf(unsigned int number)
+{
+	peers[number].hung_up = errno != EAGAIN;
+	drop(number, peers[number].hung_up ? "disconnected" : "does not read");
+}
+
 static bool is_there(unsigned int number)
 {
 	return peers[number].fd >= 0 && !peers[number].leaving;
@@ -364,7 +371,7 @@ static void retract(unsigned int number)
 	peers[number].known = false;
 	for (i = 0; i < option.nodes; i++)
 		if (known && is_there(i) && !send_number(peers[i].fd, number, -1))
-			drop(i, "does not read");
+			drop_deaf(i);
 	forget_events(number);
 }
 
@@ -441,7 +448,7 @@ static void announce(unsigned int number)
 	peers[number].known = true;
 	for (i = 0; i < option.nodes; i++)
 		if (i != number && is_there(i) && !introduce(&peers[i], number))
-			drop(i, "does not read");
+			drop_deaf(i);
 }
 
 static struct ucred who_is(int fd)
@@ -512,7 +519,7 @@ static void arrive(void)
 	}
 	say(number, "connected");
 	if (!welcome(number)) {
-		drop(number, "does not read");
+		drop_deaf(number);
 		return;
 	}
 	if (!peers[number].known) {
