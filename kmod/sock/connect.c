@@ -397,6 +397,8 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 		sovia_stat_inc(attempt.snet, no_room);
 		return is_tcps(sk, SOVIA_WHY_MEMORY) ?: -ENOBUFS;
 	}
+	if (!attempt.prov)
+		return is_tcps(sk, SOVIA_WHY_DEVICE) ?: -ENETUNREACH;
 	if (service_is_tcp(sk, &attempt, port))
 		return is_tcps(sk, SOVIA_WHY_LISTENER);
 	if (known_as_tcp(sk, &attempt, &why))

@@ -64,8 +64,9 @@ static int route_l3(const struct sock *sk, struct dst_entry *dst)
 	return sovia_l3mdev_accept(net) ? l3mdev_master_ifindex(dst->dev) : 0;
 }
 
+/* @lost: packets would be, as they go to the loopback interface, but not to this host. */
 static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
-		    struct sovia_pair *pair, bool *local)
+		    struct sovia_pair *pair, bool *local, bool *lost)
 {
 	const struct rtable *rt;
 	struct dst_entry *dst;
@@ -80,6 +81,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	flags = rt->rt_flags;
 	/* RTCF_LOCAL is set for whatever a socket that is bound to the loopback interface sends. */
 	*local = rt->rt_type == RTN_LOCAL;
+	*lost = !*local && dst->dev->flags & IFF_LOOPBACK;
 	pair->l3 = route_l3(sk, dst);
 	dst_release(dst);
 	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
@@ -229,7 +231,8 @@ static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
  * @daddr: destination, IPv4 as v4-mapped; any address means this host
  * @dport: destination port
  * @pair: filled in
- * @prov: filled in
+ * @prov: filled in; NULL if packets would be lost, as those of a socket that is bound to the
+ *	loopback interface are, for another node
  *
  * Context: process, socket lock held.
  * Return: 0, -ENETUNREACH, -EHOSTUNREACH or another errno of the routing table.
@@ -237,12 +240,12 @@ static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
 int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		struct sovia_pair *pair, const struct sovia_provider **prov)
 {
-	bool local = false;
+	bool local = false, lost = false;
 	int err;
 
 	memset(pair, 0, sizeof(*pair));
 	if (ipv6_addr_v4mapped(daddr))
-		err = route_v4(sk, daddr, dport, pair, &local);
+		err = route_v4(sk, daddr, dport, pair, &local, &lost);
 	else
 		err = route_v6(sk, daddr, dport, pair, &local);
 	if (err)
@@ -251,7 +254,9 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		pair->scope = sk->sk_bound_dev_if;
 	if (local && READ_ONCE(hairpin))
 		local = !verbs_has_netdevs(sock_net(sk), pair);
-	if (!local)
+	if (lost)
+		*prov = NULL;
+	else if (!local)
 		*prov = &sovia_verbs_provider;
 	else
 		*prov = sovia_clan_is_soft(sock_net(sk)) ? &sovia_clan_soft_provider :
