@@ -33,7 +33,6 @@ echo_server() {
 hold() {
 	sysctl -qw vm.unprivileged_userfaultfd=1 || return
 	as 1234 "$ROOT/.build/fuzz/slow_pages" $HELD >"$WORK/held" 2>&1 &
-	echo $! >"$WORK/pid"
 	eventually grep -q held "$WORK/held"
 	cat "$WORK/held"
 	grep -qx "held $HELD" "$WORK/held"
@@ -41,7 +40,7 @@ hold() {
 
 ended() { grep -q failed "$WORK/held"; }
 release() {
-	kill "$(cat "$WORK/pid")" && eventually ended
+	pkill -x slow_pages && eventually ended
 	cat "$WORK/held"
 	grep -qx 'failed 0' "$WORK/held"
 }
