@@ -5,13 +5,16 @@
  * Speaks version 0 of the protocol of QEMU's ivshmem-doorbell: messages are 64-bit numbers,
  * little endian, some with a descriptor.
  *
- *	to a new peer	0; its number; -1 with the memory; then for each peer there is, its own
- *			number at last, number with an eventfd, once for each vector
- *	to the others	the new peer's number with an eventfd, once for each vector
- *	when one goes	its number
+ *	to a new peer	0; its number; -1 with the memory; then for each number that a peer has or
+ *			has had, its own at last, number with an eventfd, once for each vector
+ *	to the others	a number that no peer has had before, likewise
  *
- * Peers send nothing.  A number is a section of the memory (include/sovia/clan.h).  A peer that
- * does not read what it is sent is disconnected: the others do not wait for it.
+ * Peers send nothing.  A number is a section of the memory (include/sovia/clan.h).  It keeps its
+ * eventfds for the next peer that gets it, and the others are not told of a peer that goes: the memory
+ * tells their kernels, and QEMU 7.2 crashes when it is told of the same number twice.
+ *
+ * A peer is not sent more than there are numbers and vectors, which its socket has room for.  One
+ * that takes less is disconnected: the others do not wait for it.
  *
  * As a unit of systemd the server is given the listening socket, and leaves the memory, the
  * connections and the eventfds with systemd, by name (FDSTORE of sd_notify(3)).  The next server,
@@ -23,8 +26,8 @@
  *	known-NUMBER				an eventfd: all others have been told of the number's
  *	peer-NUMBER-SINCE-PRESENT		the connection
  *
- * The eventfds are left there before any other peer knows them, and known-NUMBER when all do.  So
- * without that, the others are to be told that the peer has gone.
+ * The eventfds are left there before any other peer has them, and known-NUMBER when all do.  Without
+ * that the number is taken back: the one case in which the others are told that a peer has gone.
  *
  * What the server says in the memory it says again each second: any that has it may have changed
  * it, and nodes leave a number that is not said to be theirs.
@@ -92,9 +95,8 @@ static const char usage[] =
  * @who: its process, as it was when it connected
  * @since: when that was, seconds since 1970
  * @present: what the memory says of it: random, 0 if there is none
- * @known: the others have its eventfds, and the next peer with the number will have them
+ * @known: all have the number's eventfds, and the next peer that gets it will have them, too
  * @leaving: it is to be disconnected
- * @hung_up: because its process has closed the connection, or has ended
  * @event: ring its vectors
  */
 struct peer {
@@ -104,7 +106,6 @@ struct peer {
 	uint32_t	present;
 	bool		known;
 	bool		leaving;
-	bool		hung_up;
 	int		event[VECTORS_MAX];
 };
 
@@ -334,13 +335,6 @@ static void drop(unsigned int number, const char *why)
 	peers[number].leaving = true;
 }
 
-/* It has not taken a message: it does not read, or it has just gone. */
-static void drop_deaf(unsigned int number)
-{
-	peers[number].hung_up = errno != EAGAIN;
-	drop(number, peers[number].hung_up ? "disconnected" : "does not read");
-}
-
 static bool is_there(unsigned int number)
 {
 	return peers[number].fd >= 0 && !peers[number].leaving;
@@ -361,24 +355,6 @@ static void say_how_many(void)
 	sd_notifyf(0, "STATUS=%u of %u nodes are connected", how_many(), option.nodes);
 }
 
-/* The next peer with the number gets other eventfds: who has those may still be running. */
-static void retract(unsigned int number)
-{
-	bool known = peers[number].known;
-	unsigned int i;
-
-	close_events(&peers[number]);
-	peers[number].known = false;
-	for (i = 0; i < option.nodes; i++)
-		if (known && is_there(i) && !send_number(peers[i].fd, number, -1))
-			drop_deaf(i);
-	forget_events(number);
-}
-
-/*
- * The others are not told of a peer that has gone by itself: the memory says so to their kernels, and
- * QEMU (7.2) frees what it has of a number whose peer goes twice, twice.
- */
 static void disconnect(unsigned int number)
 {
 	struct peer *peer = &peers[number];
@@ -393,25 +369,18 @@ static void disconnect(unsigned int number)
 	peer->leaving = false;
 	set_present(number, false);
 	clear_slot(number);
-	if (!peer->hung_up || !peer->known)
-		retract(number);
-	peer->hung_up = false;
+	if (!peer->known)
+		close_events(peer);
 	say_how_many();
 }
 
-/* Disconnect those that are to be, and those that do not take the news of it. */
 static void sweep(void)
 {
-	unsigned int i = 0;
+	unsigned int i;
 
-	while (i < option.nodes) {
-		if (peers[i].leaving) {
+	for (i = 0; i < option.nodes; i++)
+		if (peers[i].leaving)
 			disconnect(i);
-			i = 0;
-		} else {
-			i++;
-		}
-	}
 }
 
 static bool open_events(struct peer *peer)
@@ -448,7 +417,7 @@ static void announce(unsigned int number)
 	peers[number].known = true;
 	for (i = 0; i < option.nodes; i++)
 		if (i != number && is_there(i) && !introduce(&peers[i], number))
-			drop_deaf(i);
+			drop(i, "does not read");
 }
 
 static struct ucred who_is(int fd)
@@ -519,7 +488,7 @@ static void arrive(void)
 	}
 	say(number, "connected");
 	if (!welcome(number)) {
-		drop_deaf(number);
+		drop(number, "does not read");
 		return;
 	}
 	if (!peers[number].known) {
@@ -539,10 +508,8 @@ static void leave(unsigned int number)
 
 	if (got > 0)
 		drop(number, "sent something, disconnected");
-	if (got > 0 || (got && (errno == EAGAIN || errno == EINTR)))
-		return;
-	peers[number].hung_up = true;
-	drop(number, "disconnected");
+	else if (!got || (errno != EAGAIN && errno != EINTR))
+		drop(number, "disconnected");
 }
 
 /* ---- what the server before has left ----------------------------------- */
@@ -622,23 +589,34 @@ static bool take(int fd, const char *name)
 	return take_listener(fd);
 }
 
-/* A number that is not complete has gone in between: sweep() tells the others. */
+/* Some of the others may have some of its eventfds, others none. */
+static void take_back(unsigned int number)
+{
+	unsigned int i;
+
+	close_events(&peers[number]);
+	forget_events(number);
+	peers[number].known = false;
+	for (i = 0; i < option.nodes; i++)
+		if (is_there(i) && !send_number(peers[i].fd, number, -1))
+			drop(i, "does not read");
+	if (peers[number].fd >= 0)
+		drop(number, "not all had been told of it");
+}
+
 static void check_taken(unsigned int number, bool same_memory)
 {
-	struct peer *peer = &peers[number];
+	const struct peer *peer = &peers[number];
 	unsigned int v, events = 0;
 
 	for (v = 0; v < option.vectors; v++)
 		events += peer->event[v] >= 0;
-	if (!events && peer->fd < 0 && !peer->known)
-		return;
-	if (same_memory && events == option.vectors && peer->known) {
-		if (peer->fd < 0)
-			clear_slot(number);
-		return;
-	}
-	peer->known = true;
-	drop(number, "has gone");
+	if (!same_memory || events != (peer->known ? option.vectors : 0) ||
+	    (!peer->known && peer->fd >= 0))
+		take_back(number);
+	/* It may have gone in between. */
+	if (peer->fd < 0)
+		clear_slot(number);
 }
 
 static void take_all(void)

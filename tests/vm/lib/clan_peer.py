@@ -51,7 +51,9 @@ class Peer:
         return number
 
     def has_news(self, seconds=0.3):
-        return bool(select.select([self.socket], [], [], seconds)[0])
+        news = select.poll()
+        news.register(self.socket, select.POLLIN)
+        return bool(news.poll(1000 * seconds))
 
     def drain(self, seconds=0.3):
         while self.has_news(seconds):
