@@ -32,7 +32,7 @@ NIGHTLY = (
     "vm-keepalive", "vm-keys", "vm-containers", "vm-containers_lane", "vm-differ", "vm-dissector", "vm-dissector-siw", "vm-selftests",
     "vm-parameters", "vm-impostor", "vm-siege", "vm-storm", "vm-trial", "vm-superservers",
     # load, long runs
-    "vm-syscall_fuzz", "vm-beside_long", "vm-systemd", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak", "vm-hosts", "vm-attackers",
+    "vm-syscall_fuzz", "vm-beside_long", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak", "vm-hosts", "vm-attackers",
     # two Debian systems, made on first use
     "deb-install-*", "first-use-*", "fresh-*",
     # as another kernel or way to open a socket in the tier before

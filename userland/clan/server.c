@@ -23,7 +23,7 @@
  *
  *	memory-NODES-RING-PAGES-VECTORS-UUID
  *	event-NUMBER-VECTOR
- *	known-NUMBER				an eventfd: all others have been told of the number's
+ *	known-NUMBER				a mark: all others have been told of the number's
  *	peer-NUMBER-SINCE-PRESENT		the connection
  *
  * The eventfds are left there before any other peer has them, and known-NUMBER when all do.  Without
@@ -173,9 +173,15 @@ static void keep_events(unsigned int number)
 		keep(peers[number].event[v], "FDPOLL=0\n", "event-%u-%u", number, v);
 }
 
+/* A file of its own: systemd does not store one that it has once more. */
 static void keep_known(unsigned int number)
 {
-	keep(peers[number].event[0], "FDPOLL=0\n", "known-%u", number);
+	int mark = eventfd(0, EFD_CLOEXEC);
+
+	if (mark < 0)
+		return;
+	keep(mark, "FDPOLL=0\n", "known-%u", number);
+	close(mark);
 }
 
 /* systemd forgets it by itself if the other end hangs up meanwhile. */
