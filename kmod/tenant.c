@@ -8,9 +8,9 @@
  * - all programs in a user namespace that root has made, and in those within: neither their uids
  *	nor their network namespaces are told apart, as they can make both
  *
- * Who may take any uid could be as many users as there are.  So a network namespace has no more
- * than TENANTS_NET of them, and the host no more than TENANTS_ALL; whoever comes then shares one
- * tenant with all others that come.
+ * A process with CAP_SETUID could be any number of users.  So a network namespace has no more than
+ * TENANTS_NET of them, and the host no more than TENANTS_ALL; sockets that are opened beyond that
+ * share one tenant.
  *
  * The ledger has what each tenant holds, in bytes.  Sums of a processor are added to the others
  * in batches, so what the ledger says is off by one batch a processor and tenant at most.

@@ -32,22 +32,19 @@ static int diag_put(struct sock *sk, struct sk_buff *skb, struct netlink_callbac
 static void diag_dump(struct sk_buff *skb, struct netlink_callback *cb,
 		      const struct inet_diag_req_v2 *req)
 {
-	loff_t pos;
+	loff_t *pos = (void *)cb->ctx;
 	struct sock *sk;
 	int err;
 
-	memcpy(&pos, cb->ctx, sizeof(pos));
-	while ((sk = sovia_sock_from(sock_net(skb->sk), &pos))) {
+	while ((sk = sovia_sock_from(sock_net(skb->sk), pos))) {
 		err = is_wanted(req, sk) && sovia_diag_passes(cb, sk) ?
 		      diag_put(sk, skb, cb, req, NLM_F_MULTI) : 0;
 		sock_put(sk);
-		memcpy(cb->ctx, &pos, sizeof(pos));
 		if (err)
 			return;
-		pos++;
+		++*pos;
 	}
-	pos = LLONG_MAX;
-	memcpy(cb->ctx, &pos, sizeof(pos));
+	*pos = LLONG_MAX;
 }
 
 static bool has_addresses(const struct inet_diag_req_v2 *req, const struct sock *sk)

@@ -154,20 +154,17 @@ static int put_sock(struct sk_buff *skb, const void *object)
 int sovia_genl_sock_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct shown_sock shown = { .user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk) };
-	loff_t pos;
+	loff_t *pos = (void *)cb->ctx;
 	int err;
 
-	memcpy(&pos, cb->ctx, sizeof(pos));
-	while ((shown.sk = sovia_sock_from(sock_net(skb->sk), &pos))) {
+	while ((shown.sk = sovia_sock_from(sock_net(skb->sk), pos))) {
 		err = sovia_genl_put(skb, cb, SOVIA_CMD_SOCK_GET, put_sock, &shown);
 		sock_put(shown.sk);
-		memcpy(cb->ctx, &pos, sizeof(pos));
 		if (err)
 			return skb->len ?: err;
-		pos++;
+		++*pos;
 	}
 	/* Nothing is behind it. */
-	pos = LLONG_MAX;
-	memcpy(cb->ctx, &pos, sizeof(pos));
+	*pos = LLONG_MAX;
 	return skb->len;
 }

@@ -43,12 +43,10 @@ int sovia_genl_tcp_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct sovia_net *snet = sovia_net(sock_net(skb->sk));
 	struct sovia_tcp_entry entry;
-	u64 number;
+	u64 *number = (void *)cb->ctx;
 
-	memcpy(&number, cb->ctx, sizeof(number));
-	while (sovia_tcp_log_from(snet, &number, &entry) &&
+	while (sovia_tcp_log_from(snet, number, &entry) &&
 	       !sovia_genl_put(skb, cb, SOVIA_CMD_TCP_GET, sovia_genl_put_tcp, &entry))
-		number++;
-	memcpy(cb->ctx, &number, sizeof(number));
+		++*number;
 	return skb->len;
 }

@@ -57,7 +57,7 @@ void sovia_near_answers(struct sovia_net *snet, bool answers)
  * sovia_near_any() - does any other namespace of this kernel answer
  * @snet: the namespace that asks
  *
- * Which addresses it has is not looked at: who asks would learn them.
+ * Its addresses are not looked at: the asking namespace would learn them.
  *
  * Context: any.
  * Return: true if so.
@@ -68,8 +68,11 @@ bool sovia_near_any(const struct sovia_net *snet)
 	bool any = false;
 
 	rcu_read_lock();
-	hlist_for_each_entry_rcu(other, &near_nets, rdv.near_node)
-		any |= other != snet;
+	hlist_for_each_entry_rcu(other, &near_nets, rdv.near_node) {
+		any = other != snet;
+		if (any)
+			break;
+	}
 	rcu_read_unlock();
 	return any;
 }

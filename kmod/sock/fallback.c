@@ -31,6 +31,13 @@
 /* A port that any would do is looked for this many times. */
 #define FALLBACK_PORT_TRIES	64
 
+/* 6.14 added SO_RCVPRIORITY. */
+#ifdef SO_RCVPRIORITY
+#define FALLBACK_PRIORITY_FLAG	BIT(SOCK_RCVPRIORITY)
+#else
+#define FALLBACK_PRIORITY_FLAG	0
+#endif
+
 /* Options of SOL_SOCKET that are flags. */
 #define FALLBACK_FLAGS		(BIT(SOCK_LINGER) | BIT(SOCK_KEEPOPEN) | BIT(SOCK_URGINLINE) | \
 				 BIT(SOCK_LOCALROUTE) | BIT(SOCK_DBG) | BIT(SOCK_RCVTSTAMP) | \
@@ -39,11 +46,6 @@
 				 BIT(SOCK_RXQ_OVFL) | BIT(SOCK_WIFI_STATUS) | BIT(SOCK_RCVMARK) | \
 				 BIT(SOCK_SELECT_ERR_QUEUE) | BIT(SOCK_TXTIME) | \
 				 FALLBACK_PRIORITY_FLAG)
-#ifdef SO_RCVPRIORITY
-#define FALLBACK_PRIORITY_FLAG	BIT(SOCK_RCVPRIORITY)
-#else
-#define FALLBACK_PRIORITY_FLAG	0
-#endif
 
 /* Longer values say nothing to TCP: an IPsec policy and extension headers are shorter. */
 #define FALLBACK_OPTION_MAX	4096

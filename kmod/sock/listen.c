@@ -88,7 +88,7 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	sovia_lock_class(child);
 	ss = sovia_sk(child);
 	ss->opt = sovia_sk(listener)->opt;
-	/* They are the listener's queue's. */
+	/* These two are about the queue of the listener. */
 	ss->opt.defer_accept = 0;
 	ss->opt.fastopen = 0;
 	inet_sk(child)->inet_num = msg->dport;

@@ -547,7 +547,7 @@ static void vi_rejected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vi_test.opened, 0);
 }
 
-/* Who is not answered gives up; who has been does not. */
+/* A VI that is not answered is closed; one that has been is not. */
 static void vi_no_answer(struct kunit *test)
 {
 	const struct sovia_hello hello = {};
@@ -777,7 +777,7 @@ static void vi_requests_unread(struct kunit *test)
 	waiting = vi_test_waiting();
 	KUNIT_EXPECT_GT(test, waiting, 0);
 	KUNIT_EXPECT_LE(test, waiting, CLAN_TEST_WAITING);
-	/* Who would ask it is told at once. */
+	/* Another request for it fails at once. */
 	vi = clan_connect(&init_net, &pair, &vi_test_attr, &hello, &vi_test_client, NULL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(vi), -EBUSY);
 	if (!IS_ERR(vi))
@@ -797,7 +797,7 @@ static void vi_requests_unread(struct kunit *test)
 	vi_test_take(test, SOVIA_CLAN_REJ);
 }
 
-/* Each answer to nobody gets a BYE.  Who reads none of so many is not paused, but mad. */
+/* Each REP of an unknown VI gets a BYE.  A node that reads none of so many violates the protocol. */
 static void vi_answers_unread(struct kunit *test)
 {
 	const struct sovia_clan_entry rep = vi_test_entry(NULL, SOVIA_CLAN_REP, 0);
@@ -968,7 +968,7 @@ static void vi_number_lost(struct kunit *test)
 	memset(words, 0x55, sizeof(*words));
 	WRITE_ONCE(vi_test.port->say_at, jiffies);
 	vi_test_settle();
-	/* It stays lost: who has written there, has written over our indices. */
+	/* It stays lost: another node has written over the indices. */
 	*present = 0;
 	vi_test_settle();
 	KUNIT_EXPECT_FALSE(test, vi_test.node->open);
@@ -994,7 +994,7 @@ static void vi_keeps_pages(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, vi_test.node->open);
 	epoch = vi_test.node->epoch;
 	vi_test_end(vi);
-	/* Who asks for the next one does not keep them lent. */
+	/* A VI that is being set up does not keep them lent. */
 	vi_test.opened = 0;
 	vi_test.closed = 0;
 	vi = vi_test_ask(test);

@@ -56,7 +56,7 @@ DEBUG_MEM = 512
 
 # All that the compiler says.  kernel-doc is lint's: it need not read each file for each kernel.
 STRICT = ("W=1", "cmd_checkdoc=")
-# Of the tools: whoever builds them elsewhere may have a compiler that warns of more.
+# Of the tools, in the lab alone: a newer compiler may warn of more.
 STRICT_TOOLS = "WERROR=-Werror"
 
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
