@@ -178,7 +178,7 @@ same_addresses() {
 		configure g 10.1.0.2 fd01::2 && serve g && in_memory f g 4 10.1.0.2 && in_memory a b 4 10.1.0.2
 }
 # Whose address it is shows in nothing that the asker can see.
-asked() { box s nft list chain inet seen "to$1" | awk '/packets/ { print ($4 > 0) }'; }
+asked() { box s nft list chain inet seen "to$1" | awk '/packets/ { print ($3 > 0) }'; }
 not_an_oracle() {
 	ip netns add s && ip -n s link set lo up && box s sysctl -qw net.sovia.rendezvous=2 net.sovia.fallback=1 &&
 		ip -n s link add eth0 type dummy && configure s 10.1.0.9 fd01::9 || return
