@@ -26,7 +26,7 @@
 #define CLAN_RUNG_MAX		1000
 /* Entries that wait for room: what the other node can be refused, or we can do without. */
 #define CLAN_WAITING		1024
-/* ... and BYE: twice the number of VIs that there can be.  A node with more waiting does not read. */
+/* ... and BYE: twice the number of VIs that can be.  A node with more waiting does not read. */
 #define CLAN_WAITING_MAX	(2 * U16_MAX)
 /* A node has so long to return the pages of VIs that have ended. */
 #define CLAN_KEEP		HZ

@@ -797,7 +797,7 @@ static void vi_requests_unread(struct kunit *test)
 	vi_test_take(test, SOVIA_CLAN_REJ);
 }
 
-/* Each REP of an unknown VI gets a BYE.  A node that reads none of so many violates the protocol. */
+/* Each REP of an unknown VI gets a BYE.  A node that reads none of them violates the protocol. */
 static void vi_answers_unread(struct kunit *test)
 {
 	const struct sovia_clan_entry rep = vi_test_entry(NULL, SOVIA_CLAN_REP, 0);
