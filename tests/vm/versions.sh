@@ -14,10 +14,12 @@ cd "$(dirname "$0")" || exit 1
 
 RAISED=$HERE/../../.build/stock-raised/sovia.ko
 
-load() { rmmod sovia; if [ "$1" = next ]; then insmod "$RAISED"; else modprobe sovia; fi; }
+# A process that ends leaves its memory, and with it its command line, before it closes its sockets: it is not to be
+# seen any more, and the module is in use.
+load() { eventually rmmod sovia || return; if [ "$1" = next ]; then insmod "$RAISED"; else modprobe sovia; fi; }
 both_load() { # HERE THERE
 	stop_server
-	there "$(declare -f load); RAISED=$RAISED; load $2" && load "$1"
+	there "RAISED=$RAISED; load $2" && load "$1"
 }
 speak() { # VERSION: all links to the other node
 	local found
