@@ -19,6 +19,7 @@
 #include <net/inet_common.h>
 #include <net/ipv6.h>
 #include <net/protocol.h>
+#include <net/tcp.h>
 #include <linux/sovia.h>
 #include "charge.h"
 #include "close.h"
@@ -165,6 +166,16 @@ static bool became_tcp(const struct socket *sock, const struct sock *sk)
 	return unlikely(READ_ONCE(sock->sk) != sk);
 }
 
+/* Does TCP refuse MSG_FASTOPEN: switched off in the namespace, or the address is a request to disconnect. */
+static bool fastopen_refused(const struct sock *sk, const struct msghdr *msg)
+{
+	const struct sockaddr *addr = msg->msg_name;
+
+	return !(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_fastopen) & TFO_CLIENT_ENABLE) ||
+	       (addr && msg->msg_namelen >= (int)sizeof(addr->sa_family) &&
+		addr->sa_family == AF_UNSPEC);
+}
+
 static int stream_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
 {
 	struct sock *sk = READ_ONCE(sock->sk);
@@ -172,6 +183,8 @@ static int stream_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
 
 	/* CONN carries no data, like TCP's first SYN. */
 	if (unlikely(msg->msg_flags & MSG_FASTOPEN) && sovia_is(sk)) {
+		if (fastopen_refused(sk, msg))
+			return -EOPNOTSUPP;
 		ret = sovia_stream_connect(sock, msg->msg_name, msg->msg_namelen,
 					   msg->msg_flags & MSG_DONTWAIT ? O_NONBLOCK : 0);
 		if (ret)

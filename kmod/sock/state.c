@@ -8,6 +8,7 @@
  * ACCEPT cannot be lost.  There is no TIME_WAIT: a lane delivers in order and exactly
  * once, so nothing of a connection can arrive after its FIN.
  */
+#include <net/inet_sock.h>
 #include <net/sock.h>
 #include <net/tcp_states.h>
 #include "state.h"
@@ -100,8 +101,10 @@ bool sovia_state_event(struct sock *sk, enum sovia_event event)
 	if (!next)
 		return false;
 	trace_sovia_sock_state(sk, sk->sk_state, next);
-	/* Readers without the lock see what was written before. */
-	smp_store_release(&sk->sk_state, next);
+	/* Readers without the lock see what was written before: they load it with acquire. */
+	smp_mb();
+	/* With the tracepoint that tools know, sock:inet_sock_set_state. */
+	inet_sk_set_state(sk, next);
 	return true;
 }
 

@@ -143,25 +143,11 @@ def test_pacing(t):
     ok(time.monotonic() - begin > 1.5, "slower than without")
 
 
-@contextlib.contextmanager
-def fastopen():
-    path = "/proc/sys/net/ipv4/tcp_fastopen"
-    with open(path) as f:
-        old = f.read()
-    with open(path, "w") as f:
-        f.write("3")
-    try:
-        yield
-    finally:
-        with open(path, "w") as f:
-            f.write(old)
-
-
 def test_fastopen_wakes(t):
     """TCP_FASTOPEN_CONNECT with a known cookie: who waits in epoll is told that the socket is writable."""
     if os.geteuid():
         t.skip("sysctl needs root")
-    with fastopen():
+    with t.sysctl("ipv4/tcp_fastopen", 3):
         listener = only_tcp(t)
         listener.setsockopt(TCP, socket.TCP_FASTOPEN, 16)
         # the cookie, and the knowledge that the port is TCP's

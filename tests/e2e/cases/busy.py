@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Busy polling: waiters for data spin first. Data is not affected, and waits end as without it."""
-import contextlib
 import select
 import signal
 import socket
@@ -16,23 +15,6 @@ from kit.sock import POLL_ALL
 SOL = socket.SOL_SOCKET
 SO_BUSY_POLL = 46
 LONG = 1 << 30      # microseconds: no spin of a case times out
-
-
-@contextlib.contextmanager
-def sysctl(t, name, value):
-    """net.core.@name; in guests only, as TCP runs on a shared machine."""
-    path = "/proc/sys/net/core/" + name
-    with open(path, encoding="ascii") as file:
-        before = file.read()
-
-    def write(text):
-        if t.sovia:
-            with open(path, "w", encoding="ascii") as file:
-                file.write(text)
-
-    write(str(value))
-    yield
-    write(before)
 
 
 def counter(name):
@@ -71,7 +53,7 @@ def test_system_default(t):
     if not t.sovia:
         t.skip("would affect other programs' sockets")
     eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "at first")
-    with sysctl(t, "busy_read", 40):
+    with t.sysctl("core/busy_read", 40):
         eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 40)
     eq(t.socket().getsockopt(SOL, SO_BUSY_POLL), 0, "afterwards")
 
@@ -129,7 +111,7 @@ def by_epoll(s, size):
 @table("receive", [(f.__name__, f) for f in (by_recv, by_trying, by_poll, by_select, by_epoll)])
 def test_data(t, receive):
     """Large and small pieces both ways, with each way to wait."""
-    with sysctl(t, "busy_poll", 100):
+    with t.sysctl("core/busy_poll", 100):
         near, far = spinning_pair(t, 100)
         task = t.bg(far.echo)
         offset = 0

@@ -365,6 +365,20 @@ def test_fastopen_sendto(t):
     fails("ECONNREFUSED", t.socket().sendto, b"x", MSG_FASTOPEN, (t.host(), port.port()))
 
 
+def test_fastopen_refused(t):
+    """MSG_FASTOPEN is EOPNOTSUPP with an address that asks to disconnect, and without net.ipv4.tcp_fastopen; nothing is sent."""
+    near, far = t.pair()
+    nowhere, where = libc.sockaddr(socket.AF_UNSPEC, t.host(), 0), (t.host(), t.listener().port())
+    for s in near, t.socket():
+        fails("EOPNOTSUPP", libc.sendto, s.fileno(), b"x", nowhere, MSG_FASTOPEN)
+    if t.sovia or t.fallback:
+        with t.sysctl("ipv4/tcp_fastopen", 2):
+            for s in near, t.socket():
+                fails("EOPNOTSUPP", s.sendto, b"x", MSG_FASTOPEN, where)
+    near.sendall(b"still connected")
+    eq(far.recv_exact(15), b"still connected")
+
+
 def test_fastopen_sendto_nonblocking(t):
     """The same non-blocking is EINPROGRESS or done, and nothing is sent twice."""
     if not sysctl("tcp_fastopen") & 1:

@@ -7,6 +7,7 @@
         near, far = t.pair()
         ...
 """
+import contextlib
 import errno
 import socket
 import threading
@@ -126,6 +127,24 @@ class Context:
 
     def skip(self, why):
         pytest.skip(why)
+
+    @contextlib.contextmanager
+    def sysctl(self, name, value):
+        """net.@name of this node, while it lasts; in guests only, as TCP runs on a shared machine."""
+        path = "/proc/sys/net/" + name
+        with open(path, encoding="ascii") as file:
+            before = file.read()
+
+        def write(text):
+            if self.sovia or self.fallback:
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(text)
+
+        write(str(value))
+        try:
+            yield
+        finally:
+            write(before)
 
     def not_fallback(self, why):
         """For cases about what only one of the two sockets has."""

@@ -22,7 +22,7 @@ SOCK_CLOEXEC = 0o2000000
 def call(name, *args):
     """libc's @name; a negative result becomes OSError."""
     function = getattr(_libc, name)
-    function.restype = ctypes.c_ssize_t if name in ("send", "recv", "sendmsg", "recvmsg", "splice") else ctypes.c_int
+    function.restype = ctypes.c_ssize_t if name in ("send", "sendto", "recv", "sendmsg", "recvmsg", "splice") else ctypes.c_int
     ctypes.set_errno(0)
     result = function(*args)
     if result < 0:
@@ -39,6 +39,10 @@ def send(fd, data, flags=0):
     if isinstance(data, ctypes.c_void_p):
         return call("send", fd, data, ctypes.c_size_t(64), flags)
     return call("send", fd, bytes(data), ctypes.c_size_t(len(data)), flags)
+
+
+def sendto(fd, data, raw, flags=0):
+    return call("sendto", fd, bytes(data), ctypes.c_size_t(len(data)), flags, raw, len(raw))
 
 
 def recv(fd, size, flags=0, into=None):
