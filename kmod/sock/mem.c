@@ -137,7 +137,7 @@ bool sovia_mem_short(const struct sock *sk)
  * @sk: for which socket
  *
  * Context: any.
- * Return: true if it may send nothing, and its tenant may have no other connection.
+ * Return: true if it may have one message to send, and its tenant no other connection.
  */
 bool sovia_mem_none(const struct sock *sk)
 {

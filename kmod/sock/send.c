@@ -68,8 +68,12 @@ static int send_limit(const struct sock *sk)
 	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
 	int size = READ_ONCE(sk->sk_sndbuf);
 
+	/*
+	 * With no memory left, one message: as TCP, which forces the first.  A writer that could have
+	 * none would have nothing in flight, and nothing whose end tells it to try again.
+	 */
 	if (sovia_mem_short(sk))
-		return min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
+		return sovia_mem_none(sk) ? 1 : min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
 	/* With a closed window, buffer as much as TCP would. */
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
 	    sovia_mem_ample(sk))
@@ -522,8 +526,8 @@ static int wait_for_memory(struct sock *sk, long *timeo)
 }
 
 /*
- * The buffer has room, but memory is short, or at the limit of the program's control
- * group: wait until some is freed, as TCP does.
+ * The buffer has room, but the allocation failed, or the program's control group is at its
+ * limit: wait until some is freed, as TCP does.
  */
 static int wait_for_others(struct sock *sk, long *timeo)
 {
@@ -548,8 +552,6 @@ static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, 
 	}
 	if (!sk_stream_memory_free(sk))
 		return wait_for_memory(sk, timeo);
-	if (unlikely(sovia_mem_none(sk)))
-		return -ENOBUFS;
 	skb = tail_message(sk, msg->msg_flags & MSG_SPLICE_PAGES ? 0 : msg_data_left(msg));
 	if (!skb)
 		return -ENOBUFS;
@@ -612,7 +614,7 @@ static bool send_small(struct sock *sk, struct msghdr *msg)
 
 	if (len > SOVIA_COPYBREAK || (msg->msg_flags & special) || ss->opt.cork ||
 	    !len || len > window_room(ss) || !skb_queue_empty(&sk->sk_write_queue) ||
-	    sovia_mem_none(sk) || !sovia_conn_copy(sovia_conn_of(sk), &msg->msg_iter, len))
+	    !sovia_conn_copy(sovia_conn_of(sk), &msg->msg_iter, len))
 		return false;
 	ss->tx.more = false;
 	ss->tx.bytes += len;

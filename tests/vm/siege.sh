@@ -121,6 +121,22 @@ bounded() {
 }
 asked_back() { [ "$(sovia stat value pressure_tx)" -gt 0 ]; }
 
+# A connection of the greedy one, which waits until memory is short.
+begin_to_write() {
+	as $GREEDY siege write "$SOVIA_PEER" 5010 "$WORK/write" >"$WORK/wrote" 2>&1 &
+	eventually test -e "$WORK/write" || { cat "$WORK/wrote"; return 1; }
+}
+# It gets on, by a message at a time, and is told that it can write when it can.
+writes() {
+	local could could_not
+	rm "$WORK/write"
+	eventually no_writer
+	cat "$WORK/wrote" $LIMITS
+	read -r could could_not <"$WORK/wrote"
+	[ "$could" -gt 0 ] && [ "$could_not" -le $((could / 10)) ]
+}
+no_writer() { ! pgrep -f 'siege write' >/dev/null; }
+
 ended() { rm -f "$WORK/filled" "$WORK"/serve*; there "rm -f $WORK/serve*"; eventually no_siege; }
 no_siege() { ! pgrep -x siege >/dev/null; }
 nothing_held() { [ "$(awk '$1 == "memory" { print $2 }' $LIMITS)" = 0 ]; }
@@ -134,6 +150,7 @@ check 'one of which takes TCP, too'		with_tcp serve $GREEDY 5012
 check '... but does not need it'		with_tcp kind_here 254
 check 'one works alone'				work_for alone
 echo "# ${output//$'\n'/$'\n# '}"
+check 'the other one has a connection'		begin_to_write
 check 'it works on'				begin_work filling
 check 'while the other one takes all'		fill
 check '... until no more is to be had'		filled
@@ -147,6 +164,8 @@ echo "# ${output//$'\n'/$'\n# '}"
 check 'windows have been asked back'		asked_back
 check 'a lower limit'				lower_limit
 check 'who holds more gets TCP connections only' with_tcp kind_here 6
+check 'and writes as much as poll() says'	writes
+echo "# ${output//$'\n'/$'\n# '}"
 check 'all end'					ended
 check 'and hold nothing'			eventually nothing_held
 check 'the OOM killer has not run'		no_oom
