@@ -17,8 +17,8 @@ enum sovia_genl_group {
 };
 
 extern struct genl_family sovia_genl;
-extern const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_COUNT];
-extern const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_COUNT];
+extern const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_MAX + 1];
+extern const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_MAX + 1];
 
 /* family.c */
 int sovia_genl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,

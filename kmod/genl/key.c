@@ -8,7 +8,7 @@
 #include "link/key.h"
 
 /* Of requests. */
-const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_COUNT] = {
+const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_MAX + 1] = {
 	[SOVIA_A_KEY_ID]		= { .type = NLA_U64 },
 	[SOVIA_A_KEY_PEER]		= { .type = NLA_REJECT },
 	[SOVIA_A_KEY_PREFIX]		= { .type = NLA_REJECT },
@@ -59,11 +59,11 @@ int sovia_genl_key_dump(struct sk_buff *skb, struct netlink_callback *cb)
 /* Does something to the keys of the number in a request. */
 static int with_key(struct genl_info *info, int (*action)(struct sovia_net *snet, u64 id))
 {
-	struct nlattr *attrs[SOVIA_A_KEY_COUNT];
+	struct nlattr *attrs[SOVIA_A_KEY_MAX + 1];
 	int err;
 
 	if (!info->attrs[SOVIA_A_KEY] ||
-	    nla_parse_nested(attrs, SOVIA_A_KEY_COUNT - 1, info->attrs[SOVIA_A_KEY],
+	    nla_parse_nested(attrs, SOVIA_A_KEY_MAX, info->attrs[SOVIA_A_KEY],
 			     sovia_genl_key_policy, info->extack) || !attrs[SOVIA_A_KEY_ID])
 		return -EINVAL;
 	err = action(sovia_net(genl_info_net(info)), nla_get_u64(attrs[SOVIA_A_KEY_ID]));

@@ -7,8 +7,8 @@
 #include "rule.h"
 
 /* Of requests. */
-const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_COUNT] = {
-	[SOVIA_A_RULE_ACTION]		= NLA_POLICY_MAX(NLA_U8, SOVIA_ACTION_COUNT - 1),
+const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_MAX + 1] = {
+	[SOVIA_A_RULE_ACTION]		= NLA_POLICY_MAX(NLA_U8, SOVIA_ACTION_MAX),
 	[SOVIA_A_RULE_DIRECTIONS]	= NLA_POLICY_RANGE(NLA_U8, SOVIA_RULE_IN,
 							   SOVIA_RULE_IN | SOVIA_RULE_OUT),
 	[SOVIA_A_RULE_PEER]		= NLA_POLICY_EXACT_LEN(sizeof(struct in6_addr)),
@@ -107,11 +107,11 @@ static int check_rule(const struct sovia_rule *rule, struct nlattr **attrs,
 static int read_rule(struct sovia_rule *rule, const struct nlattr *nest,
 		     struct netlink_ext_ack *extack)
 {
-	struct nlattr *attrs[SOVIA_A_RULE_COUNT];
+	struct nlattr *attrs[SOVIA_A_RULE_MAX + 1];
 	int err;
 
 	sovia_rule_init(rule);
-	err = nla_parse_nested(attrs, SOVIA_A_RULE_COUNT - 1, nest, sovia_genl_rule_policy,
+	err = nla_parse_nested(attrs, SOVIA_A_RULE_MAX, nest, sovia_genl_rule_policy,
 			       extack);
 	if (err)
 		return err;

@@ -25,7 +25,7 @@
 static const struct {
 	unsigned long	least;
 	unsigned long	most;
-} memory_times[SOVIA_WHY_COUNT] = {
+} memory_times[SOVIA_WHY_MAX + 1] = {
 	[SOVIA_WHY_SILENT]	= { 60, 3600 },
 	[SOVIA_WHY_WAY]		= { 10, 600 },
 	[SOVIA_WHY_DEVICE]	= { 10, 10 },

@@ -166,7 +166,7 @@ static bool became_tcp(const struct socket *sock, const struct sock *sk)
 	return unlikely(READ_ONCE(sock->sk) != sk);
 }
 
-/* Does TCP refuse MSG_FASTOPEN: switched off in the namespace, or the address is a request to disconnect. */
+/* TCP refuses MSG_FASTOPEN if it is switched off, and with an address that asks to disconnect. */
 static bool fastopen_refused(const struct sock *sk, const struct msghdr *msg)
 {
 	const struct sockaddr *addr = msg->msg_name;

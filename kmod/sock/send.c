@@ -69,8 +69,8 @@ static int send_limit(const struct sock *sk)
 	int size = READ_ONCE(sk->sk_sndbuf);
 
 	/*
-	 * With no memory left, one message: as TCP, which forces the first.  A writer that could have
-	 * none would have nothing in flight, and nothing whose end tells it to try again.
+	 * With no memory left, one message: as TCP, which forces the first.  A writer that could
+	 * have none would have nothing in flight whose end tells it to try again.
 	 */
 	if (sovia_mem_short(sk))
 		return sovia_mem_none(sk) ? 1 : min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));

@@ -72,8 +72,10 @@ enum sovia_action {
 	SOVIA_ONLY_SOVIA,
 	SOVIA_ONLY_TCP,
 	SOVIA_DENY,
-	SOVIA_ACTION_COUNT
+	__SOVIA_ACTION_MAX
 };
+
+#define SOVIA_ACTION_MAX	(__SOVIA_ACTION_MAX - 1)
 
 /* Generic netlink: see Documentation/observing.rst and Documentation/netlink/specs/sovia.yaml. */
 #define SOVIA_GENL_NAME		"sovia"
@@ -123,8 +125,10 @@ enum sovia_cmd {
 	SOVIA_CMD_DEVICE_GET,
 	SOVIA_CMD_STAT_GET,
 	SOVIA_CMD_EVENT,
-	SOVIA_CMD_COUNT
+	__SOVIA_CMD_MAX
 };
+
+#define SOVIA_CMD_MAX	(__SOVIA_CMD_MAX - 1)
 
 enum sovia_attr {
 	SOVIA_A_UNSPEC,
@@ -139,8 +143,10 @@ enum sovia_attr {
 	SOVIA_A_STAT,			/* nest: enum sovia_stat_attr */
 	SOVIA_A_HIST,			/* nest: enum sovia_hist_attr */
 	SOVIA_A_CPU,			/* u32 */
-	SOVIA_A_COUNT
+	__SOVIA_A_MAX
 };
+
+#define SOVIA_A_MAX	(__SOVIA_A_MAX - 1)
 
 /*
  * A connection has to match all that are there.
@@ -178,8 +184,10 @@ enum sovia_rule_attr {
 	SOVIA_A_RULE_WAIT,
 	SOVIA_A_RULE_HITS,
 	SOVIA_A_RULE_PAD,
-	SOVIA_A_RULE_COUNT
+	__SOVIA_A_RULE_MAX
 };
+
+#define SOVIA_A_RULE_MAX	(__SOVIA_A_RULE_MAX - 1)
 
 /*
  * Keys are added with add_key(2): type "sovia", description "ID:PREFIX[,OWNPREFIX]", 32 to 64
@@ -204,8 +212,10 @@ enum sovia_key_attr {
 	SOVIA_A_KEY_NUMBER,
 	SOVIA_A_KEY_ERROR,
 	SOVIA_A_KEY_PAD,
-	SOVIA_A_KEY_COUNT
+	__SOVIA_A_KEY_MAX
 };
+
+#define SOVIA_A_KEY_MAX	(__SOVIA_A_KEY_MAX - 1)
 
 /*
  * Addresses are 16 bytes, IPv4 as v4-mapped; ports are in host order.
@@ -267,8 +277,10 @@ enum sovia_sock_attr {
 	SOVIA_A_SOCK_DIRECT,
 	SOVIA_A_SOCK_TCP,
 	SOVIA_A_SOCK_PAD,
-	SOVIA_A_SOCK_COUNT
+	__SOVIA_A_SOCK_MAX
 };
+
+#define SOVIA_A_SOCK_MAX	(__SOVIA_A_SOCK_MAX - 1)
 
 /*
  * Why a connection is TCP's.
@@ -295,8 +307,10 @@ enum sovia_why {
 	SOVIA_WHY_MEMORY,
 	SOVIA_WHY_FILTER,
 	SOVIA_WHY_DENIED,
-	SOVIA_WHY_COUNT
+	__SOVIA_WHY_MAX
 };
+
+#define SOVIA_WHY_MAX	(__SOVIA_WHY_MAX - 1)
 
 /*
  * @SOVIA_A_TCP_COOKIE: u64, SO_COOKIE of the TCP socket
@@ -320,8 +334,10 @@ enum sovia_tcp_attr {
 	SOVIA_A_TCP_LPORT,
 	SOVIA_A_TCP_RPORT,
 	SOVIA_A_TCP_PAD,
-	SOVIA_A_TCP_COUNT
+	__SOVIA_A_TCP_MAX
 };
+
+#define SOVIA_A_TCP_MAX	(__SOVIA_A_TCP_MAX - 1)
 
 /*
  * @SOVIA_A_LINK_ID: u32, its number, as in tracepoints
@@ -379,8 +395,10 @@ enum sovia_link_attr {
 	SOVIA_A_LINK_RETRANSMITS,
 	SOVIA_A_LINK_IDLE,
 	SOVIA_A_LINK_PAD,
-	SOVIA_A_LINK_COUNT
+	__SOVIA_A_LINK_MAX
 };
+
+#define SOVIA_A_LINK_MAX	(__SOVIA_A_LINK_MAX - 1)
 
 /*
  * @SOVIA_A_PEER_LOCAL: address
@@ -410,8 +428,10 @@ enum sovia_peer_attr {
 	SOVIA_A_PEER_KEY,
 	SOVIA_A_PEER_WAY,
 	SOVIA_A_PEER_PAD,
-	SOVIA_A_PEER_COUNT
+	__SOVIA_A_PEER_MAX
 };
+
+#define SOVIA_A_PEER_MAX	(__SOVIA_A_PEER_MAX - 1)
 
 /*
  * @SOVIA_A_UNREACHED_LOCAL: address
@@ -429,8 +449,10 @@ enum sovia_unreached_attr {
 	SOVIA_A_UNREACHED_L3,
 	SOVIA_A_UNREACHED_WHY,
 	SOVIA_A_UNREACHED_LEFT,
-	SOVIA_A_UNREACHED_COUNT
+	__SOVIA_A_UNREACHED_MAX
 };
+
+#define SOVIA_A_UNREACHED_MAX	(__SOVIA_A_UNREACHED_MAX - 1)
 
 /*
  * @SOVIA_A_DEVICE_NAME: string, as rdma(8) has it
@@ -444,8 +466,10 @@ enum sovia_device_attr {
 	SOVIA_A_DEVICE_VIS,
 	SOVIA_A_DEVICE_CQS,
 	SOVIA_A_DEVICE_STUCK,
-	SOVIA_A_DEVICE_COUNT
+	__SOVIA_A_DEVICE_MAX
 };
+
+#define SOVIA_A_DEVICE_MAX	(__SOVIA_A_DEVICE_MAX - 1)
 
 /*
  * @SOVIA_A_STAT_NAME: string, as in /proc/net/sovia/stat
@@ -457,8 +481,10 @@ enum sovia_stat_attr {
 	SOVIA_A_STAT_NAME,
 	SOVIA_A_STAT_VALUE,
 	SOVIA_A_STAT_PAD,
-	SOVIA_A_STAT_COUNT
+	__SOVIA_A_STAT_MAX
 };
+
+#define SOVIA_A_STAT_MAX	(__SOVIA_A_STAT_MAX - 1)
 
 /* Of a histogram. */
 #define SOVIA_HIST_BUCKETS	32
@@ -476,7 +502,9 @@ enum sovia_hist_attr {
 	SOVIA_A_HIST_BUCKETS,
 	SOVIA_A_HIST_SUM,
 	SOVIA_A_HIST_PAD,
-	SOVIA_A_HIST_COUNT
+	__SOVIA_A_HIST_MAX
 };
+
+#define SOVIA_A_HIST_MAX	(__SOVIA_A_HIST_MAX - 1)
 
 #endif /* _UAPI_LINUX_SOVIA_H */

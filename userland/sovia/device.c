@@ -13,7 +13,7 @@
 
 static const char help[] = "Usage: sovia [-j] device [show]\n";
 
-static const enum mnl_attr_data_type types[SOVIA_A_DEVICE_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_DEVICE_MAX + 1] = {
 	[SOVIA_A_DEVICE_NAME]	= MNL_TYPE_NUL_STRING,
 	[SOVIA_A_DEVICE_VIS]	= MNL_TYPE_U32,
 	[SOVIA_A_DEVICE_CQS]	= MNL_TYPE_U32,
@@ -64,7 +64,7 @@ static void show_ports(const char *name)
 
 static int show_device(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_DEVICE_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_DEVICE_MAX + 1] = {};
 	const char *name;
 
 	if (attrs_parse(nest, &set, a) < 0)

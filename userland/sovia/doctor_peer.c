@@ -181,10 +181,10 @@ static struct {
 	unsigned int	why;
 } known;
 
-static const enum mnl_attr_data_type no_types[SOVIA_A_LINK_COUNT];
-static const struct attr_set link_set = { no_types, SOVIA_A_LINK_COUNT };
-static const struct attr_set peer_set = { no_types, SOVIA_A_PEER_COUNT };
-static const struct attr_set unreached_set = { no_types, SOVIA_A_UNREACHED_COUNT };
+static const enum mnl_attr_data_type no_types[SOVIA_A_LINK_MAX + 1];
+static const struct attr_set link_set = { no_types, SOVIA_A_LINK_MAX + 1 };
+static const struct attr_set peer_set = { no_types, SOVIA_A_PEER_MAX + 1 };
+static const struct attr_set unreached_set = { no_types, SOVIA_A_UNREACHED_MAX + 1 };
 
 static bool is_of_peer(const struct nlattr *remote)
 {
@@ -195,7 +195,7 @@ static bool is_of_peer(const struct nlattr *remote)
 
 static int take_link(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_LINK_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_LINK_MAX + 1] = {};
 
 	if (attrs_parse(nest, &link_set, a) < 0)
 		return MNL_CB_ERROR;
@@ -211,7 +211,7 @@ static int take_link(const struct nlattr *nest)
 
 static int take_peer(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_PEER_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_PEER_MAX + 1] = {};
 
 	if (attrs_parse(nest, &peer_set, a) < 0)
 		return MNL_CB_ERROR;
@@ -223,7 +223,7 @@ static int take_peer(const struct nlattr *nest)
 
 static int take_unreached(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_UNREACHED_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_UNREACHED_MAX + 1] = {};
 
 	if (attrs_parse(nest, &unreached_set, a) < 0)
 		return MNL_CB_ERROR;

@@ -35,7 +35,7 @@ const char key_help[] =
 	"  peer PREFIX [own PREFIX]    one or more\n"
 	"  key HEX                     64 to 128 digits\n";
 
-static const enum mnl_attr_data_type types[SOVIA_A_KEY_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_KEY_MAX + 1] = {
 	[SOVIA_A_KEY_ID]		= MNL_TYPE_U64,
 	[SOVIA_A_KEY_PREFIX]		= MNL_TYPE_U8,
 	[SOVIA_A_KEY_OWN_PREFIX]	= MNL_TYPE_U8,
@@ -61,7 +61,7 @@ static const char *state_name(uint32_t error)
 
 static int show_key(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_KEY_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_KEY_MAX + 1] = {};
 	char text[ADDR_TEXT];
 
 	if (attrs_parse(nest, &set, a) < 0)

@@ -17,7 +17,7 @@ static const char help[] =
 	"\n"
 	"STATE is one of: new, connecting, up, recovering, parked, down\n";
 
-static const enum mnl_attr_data_type types[SOVIA_A_LINK_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_LINK_MAX + 1] = {
 	[SOVIA_A_LINK_ID]		= MNL_TYPE_U32,
 	[SOVIA_A_LINK_STATE]		= MNL_TYPE_NUL_STRING,
 	[SOVIA_A_LINK_IFINDEX]		= MNL_TYPE_U32,
@@ -118,7 +118,7 @@ static void show_counts(const struct nlattr **a)
 /* Shows a link.  Returns MNL_CB_*. */
 int link_show(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_LINK_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_LINK_MAX + 1] = {};
 	char text[ADDR_TEXT];
 	const char *state;
 

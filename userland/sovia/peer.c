@@ -16,7 +16,7 @@ static const char help[] =
 	"\n"
 	"Shows the kernels that this one has met, and those that it does not reach.\n";
 
-static const enum mnl_attr_data_type peer_types[SOVIA_A_PEER_COUNT] = {
+static const enum mnl_attr_data_type peer_types[SOVIA_A_PEER_MAX + 1] = {
 	[SOVIA_A_PEER_IFINDEX]	= MNL_TYPE_U32,
 	[SOVIA_A_PEER_L3]	= MNL_TYPE_U32,
 	[SOVIA_A_PEER_STATE]	= MNL_TYPE_NUL_STRING,
@@ -29,7 +29,7 @@ static const enum mnl_attr_data_type peer_types[SOVIA_A_PEER_COUNT] = {
 };
 static const struct attr_set peer_set = ATTR_SET(peer_types);
 
-static const enum mnl_attr_data_type unreached_types[SOVIA_A_UNREACHED_COUNT] = {
+static const enum mnl_attr_data_type unreached_types[SOVIA_A_UNREACHED_MAX + 1] = {
 	[SOVIA_A_UNREACHED_IFINDEX]	= MNL_TYPE_U32,
 	[SOVIA_A_UNREACHED_L3]		= MNL_TYPE_U32,
 	[SOVIA_A_UNREACHED_WHY]		= MNL_TYPE_U8,
@@ -63,7 +63,7 @@ static void show_pair(const struct nlattr *remote, const struct nlattr *local,
 /* Shows a peer.  Returns MNL_CB_*. */
 int peer_show(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_PEER_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_PEER_MAX + 1] = {};
 
 	if (attrs_parse(nest, &peer_set, a) < 0)
 		return MNL_CB_ERROR;
@@ -91,7 +91,7 @@ int peer_show(const struct nlattr *nest)
 
 static int show_unreached(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_UNREACHED_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_UNREACHED_MAX + 1] = {};
 	unsigned int why;
 
 	if (attrs_parse(nest, &unreached_set, a) < 0)

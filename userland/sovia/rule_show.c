@@ -8,7 +8,7 @@
 #include "rule.h"
 #include "sovia.h"
 
-static const enum mnl_attr_data_type types[SOVIA_A_RULE_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_RULE_MAX + 1] = {
 	[SOVIA_A_RULE_ACTION]		= MNL_TYPE_U8,
 	[SOVIA_A_RULE_DIRECTIONS]	= MNL_TYPE_U8,
 	[SOVIA_A_RULE_PREFIX]		= MNL_TYPE_U8,
@@ -43,20 +43,20 @@ static void show_range(const char *keyword, const struct nlattr *first, const st
 
 static const char *action_name(uint64_t action)
 {
-	static const char * const names[SOVIA_ACTION_COUNT] = {
+	static const char * const names[SOVIA_ACTION_MAX + 1] = {
 		[SOVIA_AUTO]		= "auto",
 		[SOVIA_ONLY_SOVIA]	= "only-sovia",
 		[SOVIA_ONLY_TCP]	= "only-tcp",
 		[SOVIA_DENY]		= "deny",
 	};
 
-	return action < SOVIA_ACTION_COUNT ? names[action] : "?";
+	return action <= SOVIA_ACTION_MAX ? names[action] : "?";
 }
 
 /* Shows a rule on a line, with -s also how many connections it has decided.  Returns MNL_CB_*. */
 int rule_show(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_RULE_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_RULE_MAX + 1] = {};
 	char text[ADDR_TEXT];
 	uint64_t directions;
 

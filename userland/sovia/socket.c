@@ -20,7 +20,7 @@ static const char help[] =
 	"Shows bound and connected sockets of AF_SOVIA, and connections that became TCP's.\n"
 	"STATE is as in ss(8), WAY one of: verbs, loop, clan, tcp.  port is either end's.\n";
 
-static const enum mnl_attr_data_type types[SOVIA_A_SOCK_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_SOCK_MAX + 1] = {
 	[SOVIA_A_SOCK_FAMILY]	= MNL_TYPE_U16,
 	[SOVIA_A_SOCK_STATE]	= MNL_TYPE_U8,
 	[SOVIA_A_SOCK_ACTION]	= MNL_TYPE_U8,
@@ -190,7 +190,7 @@ static void show_memory(const struct nlattr **a)
 
 static int show_sock(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_SOCK_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_SOCK_MAX + 1] = {};
 	struct shown shown;
 
 	if (attrs_parse(nest, &set, a) < 0)

@@ -18,7 +18,7 @@
 #include "sovia.h"
 #include "why.h"
 
-static const enum mnl_attr_data_type types[SOVIA_A_TCP_COUNT] = {
+static const enum mnl_attr_data_type types[SOVIA_A_TCP_MAX + 1] = {
 	[SOVIA_A_TCP_COOKIE]	= MNL_TYPE_U64,
 	[SOVIA_A_TCP_DIRECTION]	= MNL_TYPE_U8,
 	[SOVIA_A_TCP_WHY]	= MNL_TYPE_U8,
@@ -52,7 +52,7 @@ static void read_entry(const struct nlattr **a, struct entry *entry)
 
 static int take_entry(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_TCP_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_TCP_MAX + 1] = {};
 
 	if (attrs_parse(nest, &set, a) < 0)
 		return MNL_CB_ERROR;
@@ -180,7 +180,7 @@ static void show_end(const char *key, const char *format, const struct nlattr *a
 /* An event.  Returns MNL_CB_*. */
 int socket_show_tcp(const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_TCP_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_TCP_MAX + 1] = {};
 	struct entry entry;
 
 	if (attrs_parse(nest, &set, a) < 0)

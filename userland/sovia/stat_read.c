@@ -8,13 +8,13 @@
 #include "sovia.h"
 #include "stat.h"
 
-static const enum mnl_attr_data_type stat_types[SOVIA_A_STAT_COUNT] = {
+static const enum mnl_attr_data_type stat_types[SOVIA_A_STAT_MAX + 1] = {
 	[SOVIA_A_STAT_NAME]	= MNL_TYPE_NUL_STRING,
 	[SOVIA_A_STAT_VALUE]	= MNL_TYPE_U64,
 };
 static const struct attr_set stat_set = ATTR_SET(stat_types);
 
-static const enum mnl_attr_data_type hist_types[SOVIA_A_HIST_COUNT] = {
+static const enum mnl_attr_data_type hist_types[SOVIA_A_HIST_MAX + 1] = {
 	[SOVIA_A_HIST_NAME]	= MNL_TYPE_NUL_STRING,
 	[SOVIA_A_HIST_SUM]	= MNL_TYPE_U64,
 };
@@ -22,7 +22,7 @@ static const struct attr_set hist_set = ATTR_SET(hist_types);
 
 static int take_stat(struct stats *stats, const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_STAT_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_STAT_MAX + 1] = {};
 	struct stat_value *value = &stats->values[stats->count];
 
 	if (attrs_parse(nest, &stat_set, a) < 0)
@@ -37,7 +37,7 @@ static int take_stat(struct stats *stats, const struct nlattr *nest)
 
 static int take_hist(struct stats *stats, const struct nlattr *nest)
 {
-	const struct nlattr *a[SOVIA_A_HIST_COUNT] = {};
+	const struct nlattr *a[SOVIA_A_HIST_MAX + 1] = {};
 	struct stat_hist *hist = &stats->hists[stats->hist_count];
 	const struct nlattr *buckets;
 

@@ -7,7 +7,7 @@
 static const struct {
 	const char	*name;
 	const char	*text;
-} whys[SOVIA_WHY_COUNT] = {
+} whys[SOVIA_WHY_MAX + 1] = {
 	[SOVIA_WHY_PEER]	= { "peer", "the peer came by TCP" },
 	[SOVIA_WHY_RULE]	= { "rule", "a rule, or the option SOVIA_ACTION, says so" },
 	[SOVIA_WHY_SILENT]	= { "silent", "no AF_SOVIA answers there, or not in time" },
@@ -22,10 +22,10 @@ static const struct {
 
 const char *why_name(unsigned int why)
 {
-	return why < SOVIA_WHY_COUNT ? whys[why].name : "?";
+	return why <= SOVIA_WHY_MAX ? whys[why].name : "?";
 }
 
 const char *why_text(unsigned int why)
 {
-	return why < SOVIA_WHY_COUNT ? whys[why].text : "a reason that this program does not know";
+	return why <= SOVIA_WHY_MAX ? whys[why].text : "a reason that this program does not know";
 }
