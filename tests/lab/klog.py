@@ -100,6 +100,15 @@ Reported by Kernel Concurrency Sanitizer on:
 CPU: 1 PID: 0 Comm: swapper/1
 =================================================================="""
 
+QUEUED = """\
+==================================================================
+BUG: KASAN: use-after-free in {where}+0x94/0xa0 [rdma_rxe]
+Read of size 1 at addr ffff88800e3edb95 by task ksoftirqd/0/14
+
+Allocated by task 352:
+ sovia_conn_send+0x48d/0x780 [sovia]
+=================================================================="""
+
 SINGLE_STEP = """\
 ------------[ cut here ]------------
 WARNING: CPU: 0 PID: 9 at arch/x86/kernel/traps.c:974 exc_debug_kernel+0x9a/0x110
@@ -127,6 +136,10 @@ def main():
     tap.check(klog.reports(race("tcp_poll", "tcp_data_queue") + race("sovia_poll [sovia]", "sovia_rx [sovia]")),
               "found: KCSAN, ours after another")
     tap.check(klog.reports("\n".join(race("tcp_poll", "tcp_ack").splitlines()[:5])), "found: KCSAN, cut off")
+    tap.check(not klog.reports(log(QUEUED.format(where="rxe_resp_queue_pkt"))), "ignored: soft RoCE of 6.1 reads what it has queued")
+    tap.check(klog.reports(log(QUEUED.format(where="rxe_responder"))), "found: another one of soft RoCE")
+    tap.check(klog.reports(log(QUEUED.format(where="rxe_resp_queue_pkt") + "\nBUG: KASAN: use-after-free in sovia_push+0x1/0x2 [sovia]")),
+              "found: ours after it")
     tap.check(klog.reports(log(SINGLE_STEP.format(flags="00000106"))), "found: single step")
     tap.check(not klog.reports(log(SINGLE_STEP.format(flags="3f40a106"))), "ignored: single step of the emulator")
 
