@@ -22,7 +22,7 @@
 #define HELD "/run/sovia/held"
 
 static const char help[] =
-	"Usage: sovia [-j] [-n NETNS] doctor [NODE [port N]]\n"
+	"Usage: sovia [-j] [-o] [-n NETNS] doctor [NODE [port N]]\n"
 	"\n"
 	"Says what this node needs for AF_SOVIA and has not, and with NODE, a name or an address, why\n"
 	"connections with that node are not AF_SOVIA's.  It tries one, to port N (9).  Exit status 1\n"
@@ -52,8 +52,10 @@ void found(enum finding finding, const char *check, const char *mend, const char
 	out_colored(kinds[finding].color, "result", "%-5s", kinds[finding].name);
 	out_string("check", "%-12s", check);
 	out_string("text", "%s", text);
-	if (mend)
-		out_string("mend", "\n                 mend: %s", mend);
+	if (mend) {
+		out_break();
+		out_string("mend", "                 mend: %s", mend);
+	}
 	out_end();
 }
 

@@ -12,7 +12,7 @@
 #include "sovia.h"
 
 static const char help[] =
-	"Usage: sovia [-j] [-s] [-d] link [show] [state STATE] [peer PREFIX] [id N]\n"
+	"Usage: sovia [-j] [-s] [-d] [-o] link [show] [state STATE] [peer PREFIX] [id N]\n"
 	"       sovia link flush\n"
 	"\n"
 	"STATE is one of: new, connecting, up, recovering, parked, down\n";
@@ -88,7 +88,8 @@ static void show_interface(const char *key, const char *format, const struct nla
 
 static void show_details(const struct nlattr **a)
 {
-	out_text("\n   ");
+	out_break();
+	out_text("   ");
 	out_number("version", " version %" PRIu64, attr_number(a[SOVIA_A_LINK_VERSION]));
 	out_number("payload", " payload %" PRIu64, attr_number(a[SOVIA_A_LINK_PAYLOAD]));
 	out_number("window_max", " window_max %" PRIu64, attr_number(a[SOVIA_A_LINK_WINDOW_MAX]));
@@ -104,7 +105,8 @@ static void show_details(const struct nlattr **a)
 
 static void show_counts(const struct nlattr **a)
 {
-	out_text("\n   ");
+	out_break();
+	out_text("   ");
 	out_number("tx_messages", " tx %" PRIu64 " messages", attr_number(a[SOVIA_A_LINK_TX_MSGS]));
 	out_number("tx_bytes", " %" PRIu64 " bytes", attr_number(a[SOVIA_A_LINK_TX_BYTES]));
 	out_number("tx_acks", " %" PRIu64 " acks", attr_number(a[SOVIA_A_LINK_TX_ACKS]));

@@ -25,6 +25,7 @@ static const char help[] =
 	"  -s, --statistics      also print counts\n"
 	"  -d, --details         also print what is seldom needed, and for sockets their processes\n"
 	"  -t, --timestamp       monitor: when it happened\n"
+	"  -o, --oneline         text: a record on each line, its line breaks as \\\n"
 	"  -n, --netns NAME      in this network namespace\n"
 	"  -c, --color[=WHEN]    always, auto or never (auto)\n"
 	"  -V, --version\n"
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
 	{ "statistics", no_argument, NULL, 's' },
 	{ "details", no_argument, NULL, 'd' },
 	{ "timestamp", no_argument, NULL, 't' },
+	{ "oneline", no_argument, NULL, 'o' },
 	{ "netns", required_argument, NULL, 'n' },
 	{ "color", optional_argument, NULL, 'c' },
 	{ "version", no_argument, NULL, 'V' },
@@ -144,6 +146,9 @@ static int take_option(int option, int *status)
 	case 't':
 		options.time = true;
 		return 0;
+	case 'o':
+		options.oneline = true;
+		return 0;
 	case 'n':
 		*status = netns_enter(optarg) == 0 ? 0 : EXIT_FAILED;
 		return *status ? -1 : 0;
@@ -167,7 +172,7 @@ int main(int argc, char **argv)
 	const struct command *object;
 	int option, status = 0;
 
-	while ((option = getopt_long(argc, argv, "+jpsdtn:c::Vh", long_options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "+jpsdton:c::Vh", long_options, NULL)) != -1)
 		if (take_option(option, &status))
 			return status;
 	if (optind == argc)

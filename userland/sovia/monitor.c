@@ -12,7 +12,7 @@
 #include "sovia.h"
 
 static const char help[] =
-	"Usage: sovia [-j] [-t] [-s] [-d] monitor [link] [peer] [tcp]\n"
+	"Usage: sovia [-j] [-t] [-s] [-d] [-o] monitor [link] [peer] [tcp]\n"
 	"\n"
 	"Prints events as they happen: links that change their state, peers that are met or lost,\n"
 	"connections that become TCP's.  Without arguments all of them.\n";

@@ -138,6 +138,12 @@ void out_text(const char *format, ...)
 	va_end(arguments);
 }
 
+/* The line goes on below: with -o behind a backslash, as that of ip(8). */
+void out_break(void)
+{
+	out_text(options.oneline ? "\\" : "\n");
+}
+
 /* @format has one %s. */
 void out_colored(enum out_color color, const char *key, const char *format, const char *value)
 {

@@ -18,6 +18,7 @@ void out_begin(void);
 void out_end(void);
 int out_finish(void);
 void out_now(void);
+void out_break(void);
 void out_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void out_string(const char *key, const char *format, const char *value);
 void out_colored(enum out_color color, const char *key, const char *format, const char *value);

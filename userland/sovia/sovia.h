@@ -23,6 +23,7 @@ enum color {
  * @stats: -s
  * @details: -d
  * @time: -t
+ * @oneline: -o
  * @color: -c
  */
 struct options {
@@ -31,6 +32,7 @@ struct options {
 	bool		stats;
 	bool		details;
 	bool		time;
+	bool		oneline;
 	enum color	color;
 };
 

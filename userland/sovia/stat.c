@@ -11,10 +11,10 @@
 #include "stat.h"
 
 static const char help[] =
-	"Usage: sovia [-j] stat [show] [-i SECONDS] [NAME...]\n"
+	"Usage: sovia [-j] [-o] stat [show] [-i SECONDS] [NAME...]\n"
 	"       sovia [-j] stat value NAME...\n"
 	"       sovia [-j] stat percpu [NAME...]\n"
-	"       sovia [-j] stat histogram [NAME...]\n"
+	"       sovia [-j] [-o] stat histogram [NAME...]\n"
 	"       sovia stat prometheus\n"
 	"\n"
 	"  -i SECONDS    how much is added in each interval, until it is interrupted\n"
@@ -47,9 +47,16 @@ static int check_names(const struct stats *stats)
 	return status;
 }
 
+/* Records of several lines have an empty line between them. */
+static void end_paragraph(void)
+{
+	if (!options.oneline)
+		out_text("\n");
+}
+
 static void show_values(const struct stats *stats, const struct stats *before)
 {
-	unsigned int i;
+	unsigned int i, shown = 0;
 	uint64_t value;
 
 	out_begin();
@@ -60,10 +67,14 @@ static void show_values(const struct stats *stats, const struct stats *before)
 		/* Of an interval, what has not changed is of no interest. */
 		if (before && !value && !options.json)
 			continue;
+		/* A counter is a record, but with others those of an interval are one. */
+		if (shown++ && before)
+			out_break();
 		out_text("%-24s", stats->values[i].name);
-		out_number(stats->values[i].name, "%" PRIu64 "\n", value);
+		out_number(stats->values[i].name, before ? "%" PRIu64 : "%" PRIu64 "\n", value);
 	}
-	/* As text, an empty line is between intervals. */
+	if (before && shown)
+		end_paragraph();
 	if (before || options.json)
 		out_end();
 }
@@ -183,11 +194,11 @@ static void show_bar(uint64_t count, uint64_t most)
 	out_text(" |");
 	for (i = 0; i < BAR && most && count * BAR > i * most; i++)
 		out_text("@");
-	out_text("\n");
 }
 
 static void show_bucket(const struct stat_hist *hist, unsigned int i, uint64_t most)
 {
+	out_break();
 	out_nest_begin();
 	out_number("from", "%12" PRIu64 " ", bucket_first(i));
 	out_number("count", "%12" PRIu64, hist->buckets[i]);
@@ -210,13 +221,14 @@ static void show_hist(const struct stat_hist *hist)
 			most = hist->buckets[i];
 	}
 	out_begin();
-	out_string("name", "%s\n", hist->name);
+	out_string("name", "%s", hist->name);
 	if (options.json)
 		out_number("sum", "%" PRIu64, hist->sum);
 	out_list_begin("buckets");
 	for (i = first; i <= last; i++)
 		show_bucket(hist, i, most);
 	out_list_end();
+	end_paragraph();
 	out_end();
 }
 
