@@ -12,7 +12,7 @@ cd "$(dirname "$0")" || exit 1
 . lib/pair.sh
 
 check 'an echo server' start_server
-for part in sockets tcp links devices stats events settings rights words churn diag; do
+for part in sockets tcp links devices stats events settings rights words batches churn diag; do
 	each "$part" tool $part
 done
 finish

@@ -174,9 +174,12 @@ int key_add(const char *id, const char *peer, const char *own, const void *secre
 static int add_key(const char *id, const char *peer, const char *own, const char *name)
 {
 	unsigned char secret[KEY_READ_MAX];
-	ssize_t len = read_secret(name, secret);
+	ssize_t len;
 	int err;
 
+	if (strcmp(name, "-") == 0 && batch_no_input())
+		return EXIT_FAILED;
+	len = read_secret(name, secret);
 	if (len < 0)
 		return complain("%s: %s", name, strerror(errno));
 	err = key_add(id, peer, own, secret, len) ? errno : 0;

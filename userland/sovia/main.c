@@ -16,6 +16,7 @@
 static const char help[] =
 	"Usage: sovia [OPTIONS] OBJECT {COMMAND | help}\n"
 	"       sovia [-n NETNS] doctor [NODE]\n"
+	"       sovia [OPTIONS] -b FILE\n"
 	"\n"
 	"OBJECT is one of: socket, link, device, peer, rule, key, stat, monitor, set, doctor\n"
 	"\n"
@@ -28,6 +29,8 @@ static const char help[] =
 	"  -o, --oneline         text: a record on each line, its line breaks as \\\n"
 	"  -n, --netns NAME      in this network namespace\n"
 	"  -c, --color[=WHEN]    always, auto or never (auto)\n"
+	"  -b, --batch FILE      run the commands of a file, one a line; - is standard input\n"
+	"  --force               with -b: go on when one has failed\n"
 	"  -V, --version\n"
 	"  -h, --help\n"
 	"\n"
@@ -42,6 +45,9 @@ static const struct option long_options[] = {
 	{ "oneline", no_argument, NULL, 'o' },
 	{ "netns", required_argument, NULL, 'n' },
 	{ "color", optional_argument, NULL, 'c' },
+	{ "batch", required_argument, NULL, 'b' },
+	/* Without a letter. */
+	{ "force", no_argument, NULL, 'F' },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{}
@@ -155,6 +161,12 @@ static int take_option(int option, int *status)
 	case 'c':
 		*status = set_color(optarg) == 0 ? 0 : usage(help);
 		return *status ? -1 : 0;
+	case 'b':
+		options.batch = optarg;
+		return 0;
+	case 'F':
+		options.force = true;
+		return 0;
 	case 'V':
 		printf("sovia %s\n", SOVIA_VERSION);
 		return -1;
@@ -167,21 +179,28 @@ static int take_option(int option, int *status)
 	}
 }
 
-int main(int argc, char **argv)
+/* Runs a command of the object that argv[0] names.  Returns the exit status. */
+int run_object(int argc, char **argv)
 {
 	const struct command *object;
+
+	if (abbreviates(argv[0], "help"))
+		return fputs(help, stdout) < 0 ? EXIT_FAILED : 0;
+	object = find_command(objects, argv[0]);
+	if (object)
+		return object->run(argc - 1, argv + 1);
+	complain("\"%s\" is unknown", argv[0]);
+	return usage(help);
+}
+
+int main(int argc, char **argv)
+{
 	int option, status = 0;
 
-	while ((option = getopt_long(argc, argv, "+jpsdton:c::Vh", long_options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "+jpsdton:c::b:Vh", long_options, NULL)) != -1)
 		if (take_option(option, &status))
 			return status;
-	if (optind == argc)
-		return usage(help);
-	if (abbreviates(argv[optind], "help"))
-		return fputs(help, stdout) < 0 ? EXIT_FAILED : 0;
-	object = find_command(objects, argv[optind]);
-	if (object)
-		return object->run(argc - optind - 1, argv + optind + 1);
-	complain("\"%s\" is unknown", argv[optind]);
-	return usage(help);
+	if (options.batch)
+		return optind == argc ? batch_main() : usage(help);
+	return optind == argc ? usage(help) : run_object(argc - optind, argv + optind);
 }

@@ -102,7 +102,7 @@ static int replace(int argc, char **argv)
 	if (argc > 1)
 		return usage(help);
 	if (!argc || strcmp(argv[0], "-") == 0)
-		return replace_from("standard input", stdin, false);
+		return batch_no_input() ?: replace_from("standard input", stdin, false);
 	return replace_by_file(argv[0], false);
 }
 

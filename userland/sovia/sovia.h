@@ -24,6 +24,8 @@ enum color {
  * @details: -d
  * @time: -t
  * @oneline: -o
+ * @batch: -b: a file, or NULL
+ * @force: --force
  * @color: -c
  */
 struct options {
@@ -33,6 +35,8 @@ struct options {
 	bool		details;
 	bool		time;
 	bool		oneline;
+	const char	*batch;
+	bool		force;
 	enum color	color;
 };
 
@@ -53,7 +57,12 @@ struct command {
 bool abbreviates(const char *word, const char *whole);
 int usage(const char *text);
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int run_object(int argc, char **argv);
 int run_command(const struct command *commands, const char *help, int argc, char **argv);
+
+/* batch.c */
+int batch_main(void);
+int batch_no_input(void);
 
 /* An object each. */
 int socket_main(int argc, char **argv);
