@@ -307,7 +307,8 @@ enum sovia_slot_kind {
  * @used: number of messages but probes when the timer last fired
  * @park_wanted: the peer is to be asked to park the link
  * @waits_room: PARKED, and to be used again when there are fewer links
- * @half_counted: it is in sovia_net::local_half
+ * @local_counted: it is in sovia_net::local_users
+ * @half_counted: it is there as half open
  * @resumes: RECOVERING, because it was parked
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
@@ -362,6 +363,7 @@ struct sovia_link {
 	u32				used;
 	bool				park_wanted;
 	bool				waits_room;
+	bool				local_counted;
 	bool				half_counted;
 	bool				resumes;
 	bool				doubted;

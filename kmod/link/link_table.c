@@ -23,8 +23,12 @@
 #define SOVIA_LINKS_PARKED_MAX	6144U
 /* Links within this host that a user may have half open. */
 #define SOVIA_LINKS_LOCAL_HALF	64UL
-/* Where there are more links within this host, those without connections end at once. */
-#define SOVIA_LINKS_LOCAL_IDLE	128
+/* If a user has more within this host, or all have, those without connections end at once. */
+#define SOVIA_LINKS_LOCAL_IDLE	64
+#define SOVIA_LINKS_LOCAL_MOST	(16 * SOVIA_LINKS_LOCAL_IDLE)
+/* In sovia_net::local_users: a link, and one that is half open. */
+#define LOCAL_HALF		1L
+#define LOCAL_LINK		256L
 /* Links that a user or a peer may have half open, or a quarter of all if that is more. */
 #define SOVIA_LINKS_OWN		8U
 
@@ -137,6 +141,33 @@ static void link_unlist(struct sovia_link *link)
 		link->snet->link_count--;
 }
 
+/*
+ * Count links within this host that a user has: @change is LOCAL_LINK, LOCAL_HALF, or both.  False
+ * if there are too many half open, or no memory: nothing has been counted then.
+ */
+static bool local_count(const struct sovia_link *link, long change)
+{
+	struct xarray *users = &link->snet->local_users;
+	unsigned long uid = __kuid_val(link->uid), count;
+	bool ok;
+
+	xa_lock(users);
+	count = xa_to_value(xa_load(users, uid)) + change;
+	ok = change < 0 || count % LOCAL_LINK / LOCAL_HALF <= SOVIA_LINKS_LOCAL_HALF;
+	if (ok)
+		ok = !xa_is_err(__xa_store(users, uid, count ? xa_mk_value(count) : NULL,
+					   GFP_ATOMIC | __GFP_NOWARN));
+	xa_unlock(users);
+	return ok;
+}
+
+static void local_over(struct sovia_link *link)
+{
+	if (link->local_counted)
+		local_count(link, -LOCAL_LINK);
+	link->local_counted = false;
+}
+
 /* Remove it from the table.  The caller puts the table's reference. */
 static void link_unhash(struct sovia_link *link)
 {
@@ -144,26 +175,12 @@ static void link_unhash(struct sovia_link *link)
 	hash_del(&link->net_node);
 	xa_erase(&link->snet->link_ids, link->id);
 	link_set_idle(link, false);
-	if (link->prov->local)
-		WRITE_ONCE(link->snet->local_count, link->snet->local_count - 1);
-	else
+	if (!link->prov->local) {
 		link_unlist(link);
-}
-
-/* Count @more links within this host that a user has half open; false if there are too many. */
-static bool half_count(const struct sovia_link *link, int more)
-{
-	struct xarray *counts = &link->snet->local_half;
-	unsigned long uid = __kuid_val(link->uid), count;
-	bool ok;
-
-	xa_lock(counts);
-	count = xa_to_value(xa_load(counts, uid)) + more;
-	ok = count <= SOVIA_LINKS_LOCAL_HALF &&
-	     !xa_is_err(__xa_store(counts, uid, count ? xa_mk_value(count) : NULL,
-				   GFP_ATOMIC | __GFP_NOWARN));
-	xa_unlock(counts);
-	return ok;
+		return;
+	}
+	WRITE_ONCE(link->snet->local_count, link->snet->local_count - 1);
+	local_over(link);
 }
 
 /*
@@ -172,9 +189,11 @@ static bool half_count(const struct sovia_link *link, int more)
  */
 static bool local_may_add(struct sovia_link *fresh)
 {
-	if (uid_valid(fresh->uid))
-		fresh->half_counted = half_count(fresh, 1);
-	return fresh->half_counted || !uid_valid(fresh->uid);
+	if (!uid_valid(fresh->uid))
+		return true;
+	fresh->local_counted = local_count(fresh, LOCAL_LINK + LOCAL_HALF);
+	fresh->half_counted = fresh->local_counted;
+	return fresh->local_counted;
 }
 
 /**
@@ -188,19 +207,28 @@ void sovia_link_half_over(struct sovia_link *link)
 	if (!link->half_counted)
 		return;
 	link->half_counted = false;
-	half_count(link, -1);
+	local_count(link, -LOCAL_HALF);
 }
 
 /**
  * sovia_link_idle_wait() - how long a link within this host stays without connections
  * @link: the link
  *
+ * One user's do not end those of others sooner, until there are too many in all.  The end that
+ * did not ask waits for the other one, which ends both.
+ *
  * Context: any.
  * Return: jiffies.
  */
 unsigned long sovia_link_idle_wait(const struct sovia_link *link)
 {
-	return READ_ONCE(link->snet->local_count) > SOVIA_LINKS_LOCAL_IDLE ? 0 : HZ;
+	unsigned long own = 0;
+
+	if (READ_ONCE(link->snet->local_count) > SOVIA_LINKS_LOCAL_MOST)
+		return 0;
+	if (uid_valid(link->uid))
+		own = xa_to_value(xa_load(&link->snet->local_users, __kuid_val(link->uid)));
+	return own / LOCAL_LINK > SOVIA_LINKS_LOCAL_IDLE ? 0 : HZ;
 }
 
 /**
@@ -329,6 +357,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 	    xa_alloc(&snet->link_ids, &fresh->id, fresh, xa_limit_32b,
 		     GFP_ATOMIC | __GFP_NOWARN)) {
 		sovia_link_half_over(fresh);
+		local_over(fresh);
 		sovia_stat_inc(snet, no_link);
 		return false;
 	}

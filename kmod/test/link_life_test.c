@@ -93,6 +93,39 @@ static void link_test_gone(struct kunit *test, struct sovia_link *link)
 	sovia_link_put(link);
 }
 
+/* Links within this host: where a user has many, his end at once without connections. */
+static void link_local_users(struct kunit *test)
+{
+	struct xarray *users = &sovia_net(&init_net)->local_users;
+	struct sovia_link **links, *other;
+	const kuid_t user = KUIDT_INIT(12345);
+	unsigned int count = 0, most = 200;
+
+	links = kunit_kcalloc(test, most, sizeof(*links), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, links);
+	test_provider.local = true;
+	do {
+		links[count] = link_test_get_by(htonl(0x0a640000 + count), user);
+		KUNIT_ASSERT_NOT_NULL(test, links[count]);
+		/* As if it were established. */
+		local_bh_disable();
+		sovia_link_half_over(links[count]);
+		local_bh_enable();
+	} while (sovia_link_idle_wait(links[count++]) && count < most);
+	other = link_test_get_by(htonl(0x0a650000), KUIDT_INIT(12346));
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	KUNIT_EXPECT_EQ(test, sovia_link_idle_wait(links[0]), 0UL);
+	KUNIT_EXPECT_EQ(test, sovia_link_idle_wait(other), (unsigned long)HZ);
+	link_test_gone(test, links[--count]);
+	KUNIT_EXPECT_EQ(test, sovia_link_idle_wait(links[0]), (unsigned long)HZ);
+	link_test_gone(test, other);
+	while (count)
+		link_test_gone(test, links[--count]);
+	KUNIT_EXPECT_PTR_EQ(test, xa_load(users, __kuid_val(user)), NULL);
+	KUNIT_EXPECT_PTR_EQ(test, xa_load(users, 12346), NULL);
+	test_provider.local = false;
+}
+
 /* The timer fires around the time it is stopped: its reference is dropped once. */
 static void link_timer_races(struct kunit *test)
 {
@@ -436,6 +469,7 @@ static void link_up_behind_request(struct kunit *test)
 
 static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_up_races),
+	KUNIT_CASE(link_local_users),
 	KUNIT_CASE(link_timer_races),
 	KUNIT_CASE(link_rtr_retries),
 	KUNIT_CASE(link_doubts),

@@ -398,6 +398,8 @@ def test_reuseport_returns(t):
         # One is accepted and closed only here, a second is closed with data in flight.
         for data in (b"", bytes(50000)):
             s, _ = listener.accept()
+            # room for all of it, whatever the peer takes
+            s.setsockopt(SOL, socket.SO_SNDBUF, 200000)
             s.sendall(data)
             s.close()
         listener.close()
