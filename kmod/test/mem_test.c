@@ -96,8 +96,8 @@ static void limits_short(struct kunit *test)
 }
 
 /*
- * What has been promised is taken, whatever the limit is by then, and no connection is reset.  Beyond
- * that one message waits, and the writer is told so.
+ * What has been promised is taken, whatever the limit is by then, and no connection is reset.
+ * Beyond that one message waits, and the writer is told so.
  */
 static void limits_none(struct kunit *test)
 {
