@@ -303,7 +303,7 @@ row 8 'links between namespaces: own root'	links 640 20480		several_pairs
 AWAY=127.0.0.1
 row 9 'links with a VI: a peer uses all that are parked'	verbs_vis 12 20480	resumed
 AWAY=node-b
-row 10 'further lanes of a pair: a peer'	links 6 4096		rogue_peer $ROGUE $VICTIM links 1 16
+row 10 'further lanes of a pair: a peer'	links 32 4096		rogue_peer $ROGUE $VICTIM links 1 16
 none 11 'parked links: a peer'
 none 12 'links that wait for a place'
 none 13 'posted receives: a peer'
