@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Two threads on one socket: every call beside every other one (tests/fuzz/beside.c), and options that meet the moment
-# when a socket becomes TCP's (tests/fuzz/ulp_race.c), on the debug kernel.
+# Two threads on one socket: every call beside every other one (tests/fuzz/beside.c), and options and accept() that meet
+# the moment when a socket becomes TCP's (tests/fuzz/ulp_race.c, accept_swap.c), on the debug kernel.
 #
 # vm: --kernel debug --leaks --mem 2048 --timeout 500 --append kunit.enable=0
 set -u
@@ -19,6 +19,8 @@ limit 300
 check 'the tester builds'			build
 tls
 check 'options that change the operations'	ulp_race 20
+tell
+check 'listeners that become TCP sockets'	accept_swap 20
 tell
 echo "# --seed $SEED"
 check 'calls beside each other'			beside 120

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Runs tests/fuzz/beside.c and tests/fuzz/ulp_race.c.
+# Runs tests/fuzz/beside.c, tests/fuzz/ulp_race.c and tests/fuzz/accept_swap.c.
 
 ROOT=$(realpath ../..)
 FUZZ=$ROOT/.build/fuzz
@@ -35,6 +35,15 @@ ulp_race() { # SECONDS
 	line=$("$FUZZ/ulp_race" --seconds "$1") || { echo "$line"; return 1; }
 	echo "$line"
 	[[ $line =~ fallbacks=([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -gt 20 ]
+}
+
+# Listeners became TCP's, and both kinds have accepted.
+accept_swap() { # SECONDS
+	local line
+	line=$("$FUZZ/accept_swap" --seconds "$1")
+	echo "$line"
+	[[ $line =~ swaps=([0-9]+)\ before=([0-9]+)\ after=([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -gt 20 ] &&
+		[ "${BASH_REMATCH[2]}" -gt 0 ] && [ "${BASH_REMATCH[3]}" -gt 0 ]
 }
 
 sockets() { awk '$1 == "SOVIA" { print $3 }' /proc/net/protocols; }
