@@ -145,7 +145,7 @@ static void link_unlist(struct sovia_link *link)
  * Count links within this host that a user has: @change is LOCAL_LINK, LOCAL_HALF, or both.  False
  * if there are too many half open, or no memory: nothing has been counted then.
  */
-static bool local_count(const struct sovia_link *link, long change)
+static bool local_charge(const struct sovia_link *link, long change)
 {
 	struct xarray *users = &link->snet->local_users;
 	unsigned long uid = __kuid_val(link->uid), count;
@@ -164,7 +164,7 @@ static bool local_count(const struct sovia_link *link, long change)
 static void local_over(struct sovia_link *link)
 {
 	if (link->local_counted)
-		local_count(link, -LOCAL_LINK);
+		local_charge(link, -LOCAL_LINK);
 	link->local_counted = false;
 }
 
@@ -191,7 +191,7 @@ static bool local_may_add(struct sovia_link *fresh)
 {
 	if (!uid_valid(fresh->uid))
 		return true;
-	fresh->local_counted = local_count(fresh, LOCAL_LINK + LOCAL_HALF);
+	fresh->local_counted = local_charge(fresh, LOCAL_LINK + LOCAL_HALF);
 	fresh->half_counted = fresh->local_counted;
 	return fresh->local_counted;
 }
@@ -207,7 +207,7 @@ void sovia_link_half_over(struct sovia_link *link)
 	if (!link->half_counted)
 		return;
 	link->half_counted = false;
-	local_count(link, -LOCAL_HALF);
+	local_charge(link, -LOCAL_HALF);
 }
 
 /**
