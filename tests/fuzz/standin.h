@@ -67,7 +67,7 @@ void fuzz_shared(void);
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
 #endif
 #define WRITE_ONCE(x, value)	(*(volatile __typeof__(x) *)&(x) = (value))
-#define smp_store_release(p, v)	WRITE_ONCE(*(p), v)
+#define smp_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_load_acquire(p)	READ_ONCE(*(p))
 #define likely(x)		(x)
 #define unlikely(x)		(x)
@@ -601,6 +601,11 @@ static inline void *net_generic(const struct net *net, unsigned int id) { return
 /* ---- tracepoints and histograms: off ---- */
 
 #define trace_sovia_sock_state(...)	do { } while (0)
+
+static inline void inet_sk_set_state(struct sock *sk, int state)
+{
+	sk->sk_state = state;
+}
 #define trace_sovia_msg_send(...)	do { } while (0)
 #define trace_sovia_msg_receive(...)	do { } while (0)
 #define trace_sovia_send_done(...)	do { } while (0)
