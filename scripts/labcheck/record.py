@@ -20,6 +20,9 @@ NIGHTLY = os.path.join(ROOT, "tests/nightly.csv")
 COSTS = os.path.join(ROOT, "tests/costs.csv")
 EXPECTED = os.path.join(ROOT, "tests/expected_failures.csv")
 
+# Of nightly stages, in a run for one commit: one that takes longer would run by hand only.
+SLICE_SECONDS = 720
+
 # @seconds that it took, @processor of them one processor's; @result as check's last line.
 Nightly = collections.namedtuple("Nightly", "stage date commit result seconds processor")
 Cost = collections.namedtuple("Cost", "stage seconds processor")
@@ -113,7 +116,11 @@ def complaints(stages, nightly_stages):
     """What the tables say of stages or results that there are not."""
     names = {stage.name for stage in stages}
     ours = {stage.name for stage in nightly_stages}
-    results = {row.stage: row.result for row in read(NIGHTLY, Nightly)}
+    rows = read(NIGHTLY, Nightly)
+    results = {row.stage: row.result for row in rows}
+    for row in rows:
+        if float(row.seconds) > SLICE_SECONDS:
+            yield f"tests/nightly.csv: {row.stage} takes {row.seconds} s, and no slice has room for it"
     for path, kind, known in ((NIGHTLY, Nightly, ours), (EXPECTED, Expected, names)):
         for row in read(path, kind):
             if row.stage not in known:

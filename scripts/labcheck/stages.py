@@ -18,11 +18,11 @@ LINT = ("lint", "build-debug", "build-arm64")
 ONLY_QUICK = ("e2e-quick-loop",)
 NIGHTLY = (
     # each case on each kernel: the tier before has all of them on one, and the quick ones on others
-    "e2e-loop-*", "e2e-pair", "e2e-pair-*", "e2e-quick-pair-debug", "e2e-quick-pair-siw", "build-debug-6.12",
+    "e2e-loop-*", "e2e-pair", "e2e-pair-*", "e2e-quick-pair-debug*", "e2e-quick-pair-siw", "build-debug-6.12",
     # models of designs, and whether they find faults
     "models", "models-mutants",
     # programs of all kinds
-    "vm-cpython", "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
+    "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
     "vm-limits", "vm-bounds", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab", "vm-alloc_failures", "vm-netem", "vm-fault",
     "vm-dead_clients",
@@ -51,6 +51,10 @@ NIGHTLY = (
 STOCK = ("stock", "6.12", "newest")
 BUILT = ("debug", "debug-6.12", "kcsan")
 DEBUG_SLOW = 4
+# So many stages share the tests of one that no slice of nightly ones has room for.
+PARTS = {"e2e-quick-pair-debug": 2, "e2e-pair-6.12": 2, "e2e-pair-newest": 2,
+         "e2e-loop-debug": 3, "e2e-loop-debug-6.12": 3, "e2e-pair-debug": 6, "e2e-pair-debug-6.12": 6,
+         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2}
 # MiB: with less, a debug kernel has hardly any for the test.
 DEBUG_MEM = 512
 
@@ -149,7 +153,7 @@ def needs(name, command):
         options = command[2:command.index("--")]
         kernel = ([STOCK[0]] + [value for option, value in zip(options, options[1:]) if option == "--kernel"])[-1]
         found += [f"{'kernel' if '--no-module' in options else 'build'}-{kernel}", "build-userland", "servers"]
-        script = re.fullmatch(r"bash (tests/vm/\S+\.sh)", command[-1])
+        script = re.fullmatch(r"bash (tests/vm/\S+\.sh)( --part \S+)?", command[-1])
         text = read_script(os.path.join(ROOT, script[1])) if script else ""
         found += [need for part, need in NEEDS_OF_TEXT.items() if part in text]
     return found + NEEDS.get(name, [])
@@ -182,19 +186,26 @@ def guest_options(script):
     return shlex.split(found[1]) if found else []
 
 
+def parts(name):
+    """Suffixes of the stages that share these tests, and the options of each."""
+    count = PARTS.get(name, 1)
+    return [(f"-{number}", f" --part {number}/{count}") for number in range(1, count + 1)] if count > 1 else [("", "")]
+
+
 def e2e(name, mode, *arguments, slow=1, family="both", transport="sovia", only=None):
     command = f"tests/e2e/run.py --transport {transport} --mode {mode} --slow {slow} --family {family}"
     if only:
         command += f" -k '{only}'"
     if mode == "pair":
         arguments += ("--pair",)
-    return Tap(name, guest(["--timeout", str(1800 * min(slow, 2)), *arguments], command))
+    return [Tap(name + suffix, guest(["--timeout", str(1800 * min(slow, 2)), *arguments], command + option)) for suffix, option in parts(name)]
 
 
 def e2e_quick(name, mode, *arguments, **options):
-    stage = e2e(name, mode, *arguments, **options)
-    stage.command[-1] += " --quick"
-    return stage
+    stages = e2e(name, mode, *arguments, **options)
+    for stage in stages:
+        stage.command[-1] += " --quick"
+    return stages
 
 
 def all_stages(everything=False):
@@ -223,46 +234,49 @@ def all_stages(everything=False):
         Tap("models-mutants", ["tests/models/check", "--mutants"]),
         Build("build-rogue_peer", make("tests/rogue_peer", clean=True)),
         Kunit("kunit", guest(["--kernel", "debug", "--leaks", "--wire", "--smp", "2", "--timeout", "600"], "cat /sys/kernel/debug/kunit/*/results")),
-        e2e_quick("e2e-quick-loop", "loop"),
-        e2e_quick("e2e-quick-pair", "pair", family="one"),
-        e2e_quick("e2e-quick-lane", "loop", "--append", "sovia.loop_lane=1", family="one"),
+        *e2e_quick("e2e-quick-loop", "loop"),
+        *e2e_quick("e2e-quick-pair", "pair", family="one"),
+        *e2e_quick("e2e-quick-lane", "loop", "--append", "sovia.loop_lane=1", family="one"),
         # through shared memory, where a socket cannot connect to itself: it has two links
-        e2e_quick("e2e-quick-clan", "loop", "--append", "sovia.clan_soft=1", family="one", only="not itself"),
+        *e2e_quick("e2e-quick-clan", "loop", "--append", "sovia.clan_soft=1", family="one", only="not itself"),
     ]
     for kernel in STOCK[1:]:
-        stages += [e2e_quick(f"e2e-quick-{mode}-{kernel}", mode, "--kernel", kernel, family="one") for mode in ("loop", "pair")]
+        for mode in ("loop", "pair"):
+            stages += e2e_quick(f"e2e-quick-{mode}-{kernel}", mode, "--kernel", kernel, family="one")
     stages += [
         # a debug kernel is slow: one family each
-        e2e_quick("e2e-quick-loop-debug", "loop", "--kernel", "debug", *leaks("e2e-quick-loop-debug"), slow=4, family="4"),
-        e2e_quick("e2e-quick-pair-debug", "pair", "--kernel", "debug", *leaks("e2e-quick-pair-debug"), slow=4, family="6"),
-        e2e_quick("e2e-quick-pair-siw", "pair", "--device", "siw"),
-        # each case with one family; with both at night
-        e2e("e2e-loop", "loop", family="one"),
-        e2e("e2e-pair", "pair", family="one"),
-        e2e("e2e-loop-stock", "loop"),
-        e2e("e2e-pair-stock", "pair"),
-        e2e("e2e-pair-clan", "pair", "--clan", "--device", "none", family="one"),
-        e2e("e2e-pair-siw", "pair", "--device", "siw"),
+        *e2e_quick("e2e-quick-loop-debug", "loop", "--kernel", "debug", *leaks("e2e-quick-loop-debug"), slow=4, family="4"),
+        *e2e_quick("e2e-quick-pair-debug", "pair", "--kernel", "debug", *leaks("e2e-quick-pair-debug"), slow=4, family="6"),
+        *e2e_quick("e2e-quick-pair-siw", "pair", "--device", "siw"),
+        # each case with one family; with the other one at night
+        *e2e("e2e-loop", "loop", family="one"),
+        *e2e("e2e-pair", "pair", family="one"),
+        *e2e("e2e-loop-stock", "loop", family="other"),
+        *e2e("e2e-pair-stock", "pair", family="other"),
+        *e2e("e2e-pair-clan", "pair", "--clan", "--device", "none", family="one"),
+        *e2e("e2e-pair-siw", "pair", "--device", "siw", family="other"),
         # the same sockets, opened as sovia-run --cgroup has them opened
-        e2e_quick("e2e-quick-loop-protocol", "loop", family="one", transport="protocol"),
+        *e2e_quick("e2e-quick-loop-protocol", "loop", family="one", transport="protocol"),
         # AF_SOVIA here, and TCP at the other end
-        e2e_quick("e2e-quick-loop-fallback", "loop", family="one", transport="fallback"),
-        e2e("e2e-loop-fallback", "loop", transport="fallback"),
-        e2e("e2e-pair-fallback", "pair", family="one", transport="fallback"),
-        e2e("e2e-pair-lanes", "pair", "--append", "sovia.lanes=4 sovia.cqs=2", family="4"),
+        *e2e_quick("e2e-quick-loop-fallback", "loop", family="one", transport="fallback"),
+        *e2e("e2e-loop-fallback", "loop", family="one", transport="fallback"),
+        *e2e("e2e-pair-fallback", "pair", family="other", transport="fallback"),
+        *e2e("e2e-pair-lanes", "pair", "--append", "sovia.lanes=4 sovia.cqs=2", family="4"),
     ]
-    for kernel in (*STOCK[1:], "debug", "debug-6.12"):
-        for mode in ("loop", "pair"):
-            name = f"e2e-{mode}-{kernel}"
-            slow, options = (4, leaks(name)) if kernel in BUILT else (1, [])
-            stages.append(e2e(name, mode, "--kernel", kernel, *options, slow=slow))
+    # Of two kernels of a kind, each has the cases with one family, but the other one.  Quick cases are those that look for leaks.
+    for kernels in (STOCK[1:], BUILT[:2]):
+        for kernel, families in zip(kernels, (("one", "other"), ("other", "one"))):
+            for mode, family in zip(("loop", "pair"), families):
+                stages += e2e(f"e2e-{mode}-{kernel}", mode, "--kernel", kernel, slow=DEBUG_SLOW if kernel in BUILT else 1, family=family)
     for script in sorted(glob.glob(os.path.join(ROOT, "tests/vm/*.sh"))):
         name = os.path.splitext(os.path.basename(script))[0]
         options = guest_options(script)
 
         def add(suffix="", *more):
             watch = leaks(f"vm-{name}{suffix}") if "debug" in (*options, *more) else []
-            stages.append(Tap(f"vm-{name}{suffix}", guest([*options, *more, *watch], "bash " + shlex.quote(os.path.relpath(script, ROOT)))))
+            command = "bash " + shlex.quote(os.path.relpath(script, ROOT))
+            for number, option in parts(f"vm-{name}{suffix}"):
+                stages.append(Tap(f"vm-{name}{suffix}{number}", guest([*options, *more, *watch], command + option)))
 
         add()
         for kernel in ON_OTHERS.get(name, ()):
@@ -290,7 +304,8 @@ def with_needs(stages):
 
 def pair_stages(hosts, device):
     """Stages that run on two machines, by names without vm- or -pair."""
-    stages = [Tap("e2e", ["--timeout", "1800", "tests/e2e/run.py --transport sovia --mode pair --family one"])]
+    stages = [Tap(f"e2e-{number}", ["--timeout", "1800", f"tests/e2e/run.py --transport sovia --mode pair --family one --part {number}/4"])
+              for number in range(1, 5)]
     for script in sorted(glob.glob(os.path.join(ROOT, "tests/vm/*.sh"))):
         given = guest_options(script)
         if "--pair" not in given or on_lab_only(script) or {"--kernel", "--no-module", "--mem"} & set(given):

@@ -287,6 +287,8 @@ def main():
     parser.add_argument("--slow", action="store_true", help="print the slow tests")
     parser.add_argument("-m", dest="patterns", action="append", metavar="PATTERN",
                         help="only tests whose id matches; expected failures are not checked")
+    parser.add_argument("--part", type=lambda text: tuple(map(int, text.split("/"))), default=(1, 1), metavar="I/N",
+                        help="the I-th of N parts of the modules")
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="names or shell patterns (default: all)")
     options = parser.parse_args()
 
@@ -294,6 +296,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
     expected = {} if options.patterns else read_expected()
     chosen = [m for m in MODULES if not options.modules or any(fnmatch.fnmatch(m, p) for p in options.modules)]
+    part, parts = options.part
+    chosen = chosen[part - 1::parts]
     transports = {"TCP": [], "AF_SOVIA": ["sovia-run"]}
     Namespace.rule = f"{options.tcp} only-tcp" if options.tcp else ""
     place, changes, counter, left_out = Namespace, {}, "loop_tx_bytes", ()

@@ -34,12 +34,22 @@ LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 QUICK = ("basics", "families", "binding", "connecting", "closing", "flags", "itself", "splice", "polling", "programs",
          "uring")
 
+# Values of --family that leave each case one family.
+CHOSEN = ("one", "other")
+
 # Timeout in seconds of a case without a marker; and for the stack dump of one that hangs, and again after SIGKILL.
 LIMIT = 60.0
 GRACE = 5.0
 
 # Cases that take longer, in seconds, are shown with their duration.
 SLOW = 5.0
+
+
+def part(text):
+    index, _, count = text.partition("/")
+    if not 1 <= int(index) <= int(count):
+        raise ValueError
+    return int(index), int(count)
 
 
 def pytest_addoption(parser):
@@ -50,8 +60,9 @@ def pytest_addoption(parser):
     add("--peer", default=os.environ.get("SOVIA_PEER", "localhost"), metavar="NAME",
         help="the other node; agent.py is started there if on-peer reaches it (default %(default)s)")
     add("--port", type=int, default=CONTROL_PORT, help="agent.py's port (default %(default)s)")
-    add("--family", choices=("4", "6", "both", "one"), default="both",
-        help="one: each case over one of them, chosen by its name (default %(default)s)")
+    add("--family", choices=("4", "6", "both", *CHOSEN), default="both",
+        help="one: each case over one of them, chosen by its name; other: over the other one (default %(default)s)")
+    add("--part", type=part, default=(1, 1), metavar="I/N", help="the I-th of N parts of these cases")
     add("--quick", action="store_true", help="some topics, no long cases, one row of each table")
     add("--slow", type=float, default=1.0, metavar="N", help="multiply all time limits by N")
 
@@ -63,7 +74,7 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     """Each row of a table with each family."""
     asked = metafunc.config.option.family
-    metafunc.parametrize("t", [family for family in FAMILIES if asked in (family[1], "both", "one")], indirect=True)
+    metafunc.parametrize("t", [family for family in FAMILIES if asked in (family[1], "both", *CHOSEN)], indirect=True)
 
 
 def pytest_itemcollected(item):
@@ -81,9 +92,10 @@ def marked(item, name, default):
 def is_for(item, asked):
     """Does the case run in this family, given --family?"""
     wanted = marked(item, "families", "46")
-    families = [family for family in FAMILIES if family[1] in wanted and asked in (family[1], "both", "one")]
-    if asked == "one":
-        families = [families[zlib.crc32(item.name[:-len(" v4")].encode()) % len(families)]]
+    families = [family for family in FAMILIES if family[1] in wanted and asked in (family[1], "both", *CHOSEN)]
+    if asked in CHOSEN:
+        number = zlib.crc32(item.name[:-len(" v4")].encode()) + CHOSEN.index(asked)
+        families = [families[number % len(families)]]
     elif "|" in wanted:
         families = families[:1]
     return item.callspec.params["t"] in families
@@ -106,6 +118,8 @@ def pytest_collection_modifyitems(config, items):
     option = config.option
     items[:] = [item for item in items if is_for(item, option.family)
                 and marked(item, "mode", option.mode) == option.mode and (is_quick(item) or not option.quick)]
+    index, count = option.part
+    items[:] = items[index - 1::count]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -169,7 +169,7 @@ def check_hosts():
         if "\n# vm: --pair" in text and "\n# lab:" not in text:
             scripts.append(os.path.basename(path)[:-3])
     missing = set(scripts) - set(found) - set(over_siw) - {"bench_smc"}     # which is without the module
-    tap.check(found and "e2e" in found and not missing, "--hosts has all scripts of a pair", f"not {sorted(missing)}")
+    tap.check(found and "e2e-1" in found and not missing, "--hosts has all scripts of a pair", f"not {sorted(missing)}")
     rdma, = (stage for stage in tiers.pair_stages(["a", "b"], None) if stage.name == "rdma")
     tap.check("--parameter=fallback=0" in rdma.command, "... with the module's parameters that guests have", str(rdma.command))
 
@@ -181,9 +181,9 @@ def check_slices():
     def cost(stages):
         return sum(times[stage.name] for stage in stages)
 
-    slices = [[stage.name for stage in record.some(nightly, cost, 720, str(seed))] for seed in range(200)]
-    tap.check(all(0 < sum(times[name] for name in found) <= 720 for found in slices), "a slice is within its time")
-    tap.check(slices[0] == [stage.name for stage in record.some(nightly, cost, 720, "0")], "the same for the same seed")
+    slices = [[stage.name for stage in record.some(nightly, cost, record.SLICE_SECONDS, str(seed))] for seed in range(200)]
+    tap.check(all(0 < sum(times[name] for name in found) <= record.SLICE_SECONDS for found in slices), "a slice is within its time")
+    tap.check(slices[0] == [stage.name for stage in record.some(nightly, cost, record.SLICE_SECONDS, "0")], "the same for the same seed")
     missing = set(times) - {name for found in slices for name in found}
     tap.check(not missing, "and none is left out for ever", str(missing))
     usual, known = set(listed()), {row.stage for row in record.read(record.NIGHTLY, record.Nightly)}
@@ -203,11 +203,11 @@ def check_records():
     stages = [Tap(name, []) for name in ("vm-a", "vm-b", "vm-c")]
     tap.check([stage.name for stage in record.oldest(stages)] == ["vm-c", "vm-b", "vm-a"], "the oldest first, and before it what has never run")
     tap.check(not list(record.complaints(stages, stages)), "nothing is wrong with them")
-    record.write(path, record.Nightly, [rows[0]._replace(result="1 passed, 1 failed"), rows[1]._replace(stage="vm-gone")])
+    record.write(path, record.Nightly, [rows[0]._replace(result="1 passed, 1 failed", seconds="721"), rows[1]._replace(stage="vm-gone")])
     record.write(record.EXPECTED, record.Expected, [record.Expected("vm-c", "x", "", "reason"), record.Expected("vm-d", "x", "issue 1", "reason"),
                                                     record.Expected("vm-b", "x", "issue 1", "reason")])
     found = "\n".join(record.complaints(stages, stages))
-    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("an expected failure without an issue", "vm-c"),
+    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 721 s"), ("an expected failure without an issue", "vm-c"),
                        ("one of no stage", "vm-d"), ("one that has passed", "x has passed")):
         tap.check(text in found, f"complained of: {name}", found)
 

@@ -4,4 +4,4 @@
 # The socket tests of CPython, as Debian packages them, pass as they do over TCP.
 #
 # vm: --mem 2048 --timeout 1800
-exec tests/cpython/run.py
+exec tests/cpython/run.py "$@"
