@@ -18,7 +18,7 @@ LINT = ("lint", "build-debug", "build-arm64")
 ONLY_QUICK = ("e2e-quick-loop",)
 NIGHTLY = (
     # each case on each kernel: the tier before has all of them on one, and the quick ones on others
-    "e2e-loop-*", "e2e-pair", "e2e-pair-*", "e2e-quick-pair-debug*", "e2e-quick-pair-siw", "build-debug-6.12",
+    "e2e-loop-*", "e2e-pair", "e2e-pair-*", "e2e-quick-pair-debug*", "e2e-quick-loop-debug-6.12", "e2e-quick-pair-siw", "build-debug-6.12",
     # models of designs, and whether they find faults
     "models", "models-mutants",
     # programs of all kinds
@@ -53,7 +53,7 @@ BUILT = ("debug", "debug-6.12", "kcsan")
 DEBUG_SLOW = 4
 # So many stages share the tests of one that no slice of nightly ones has room for.
 PARTS = {"e2e-quick-pair-debug": 2, "e2e-pair-6.12": 2, "e2e-pair-newest": 2,
-         "e2e-loop-debug": 3, "e2e-loop-debug-6.12": 3, "e2e-pair-debug": 6, "e2e-pair-debug-6.12": 6,
+         "e2e-loop-debug": 3, "e2e-pair-debug": 6,
          "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2}
 # MiB: with less, a debug kernel has hardly any for the test.
 DEBUG_MEM = 512
@@ -245,8 +245,8 @@ def all_stages(everything=False):
             stages += e2e_quick(f"e2e-quick-{mode}-{kernel}", mode, "--kernel", kernel, family="one")
     stages += [
         # a debug kernel is slow: one family each
-        *e2e_quick("e2e-quick-loop-debug", "loop", "--kernel", "debug", *leaks("e2e-quick-loop-debug"), slow=4, family="4"),
-        *e2e_quick("e2e-quick-pair-debug", "pair", "--kernel", "debug", *leaks("e2e-quick-pair-debug"), slow=4, family="6"),
+        *e2e_quick("e2e-quick-loop-debug", "loop", "--kernel", "debug", *leaks("e2e-quick-loop-debug"), slow=DEBUG_SLOW, family="4"),
+        *e2e_quick("e2e-quick-pair-debug", "pair", "--kernel", "debug", *leaks("e2e-quick-pair-debug"), slow=DEBUG_SLOW, family="6"),
         *e2e_quick("e2e-quick-pair-siw", "pair", "--device", "siw"),
         # each case with one family; with the other one at night
         *e2e("e2e-loop", "loop", family="one"),
@@ -263,11 +263,14 @@ def all_stages(everything=False):
         *e2e("e2e-pair-fallback", "pair", family="other", transport="fallback"),
         *e2e("e2e-pair-lanes", "pair", "--append", "sovia.lanes=4 sovia.cqs=2", family="4"),
     ]
-    # Of two kernels of a kind, each has the cases with one family, but the other one.  Quick cases are those that look for leaks.
-    for kernels in (STOCK[1:], BUILT[:2]):
-        for kernel, families in zip(kernels, (("one", "other"), ("other", "one"))):
-            for mode, family in zip(("loop", "pair"), families):
-                stages += e2e(f"e2e-{mode}-{kernel}", mode, "--kernel", kernel, slow=DEBUG_SLOW if kernel in BUILT else 1, family=family)
+    # Of the two, each has the cases with one family, but the other one.
+    for kernel, families in zip(STOCK[1:], (("one", "other"), ("other", "one"))):
+        for mode, family in zip(("loop", "pair"), families):
+            stages += e2e(f"e2e-{mode}-{kernel}", mode, "--kernel", kernel, family=family)
+    # All cases on one debug kernel, those that differ between kernels on the other one.  The quick ones look for leaks.
+    for mode in ("loop", "pair"):
+        stages += e2e(f"e2e-{mode}-debug", mode, "--kernel", "debug", slow=DEBUG_SLOW, family="one")
+        stages += e2e_quick(f"e2e-quick-{mode}-debug-6.12", mode, "--kernel", "debug-6.12", slow=DEBUG_SLOW, family="other")
     for script in sorted(glob.glob(os.path.join(ROOT, "tests/vm/*.sh"))):
         name = os.path.splitext(os.path.basename(script))[0]
         options = guest_options(script)
