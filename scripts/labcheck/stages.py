@@ -267,7 +267,7 @@ def all_stages(everything=False):
     for kernel, families in zip(STOCK[1:], (("one", "other"), ("other", "one"))):
         for mode, family in zip(("loop", "pair"), families):
             stages += e2e(f"e2e-{mode}-{kernel}", mode, "--kernel", kernel, family=family)
-    # All cases on one debug kernel, those that differ between kernels on the other one.  The quick ones look for leaks.
+    # All cases on one debug kernel, those that differ between kernels on the other one.
     for mode in ("loop", "pair"):
         stages += e2e(f"e2e-{mode}-debug", mode, "--kernel", "debug", slow=DEBUG_SLOW, family="one")
         stages += e2e_quick(f"e2e-quick-{mode}-debug-6.12", mode, "--kernel", "debug-6.12", slow=DEBUG_SLOW, family="other")
