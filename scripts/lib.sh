@@ -60,7 +60,8 @@ as_root() {
 # apt's mirror of bookworm, which has backports and other suites as well.
 mirror() {
 	# shellcheck disable=SC2016 # a field name of apt, not a shell variable
-	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p
+	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p | grep . ||
+		die "apt has no list of bookworm: apt-get update"
 }
 
 # That of its security updates, or nothing.

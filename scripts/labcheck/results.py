@@ -234,7 +234,8 @@ class Tap(Stage):
             self.say(f"     {text}")
         if status in GUEST_TROUBLE:
             self.fails("the run", GUEST_TROUBLE[status])
-        elif status and not self.count.failed + self.count.expected:
+        elif status and not self.count.failed and not (self.count.expected and self.planned and status == 1):
+            # also if a test has failed as expected: what comes after it may not have run
             self.fails("the run", f"status {status}")
         if not self.count.total():
             self.fails("the run", "no test was run")

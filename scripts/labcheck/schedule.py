@@ -11,7 +11,7 @@ import threading
 
 from . import record
 from .results import Preparation
-from .stages import BUILT, is_guest
+from .stages import BUILT, is_guest, nightly, with_needs
 
 # A little more than there are, since a stage's use varies while it runs.
 SPARE = 0.25
@@ -43,6 +43,21 @@ class Costs:
         seconds, processors = self.known.get(stage.name, usual)
         most = COMPILED_SHARE if stage.name in COMPILED else COMPILER_SHARE if stage.compiles else os.cpu_count()
         return seconds, min(processors, most)
+
+
+def cost_of(besides):
+    """A function of stages: what they take if @besides run as well, with all that only they need."""
+    costs = Costs()
+    there = {stage.name for stage in with_needs(besides)}
+    return lambda stages: sum(costs.of(stage)[0] for stage in with_needs(stages) if stage.name not in there)
+
+
+def slice_of(seed, besides):
+    """Nightly stages for record.SLICE_SECONDS.  How long one takes that has never run is not known."""
+    there = {stage.name for stage in with_needs(besides)}
+    known = Costs().known
+    candidates = [stage for stage in nightly() if stage.name not in there and stage.name in known]
+    return record.some(candidates, cost_of(besides), record.SLICE_SECONDS, seed)
 
 
 class Schedule:
@@ -90,6 +105,9 @@ class Schedule:
             else:
                 stage.run(self.logs)
                 self.done(stage)
+        except Exception as error:      # no such command, no room for its log: whatever it is, the stage has not passed
+            stage.stop()
+            stage.refuse(f"{type(error).__name__}: {error}")
         finally:
             with self.changed:
                 self.running.remove(stage)

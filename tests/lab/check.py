@@ -54,11 +54,13 @@ RESULTS = {
     "a status, although all pass": (Tap, "ok 1 - a\n", 3, (), (1, 1, 0, 0)),
     "a kernel's report": (Tap, "ok 1 - a\n", 99, (), (1, 1, 0, 0)),
     "time was up": (Tap, "ok 1 - a\n", 124, (), (1, 1, 0, 0)),
-    "an expected failure": (Tap, "ok 1 - a\nnot ok 2 - b\n", 1, ("b",), (1, 0, 1, 1)),
+    "an expected failure": (Tap, "ok 1 - a\nnot ok 2 - b\n1..2\n", 1, ("b",), (1, 0, 1, 1)),
+    "a script that dies after an expected failure": (Tap, "not ok 1 - b\n", 137, ("b",), (0, 1, 1, 1)),
+    "one that ends before its plan": (Tap, "not ok 1 - b\n", 1, ("b",), (0, 1, 1, 1)),
     "another one besides": (Tap, "not ok 1 - a\nnot ok 2 - b\n", 1, ("b",), (0, 1, 1, 1)),
     "it passes": (Tap, "ok 1 - a\nok 2 - b\n", 0, ("b",), (2, 1, 0, 0)),
     "it does not hide a kernel's report": (Tap, "ok 1 - a\nnot ok 2 - b\n", 99, ("b",), (1, 1, 1, 1)),
-    "a pattern": (Tap, "not ok 1 - 500 die\nnot ok 2 - 900 die\n", 1, ("* die",), (0, 0, 2, 2)),
+    "a pattern": (Tap, "not ok 1 - 500 die\nnot ok 2 - 900 die\n1..2\n", 1, ("* die",), (0, 0, 2, 2)),
     "a build": (Build, "CC a.o\n", 0, (), (1, 0, 0, 0)),
     "a build that tells of its progress": (Build, "build-kernel: unpacking linux-source-6.1\n", 0, (), (1, 0, 0, 0)),
     "a build with a warning": (Build, "a.c:1:1: warning: b\n", 0, (), (0, 1, 0, 0)),
@@ -129,6 +131,10 @@ def check_order():
     seen = scheduled(stages, {})
     tap.check("begin test" not in seen and stages[1].count.failed == 1 and "build" in stages[1].failures[0],
               "without what it needs a stage fails, and says so", " ".join(seen + stages[1].failures))
+    stages = [Tap("gone", ["/nowhere/command"]), watched("test", ["gone"])]
+    seen = scheduled(stages, {})
+    tap.check("begin test" not in seen and stages[0].count.failed == 1 and "/nowhere" in stages[0].failures[0],
+              "one that cannot start fails, and what needs it", " ".join(seen + stages[0].failures))
 
 
 # --- the tables ---
@@ -143,7 +149,7 @@ def check_needs():
     unknown = [(stage.name, need) for stage in stages for need in tiers.needs(stage.name, stage.command) if need not in tiers.PREPARATIONS]
     tap.check(not unknown, "what stages need can be made", str(unknown))
     for name, wanted in (("vm-alloc_failures", {"build-debug", "kernel-debug", "build-userland"}), ("vm-limits", {"build-rogue_peer", "build-stock"}),
-                         ("vm-versions", {"build-raised"}), ("vm-bench_smc", {"kernel-6.12", "servers"}), ("vm-hosts", {"build-rogue_peer"}),
+                         ("vm-versions", {"build-raised"}), ("vm-bench_smc", {"kernel-6.12", "servers"}), ("vm-hosts-1", {"build-rogue_peer"}),
                          ("vm-syscall_fuzz", {"build-calls"}), ("vm-selftests", {"build-selftests"}), ("vm-differ", {"build-differ"})):
         found = {stage.name for stage in tiers.with_needs([stage for stage in stages if stage.name == name])}
         tap.check(wanted <= found, f"{name} has what it needs", f"only {sorted(found)}")
@@ -202,12 +208,16 @@ def check_records():
     record.NIGHTLY, record.EXPECTED = path, os.path.join(WORK, "expected.csv")
     stages = [Tap(name, []) for name in ("vm-a", "vm-b", "vm-c")]
     tap.check([stage.name for stage in record.oldest(stages)] == ["vm-c", "vm-b", "vm-a"], "the oldest first, and before it what has never run")
-    tap.check(not list(record.complaints(stages, stages)), "nothing is wrong with them")
-    record.write(path, record.Nightly, [rows[0]._replace(result="1 passed, 1 failed", seconds="721"), rows[1]._replace(stage="vm-gone")])
+
+    def cost(chosen):
+        return sum(700 if stage.name == "vm-b" else 10 for stage in chosen)
+
+    tap.check(not list(record.complaints(stages, stages, stages[:2], cost)), "nothing is wrong with them")
+    record.write(path, record.Nightly, [rows[0]._replace(result="1 passed, 1 failed"), rows[1]._replace(stage="vm-gone")])
     record.write(record.EXPECTED, record.Expected, [record.Expected("vm-c", "x", "", "reason"), record.Expected("vm-d", "x", "issue 1", "reason"),
                                                     record.Expected("vm-b", "x", "issue 1", "reason")])
-    found = "\n".join(record.complaints(stages, stages))
-    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 721 s"), ("an expected failure without an issue", "vm-c"),
+    found = "\n".join(record.complaints(stages, stages, stages, lambda chosen: cost(chosen) + 30))
+    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 730 s"), ("an expected failure without an issue", "vm-c"),
                        ("one of no stage", "vm-d"), ("one that has passed", "x has passed")):
         tap.check(text in found, f"complained of: {name}", found)
 

@@ -122,6 +122,11 @@ fill() { # OBJECT COMMAND...
 	return $status
 }
 
+# A filler that makes next to nothing has not tried the bound.
+many() { # MOST
+	[ "$(<"$WORK/most")" -ge $(($1 / 3)) ] || { echo "$(<"$WORK/most"), at least $(($1 / 3))"; return 1; }
+}
+
 few() { # MOST
 	[ "$(<"$WORK/most")" -le "$1" ] || { echo "$(<"$WORK/most"), at most $1"; return 1; }
 }
@@ -142,12 +147,16 @@ soon() { # WHICH
 	[ "${loaded[$1]}" -le $((SLOWER * idle[$1])) ] || { echo "${loaded[$1]} us, ${idle[$1]} without"; return 1; }
 }
 
+# Are there no more of these objects than before?
+no_more() { # PATTERN
+	state | awk -v pattern="^($1)\$" 'NR == FNR { was[$1] = $2; next } $1 ~ pattern && $2 > was[$1] { print; more = 1 } END { exit more }' \
+		"$WORK/before" - >"$WORK/left"
+}
 is_back() {
 	settle
-	state >"$WORK/now"
-	awk 'NR == FNR { was[$1] = $2; next } $2 > was[$1] { print; more = 1 } END { exit more }' "$WORK/before" "$WORK/now" >"$WORK/left" &&
-		[ "$(kernel)" -le $(($(<"$WORK/kernel") + NOISE)) ]
+	no_more 'sockets|connections|tenants|links|anchors|requests|loop_vis|verbs_vis' && [ "$(kernel)" -le $(($(<"$WORK/kernel") + NOISE)) ]
 }
+peers_back() { eventually no_more peers || { cat "$WORK/left"; return 1; }; }
 all_back() {
 	eventually rmdir $GROUP
 	eventually is_back || { cat "$WORK/left"; echo "$(($(kernel) - $(<"$WORK/kernel"))) KiB more"; return 1; }
@@ -172,12 +181,14 @@ row() { # NUMBER WHAT OBJECT MOST KIB COMMAND...
 	wanted "$number" || return 0
 	check "row $number, $what" fill "$object" "$@"
 	echo "# ${output//$'\n'/$'\n# '}"
+	check "row $number: the bound was tried"		many "$most"
 	check "row $number: at most $most $object"		few "$most"
 	check "row $number: memory"				little "$kib"
 	check "row $number: connect() to another node"		soon 0
 	check "row $number: connect() within the host"		soon 1
 	[ "$number" != 6 ] || check "row 32: connect() at a new address of this host" soon 2
 	check "row $number: all is back"			all_back
+	check "row $number: so are peers"			peers_back
 }
 
 # --- fillers ---

@@ -38,7 +38,11 @@ check 'a network for management'		networks
 check 'ssh reaches the other machine'		serve_ssh $MANAGEMENT.2
 check 'no other way reaches it'			leave_lab
 limit 900
-[ $# -gt 0 ] || set -- rdma lanes app_transfer e2e-1
+case $* in
+'--part 1/2') set -- rdma lanes e2e-1 ;;
+'--part 2/2') set -- recovery keepalive app_transfer ;;
+'') set -- rdma recovery lanes keepalive app_transfer e2e-1 ;;
+esac
 for name; do
 	check "$name runs on hosts"		stage "$name"
 	grep -E '^(skip|FAIL|[0-9]+ passed)' <<<"$output" | sed 's/^/# /'

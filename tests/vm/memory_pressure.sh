@@ -55,6 +55,10 @@ no_echo_server() { rm "$WORK/echo" && eventually no_socktool; }
 no_socktool() { ! pgrep -x socktool >/dev/null; }
 
 measure() { leakcheck measure 60 >"$WORK/$1"; }
+# How often a process had to look for memory itself.
+scarce() { awk '/^(allocstall|pgscan_direct)/ { sum += $2 } END { print sum }' /proc/vmstat; }
+was_scarce() { echo "$(<"$WORK/scarce"), now $(scarce)" && [ "$(scarce)" -gt "$(<"$WORK/scarce")" ]; }
+
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
 
 limit 200
@@ -65,9 +69,12 @@ check 'it ends' no_echo_server
 check 'measure resources' measure before
 check 'the echo server again' echo_server
 check 'little memory is left' little_left
+scarce >"$WORK/scarce"
 check 'a flood within the host, and another connection works' beside node-b flood 127.0.0.1 300
 check 'a flood over the wire, and another connection works' beside 127.0.0.1 flood node-b 200
 check 'the OOM killer has not run' no_oom
+check 'memory was scarce meanwhile' was_scarce
+echo "# $output"
 check 'memory is freed again' enough_again
 check 'a connection as before' socktool ask node-b 5004
 check 'the server ends' no_echo_server

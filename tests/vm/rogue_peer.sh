@@ -17,6 +17,7 @@ cd "$(dirname "$0")" || exit 1
 . lib/rogue_peer.sh
 
 RANDOM_SECONDS=${1:-0}
+TRACING=/sys/kernel/tracing
 
 # --- well-behaved connections ---
 
@@ -51,8 +52,10 @@ good_go_on() {
 
 more_than() { [ "$(wc -l 2>/dev/null <"$WORK/good.$2" || echo 0)" -gt "$1" ]; }
 
-# A lane that dies is replaced, so only the log shows it.
-good_lanes() { ! dmesg | grep -E 'link to ::ffff:(10\.77\.0\.[12]|127\.0\.0\.1):'; }
+# A lane that dies is replaced, and the log is rate-limited: states of links are traced.
+watch_links() { echo 1 >$TRACING/events/sovia/sovia_link_state/enable; }
+broken() { grep -E "sovia_link_state: .* ::ffff:$1 .* UP -> (RECOVERING|DOWN)" $TRACING/trace; }
+good_lanes() { ! broken '(10\.77\.0\.[12]|127\.0\.0\.1)'; }
 
 stop_good() {
 	rm "$WORK/go" "$WORK/echo"
@@ -94,6 +97,7 @@ cat /proc/net/sovia/stat >"$WORK/before"
 limit 300
 check 'an address for the rogue peer' rogue_address
 check 'well-behaved connections run' start_good
+check 'links are watched' watch_links
 check 'invalid hellos' rogue_peer $ROGUE $VICTIM hellos
 check 'hellos for existing links' rogue_peer $ROGUE $VICTIM resumes
 check 'all types with invalid fields' rogue_peer $ROGUE $VICTIM fields 1 40
@@ -111,6 +115,7 @@ if [ "$RANDOM_SECONDS" -gt 0 ]; then
 fi
 check 'well-behaved connections are not affected' good_go_on
 check '... nor are their lanes' good_lanes
+check '... as those of the rogue peer are' broken "$ROGUE"
 check 'every kind of protocol error was counted' counted
 check 'the rogue peer has no links' no_rogue_links
 check 'well-behaved connections end' stop_good
