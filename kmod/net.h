@@ -148,8 +148,6 @@ struct sovia_tcp_log {
  * @links: struct sovia_link::net_node by hash of the address pair
  * @far_links: struct sovia_link::far_node of links to other nodes, the most idle ones first
  * @parked_links: the same, of parked ones
- * @local_count: how many of @links are within this host
- * @local_users: of these, by uid, how many a user has, and has not established: link_table.c
  * @link_count: length of @far_links
  * @parked_count: length of @parked_links
  * @idle_count: how many of @far_links have been idle for a while
@@ -189,8 +187,6 @@ struct sovia_net {
 	DECLARE_HASHTABLE(links, SOVIA_LINK_BITS);
 	struct list_head		far_links;
 	struct list_head		parked_links;
-	unsigned int			local_count;
-	struct xarray			local_users;
 	unsigned int			link_count;
 	unsigned int			parked_count;
 	unsigned int			idle_count;

@@ -221,7 +221,7 @@ static void tenant_settle(struct sovia_tenant *tenant)
 		rest += *per_cpu_ptr(tenant->part, cpu);
 	atomic_long_add(rest, &tenants_held);
 	WARN_ON_ONCE(atomic_long_read(&tenant->held) + rest || atomic_read(&tenant->streams) ||
-		     atomic_read(&tenant->orphans));
+		     atomic_read(&tenant->orphans) || atomic_read(&tenant->local_links));
 }
 
 /**

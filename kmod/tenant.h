@@ -12,7 +12,7 @@ struct seq_file;
 
 /**
  * struct sovia_tenant - one of those who share what this host has
- * @refs: each socket and each connection
+ * @refs: each socket, each connection, and each link of @local_links
  * @net: cookie of a network namespace, or 0
  * @user_ns: number of a user namespace that root has made, or 0
  * @uid: a user of the initial user namespace, or invalid: then, without @user_ns, it is shared by
@@ -22,6 +22,8 @@ struct seq_file;
  * @part: the rest, of each processor
  * @streams: connections with an entry in the ledger
  * @orphans: closed sockets that wait for their peers
+ * @local_links: links within this host that it has made, in all network namespaces
+ * @local_half: of these, how many are half open
  * @node: in the table, see tenant.c
  * @rcu: readers find it in the table
  */
@@ -35,6 +37,8 @@ struct sovia_tenant {
 	s32 __percpu		*part;
 	atomic_t		streams;
 	atomic_t		orphans;
+	atomic_t		local_links;
+	atomic_t		local_half;
 	struct hlist_node	node;
 	struct rcu_head		rcu;
 };

@@ -121,17 +121,14 @@ static void clan_vi_work(struct work_struct *work)
  */
 void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err)
 {
-	bool was_dead;
-
 	spin_lock_bh(&cv->lock);
-	was_dead = cv->state == SOVIA_CLAN_DEAD;
-	if (!was_dead) {
+	if (cv->state != SOVIA_CLAN_DEAD) {
 		WRITE_ONCE(cv->state, SOVIA_CLAN_DEAD);
 		cv->err = err;
+		/* Under the lock: who has seen DEAD cancels it, and may free the VI then. */
+		queue_work(sovia_setup_wq, &cv->work);
 	}
 	spin_unlock_bh(&cv->lock);
-	if (!was_dead)
-		queue_work(sovia_setup_wq, &cv->work);
 }
 
 static void clan_late_work(struct work_struct *work)
@@ -165,8 +162,9 @@ bool sovia_clan_vi_answered(struct sovia_clan_vi *cv, const struct sovia_clan_se
 		WRITE_ONCE(cv->state, SOVIA_CLAN_ANSWERED);
 	else
 		valid = cv->state == SOVIA_CLAN_DEAD;
+	if (!cv->told)
+		queue_work(sovia_setup_wq, &cv->work);
 	spin_unlock_bh(&cv->lock);
-	queue_work(sovia_setup_wq, &cv->work);
 	return valid;
 }
 

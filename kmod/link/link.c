@@ -54,6 +54,7 @@
 #include "peer_meet.h"
 #include "peer_memory.h"
 #include "param.h"
+#include "tenant.h"
 #include "trace.h"
 
 /* How long the higher address waits for the lower one's request. */
@@ -176,6 +177,8 @@ static void link_free(struct kref *kref)
 	sovia_lane_free(&link->lane);
 	if (link->peer)
 		sovia_peer_put(link->peer);
+	if (link->tenant)
+		sovia_tenant_put(link->tenant);
 	put_net_track(link->snet->net, &link->ns_tracker);
 	sovia_object_dec(links);
 	kfree_rcu(link, rcu);
@@ -246,7 +249,15 @@ void sovia_link_set_timer(struct sovia_link *link, unsigned long delay)
 		sovia_link_put(link);
 }
 
-static void link_stop_timer(struct sovia_link *link)
+/**
+ * sovia_link_stop_timer() - take back what sovia_link_set_timer() has begun
+ * @link: the link
+ *
+ * An event that is queued already comes.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_stop_timer(struct sovia_link *link)
 {
 	if (timer_delete_sync(&link->timer))
 		sovia_link_put(link);
@@ -272,16 +283,24 @@ static void link_work(struct kthread_work *work);
  * @pair: its addresses
  * @prov: its provider
  * @uid: user that asks for it, invalid for a peer
+ * @tenant: the same as a tenant, NULL for a peer
  * @gfp: allocation flags
  *
  * Context: any that @gfp allows.
  * Return: the link with a reference for the caller, in no table, or NULL.
  */
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp)
+				    const struct sovia_provider *prov, kuid_t uid,
+				    struct sovia_tenant *tenant, gfp_t gfp)
 {
-	struct sovia_link *link = kzalloc(sizeof(*link), gfp);
+	struct sovia_link *link;
 
+	if (!prov->local)
+		tenant = NULL;
+	/* A tenant within this host may have as many as it has connections: it pays for its end. */
+	if (tenant)
+		gfp |= __GFP_ACCOUNT;
+	link = kzalloc(sizeof(*link), gfp);
 	if (!link)
 		return NULL;
 	kref_init(&link->kref);
@@ -300,17 +319,24 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 		kfree(link);
 		return NULL;
 	}
+	if (tenant)
+		sovia_tenant_ref(tenant);
+	link->tenant = tenant;
 	get_net_track(snet->net, &link->ns_tracker, gfp);
 	atomic_inc(&links_alive);
 	sovia_object_inc(links);
 	return link;
 }
 
-/* The kernels know each other, but there is no way between them. */
-static bool link_has_no_way(const struct sovia_link *link, int err)
+/*
+ * The kernels know each other, but there is no way between them.  One that was parked has not been
+ * tried: there was no room here.
+ */
+static bool link_has_no_way(const struct sovia_link *link, enum sovia_link_state was, int err)
 {
-	return !link->prov->local && (err == -ETIMEDOUT || err == -EHOSTUNREACH ||
-				      err == -ENETUNREACH || err == -EPROTO);
+	return !link->prov->local && was != SOVIA_LINK_PARKED &&
+	       (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH ||
+		err == -EPROTO);
 }
 
 /* A link has entered DOWN, from @was. */
@@ -326,7 +352,7 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 	else
 		sovia_stat_inc(link->snet, link_fail);
 	pr_debug("link %pI6c - %pI6c down: %d\n", &link->pair.local, &link->pair.remote, err);
-	if (link_has_no_way(link, err))
+	if (link_has_no_way(link, was, err))
 		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_WAY);
 	sovia_link_drop_vi(link);
 	sovia_peer_detach(link);
@@ -336,7 +362,7 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 /* The old link's timer and request: the table knows another one by now, or none. */
 static void link_forget(struct sovia_link *link)
 {
-	link_stop_timer(link);
+	sovia_link_stop_timer(link);
 	sovia_link_decide_deferred(link);
 }
 
@@ -359,8 +385,16 @@ bool sovia_link_retire(struct sovia_link *link)
 	return true;
 }
 
-/* A link has come up: if there are too many, an unused one ends, or an idle one is parked. */
-static void link_make_room(struct sovia_link *link)
+/**
+ * sovia_link_make_room() - if there are too many links, end an unused one, or park an idle one
+ * @link: for this one
+ *
+ * A peer need not agree to park one: the next call asks another one, and one without connections
+ * whose peer has been asked before ends.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_make_room(struct sovia_link *link)
 {
 	struct sovia_link *other;
 	bool done;
@@ -369,7 +403,8 @@ static void link_make_room(struct sovia_link *link)
 		other = sovia_link_excess(link);
 		if (!other)
 			break;
-		done = sovia_link_ask_park(other) || READ_ONCE(other->conn_count) ||
+		done = (other->park_wanted && sovia_link_retire(other)) ||
+		       sovia_link_ask_park(other) || READ_ONCE(other->conn_count) ||
 		       sovia_link_retire(other);
 		sovia_link_put(other);
 	} while (!done);
@@ -397,7 +432,7 @@ static void link_up(struct sovia_link *link)
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
 	sovia_slot_put(link);
-	link_make_room(link);
+	sovia_link_make_room(link);
 	link->pause = 0;
 	link->stale = 0;
 	link->trial_wait = 0;
@@ -675,7 +710,7 @@ static void link_wait_for_room(struct sovia_link *link)
 		sovia_link_down(link, -ETIMEDOUT);
 		return;
 	}
-	link_make_room(link);
+	sovia_link_make_room(link);
 	sovia_link_set_timer(link, SOVIA_LINK_PAUSE_MIN);
 }
 
@@ -686,7 +721,6 @@ static void link_resume(struct sovia_link *link)
 		link_wait_for_room(link);
 		return;
 	}
-	link->waits_room = false;
 	if (sovia_link_resume(link))
 		link_try(link);
 }

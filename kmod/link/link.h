@@ -26,6 +26,7 @@
 #include "wire.h"
 
 struct sovia_peer;
+struct sovia_tenant;
 
 /**
  * enum sovia_link_state - state of a link
@@ -267,6 +268,7 @@ enum sovia_slot_kind {
  * @addr_hash: hash of its addresses, for the table of connections
  * @uid: of the socket that asked for it first; invalid if the peer did
  * @opener: of the last one that connects before it may
+ * @tenant: who asked for it first, within this host, with a reference; else NULL
  * @prov: its provider
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
  * @far_node: in sovia_net::far_links or ::parked_links, unless @prov is local.  Likewise.
@@ -307,8 +309,8 @@ enum sovia_slot_kind {
  * @used: number of messages but probes when the timer last fired
  * @park_wanted: the peer is to be asked to park the link
  * @waits_room: PARKED, and to be used again when there are fewer links
- * @local_counted: it is in sovia_net::local_users
- * @half_counted: it is there as half open
+ * @local_counted: it is in sovia_tenant::local_links of @tenant
+ * @half_counted: it is in local_half of it
  * @resumes: RECOVERING, because it was parked
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
@@ -323,6 +325,7 @@ struct sovia_link {
 	u32				addr_hash;
 	kuid_t				uid;
 	kuid_t				opener;
+	struct sovia_tenant		*tenant;
 	const struct sovia_provider	*prov;
 	struct hlist_node		net_node;
 	struct list_head		far_node;
@@ -431,7 +434,9 @@ static inline bool sovia_link_lives(enum sovia_link_state state)
 }
 
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
-				    const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);
+				    const struct sovia_provider *prov, kuid_t uid,
+				    struct sovia_tenant *tenant, gfp_t gfp);
+void sovia_link_make_room(struct sovia_link *link);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 void sovia_link_event(struct sovia_link *link, unsigned int event);

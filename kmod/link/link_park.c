@@ -133,6 +133,8 @@ void sovia_link_park(struct sovia_link *link)
 	sovia_link_drop_vi(link);
 	if (!sovia_link_set_state(link, SOVIA_LINK_PARKED))
 		return;
+	/* For probes; a link that waits for room sets it. */
+	sovia_link_stop_timer(link);
 	link->park_wanted = false;
 	link->doubted = false;
 	sovia_link_set_idle(link, false);
@@ -158,6 +160,7 @@ bool sovia_link_resume(struct sovia_link *link)
 	    !sovia_link_set_state(link, SOVIA_LINK_RECOVERING))
 		return false;
 	link->resumes = true;
+	link->waits_room = false;
 	sovia_link_set_parked(link, false);
 	sovia_recovery_restart(link);
 	return true;

@@ -75,8 +75,10 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 		break;
 	case SOVIA_LINK_PARKED:
 		/* It is one more, as a new one would be. */
-		if (!sovia_link_has_room(link->snet))
+		if (!sovia_link_peer_may_resume(link)) {
+			sovia_link_make_room(link);
 			return -EBUSY;
+		}
 		sovia_link_resume(link);
 		break;
 	default:
@@ -107,7 +109,8 @@ static struct sovia_link *link_for_request(struct sovia_net *snet,
 	struct sovia_link *link;
 
 	for (;;) {
-		link = sovia_link_get(snet, &req->pair, req->prov, INVALID_UID, GFP_KERNEL);
+		link = sovia_link_get(snet, &req->pair, req->prov, INVALID_UID, NULL,
+				      GFP_KERNEL);
 		*err = link ? link_yield(link, peer_id) : -ENOMEM;
 		/* If link_yield() ended the link, get another one. */
 		if (!*err && link->state != SOVIA_LINK_DOWN)

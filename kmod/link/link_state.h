@@ -13,5 +13,6 @@ bool sovia_link_retire(struct sovia_link *link);
 bool sovia_link_own_attempt_counts(const struct sovia_link *link);
 bool sovia_link_set_state(struct sovia_link *link, enum sovia_link_state state);
 void sovia_link_set_timer(struct sovia_link *link, unsigned long delay);
+void sovia_link_stop_timer(struct sovia_link *link);
 
 #endif /* _SOVIA_LINK_STATE_H */

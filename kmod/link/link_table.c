@@ -11,6 +11,7 @@
 #include "conn_table.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "tenant.h"
 
 /* Memory of a link to another node with default parameters: its receives. */
 #define SOVIA_LINK_COST		(1200 << 10)
@@ -21,14 +22,15 @@
 /* Parked links for each other one that there may be, and at most: each has a peer (peer.c). */
 #define SOVIA_LINKS_PARKED	32U
 #define SOVIA_LINKS_PARKED_MAX	6144U
-/* Links within this host that a user may have half open. */
-#define SOVIA_LINKS_LOCAL_HALF	64UL
-/* If a user has more within this host, or all have, those without connections end at once. */
+/* Links within this host that a tenant may have half open. */
+#define SOVIA_LINKS_LOCAL_HALF	64
+/*
+ * If a tenant has more of them, those without connections end at once.  If all tenants have more
+ * than MOST, that holds for who has more than FAIR.
+ */
 #define SOVIA_LINKS_LOCAL_IDLE	64
+#define SOVIA_LINKS_LOCAL_FAIR	8
 #define SOVIA_LINKS_LOCAL_MOST	(16 * SOVIA_LINKS_LOCAL_IDLE)
-/* In sovia_net::local_users: a link, and one that is half open. */
-#define LOCAL_HALF		1L
-#define LOCAL_LINK		256L
 /* Links that a user or a peer may have half open, or a quarter of all if that is more. */
 #define SOVIA_LINKS_OWN		8U
 
@@ -36,8 +38,9 @@ unsigned int sovia_max_links;
 module_param_named(max_links, sovia_max_links, uint, 0644);
 MODULE_PARM_DESC(max_links, "maximum of links to other nodes per namespace, unless parked (0: by the size of RAM)");
 
-/* Idle links of all namespaces. */
+/* Idle links of all namespaces, and those within this host that tenants have. */
 static atomic_t links_idle = ATOMIC_INIT(0);
+static atomic_t links_local = ATOMIC_INIT(0);
 
 static u32 pair_hash(const struct sovia_pair *pair)
 {
@@ -141,31 +144,13 @@ static void link_unlist(struct sovia_link *link)
 		link->snet->link_count--;
 }
 
-/*
- * Count links within this host that a user has: @change is LOCAL_LINK, LOCAL_HALF, or both.  False
- * if there are too many half open, or no memory: nothing has been counted then.
- */
-static bool local_charge(const struct sovia_link *link, long change)
-{
-	struct xarray *users = &link->snet->local_users;
-	unsigned long uid = __kuid_val(link->uid), count;
-	bool ok;
-
-	xa_lock(users);
-	count = xa_to_value(xa_load(users, uid)) + change;
-	ok = change < 0 || count % LOCAL_LINK / LOCAL_HALF <= SOVIA_LINKS_LOCAL_HALF;
-	if (ok)
-		ok = !xa_is_err(__xa_store(users, uid, count ? xa_mk_value(count) : NULL,
-					   GFP_ATOMIC | __GFP_NOWARN));
-	xa_unlock(users);
-	return ok;
-}
-
 static void local_over(struct sovia_link *link)
 {
-	if (link->local_counted)
-		local_charge(link, -LOCAL_LINK);
+	if (!link->local_counted)
+		return;
 	link->local_counted = false;
+	atomic_dec(&link->tenant->local_links);
+	atomic_dec(&links_local);
 }
 
 /* Remove it from the table.  The caller puts the table's reference. */
@@ -179,7 +164,6 @@ static void link_unhash(struct sovia_link *link)
 		link_unlist(link);
 		return;
 	}
-	WRITE_ONCE(link->snet->local_count, link->snet->local_count - 1);
 	local_over(link);
 }
 
@@ -189,46 +173,54 @@ static void link_unhash(struct sovia_link *link)
  */
 static bool local_may_add(struct sovia_link *fresh)
 {
-	if (!uid_valid(fresh->uid))
+	struct sovia_tenant *tenant = fresh->tenant;
+
+	if (!tenant)
 		return true;
-	fresh->local_counted = local_charge(fresh, LOCAL_LINK + LOCAL_HALF);
-	fresh->half_counted = fresh->local_counted;
-	return fresh->local_counted;
+	if (atomic_inc_return(&tenant->local_half) > SOVIA_LINKS_LOCAL_HALF) {
+		atomic_dec(&tenant->local_half);
+		return false;
+	}
+	atomic_inc(&tenant->local_links);
+	atomic_inc(&links_local);
+	fresh->half_counted = true;
+	fresh->local_counted = true;
+	return true;
 }
 
 /**
  * sovia_link_half_over() - a link is not half open any more
  * @link: established, or DOWN
  *
- * Context: connection thread; bottom halves off.
+ * Context: connection thread, or before the link is in the table.
  */
 void sovia_link_half_over(struct sovia_link *link)
 {
 	if (!link->half_counted)
 		return;
 	link->half_counted = false;
-	local_charge(link, -LOCAL_HALF);
+	atomic_dec(&link->tenant->local_half);
 }
 
 /**
  * sovia_link_idle_wait() - how long a link within this host stays without connections
  * @link: the link
  *
- * One user's do not end those of others sooner, until there are too many in all.  The end that
- * did not ask waits for the other one, which ends both.
+ * Those of one tenant, in all its network namespaces, do not end those of others sooner.  The end
+ * that did not ask waits for the other one, which ends both.
  *
  * Context: any.
  * Return: jiffies.
  */
 unsigned long sovia_link_idle_wait(const struct sovia_link *link)
 {
-	unsigned long own = 0;
+	int most = SOVIA_LINKS_LOCAL_IDLE;
 
-	if (READ_ONCE(link->snet->local_count) > SOVIA_LINKS_LOCAL_MOST)
-		return 0;
-	if (uid_valid(link->uid))
-		own = xa_to_value(xa_load(&link->snet->local_users, __kuid_val(link->uid)));
-	return own / LOCAL_LINK > SOVIA_LINKS_LOCAL_IDLE ? 0 : HZ;
+	if (!link->tenant)
+		return HZ;
+	if (atomic_read(&links_local) > SOVIA_LINKS_LOCAL_MOST)
+		most = SOVIA_LINKS_LOCAL_FAIR;
+	return atomic_read(&link->tenant->local_links) > most ? 0 : HZ;
 }
 
 /**
@@ -322,12 +314,40 @@ bool sovia_link_has_room(struct sovia_net *snet)
 }
 
 /**
+ * sovia_link_peer_may_resume() - may a peer use a parked link again
+ * @link: PARKED; the peer asks
+ *
+ * It may take a quarter of the places, however few are left; what is left beyond is for others.
+ *
+ * Context: connection thread.
+ * Return: false if there are too many that are not parked.
+ */
+bool sovia_link_peer_may_resume(const struct sovia_link *link)
+{
+	struct sovia_net *snet = link->snet;
+	unsigned int most = links_most(snet), quarter = most / 4, own = 0;
+	struct sovia_link *other;
+	bool room;
+
+	spin_lock_bh(&snet->link_lock);
+	room = snet->link_count < most - quarter;
+	if (!room && snet->link_count < most + max(quarter, 1U)) {
+		list_for_each_entry(other, &snet->far_links, far_node)
+			own += ipv6_addr_equal(&other->pair.remote, &link->pair.remote);
+		room = own < max(quarter, SOVIA_LINKS_OWN);
+	}
+	spin_unlock_bh(&snet->link_lock);
+	return room;
+}
+
+/**
  * sovia_link_excess() - a link is established: which other one has to go for it
  * @fresh: UP
  *
  * Context: connection thread.
  * Return: the most idle one, or else one that no connection seems to use, with a reference for the
- * caller, or NULL if there are not too many, or all are in use.
+ * caller, or NULL if there are not too many, or all are in use.  It becomes the last one to be
+ * found: its peer may refuse to park it.
  */
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 {
@@ -344,8 +364,10 @@ struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 		if (link_quiet(link))
 			break;
 	}
-	if (found)
+	if (found) {
 		kref_get(&found->kref);
+		list_move_tail(&found->far_node, &snet->far_links);
+	}
 unlock:
 	spin_unlock_bh(&snet->link_lock);
 	return found;
@@ -362,9 +384,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	if (fresh->prov->local)
-		WRITE_ONCE(snet->local_count, snet->local_count + 1);
-	else
+	if (!fresh->prov->local)
 		link_list(fresh);
 	return true;
 }
@@ -375,6 +395,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
  * @pair: the addresses
  * @prov: provider of a link that has to be created
  * @uid: the user that asks for it, invalid for a peer
+ * @tenant: the same as a tenant, NULL for a peer
  * @gfp: its allocation flags
  *
  * Context: any that @gfp allows; a socket lock may be held.
@@ -382,7 +403,8 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
  * the maximum.
  */
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, kuid_t uid, gfp_t gfp)
+				  const struct sovia_provider *prov, kuid_t uid,
+				  struct sovia_tenant *tenant, gfp_t gfp)
 {
 	struct sovia_link *link, *fresh = NULL;
 	bool full;
@@ -400,7 +422,7 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 		spin_unlock_bh(&snet->link_lock);
 		if (link || full)
 			break;
-		fresh = sovia_link_alloc(snet, pair, prov, uid, gfp);
+		fresh = sovia_link_alloc(snet, pair, prov, uid, tenant, gfp);
 		if (!fresh)
 			return NULL;
 	}

@@ -7,12 +7,14 @@
 
 extern unsigned int sovia_max_links;
 struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pair *pair,
-				  const struct sovia_provider *prov, kuid_t uid, gfp_t gfp);
+				  const struct sovia_provider *prov, kuid_t uid,
+				  struct sovia_tenant *tenant, gfp_t gfp);
 struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
 struct sovia_link *sovia_link_from(struct sovia_net *snet, unsigned long *id);
 struct sovia_link *sovia_link_first(struct sovia_net *snet);
 bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
 bool sovia_link_has_room(struct sovia_net *snet);
+bool sovia_link_peer_may_resume(const struct sovia_link *link);
 void sovia_link_half_over(struct sovia_link *link);
 unsigned long sovia_link_idle_wait(const struct sovia_link *link);
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh);

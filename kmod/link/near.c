@@ -14,6 +14,7 @@
 #include <linux/hashtable.h>
 #include <linux/inetdevice.h>
 #include <linux/rculist.h>
+#include <linux/user_namespace.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 #include "conn_table.h"
@@ -53,8 +54,32 @@ void sovia_near_answers(struct sovia_net *snet, bool answers)
 	spin_unlock_bh(&near_lock);
 }
 
+/* The user namespace below the initial one that it is in, or the initial one. */
+static const struct user_namespace *top_user_ns(const struct sovia_net *snet)
+{
+	const struct user_namespace *ns = snet->net->user_ns;
+
+	while (ns != &init_user_ns && ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return ns;
+}
+
+/*
+ * Is it worth asking, as that namespace answers?  One that a user has made is of no use but to that
+ * user's others: else any user could have the whole host ask.
+ */
+static bool near_counts(const struct sovia_net *snet, const struct sovia_net *other)
+{
+	const struct user_namespace *asks = top_user_ns(snet), *answers = top_user_ns(other);
+
+	if (other == snet)
+		return false;
+	return answers == &init_user_ns || uid_eq(answers->owner, GLOBAL_ROOT_UID) ||
+	       (asks != &init_user_ns && uid_eq(asks->owner, answers->owner));
+}
+
 /**
- * sovia_near_any() - does any other namespace of this kernel answer
+ * sovia_near_any() - does any other namespace of this kernel answer that may be reached
  * @snet: the namespace that asks
  *
  * Its addresses are not looked at: the asking namespace would learn them.
@@ -69,7 +94,7 @@ bool sovia_near_any(const struct sovia_net *snet)
 
 	rcu_read_lock();
 	hlist_for_each_entry_rcu(other, &near_nets, rdv.near_node) {
-		any = other != snet;
+		any = near_counts(snet, other);
 		if (any)
 			break;
 	}

@@ -294,8 +294,6 @@ static void peers_stop(void *arg)
 	struct sovia_peer *peer, *next;
 	struct sovia_net *snet = arg;
 
-	kthread_cancel_work_sync(&snet->rdv.forget_work);
-	kthread_cancel_work_sync(&snet->rdv.ways_work);
 	list_for_each_entry_safe(peer, next, &snet->rdv.peer_lru, lru_node) {
 		if (timer_delete_sync(&peer->timer))
 			sovia_peer_put(peer);
@@ -313,7 +311,11 @@ static void peers_stop(void *arg)
  */
 void sovia_peers_stop(struct sovia_net *snet)
 {
-	sovia_connd_call(peers_stop, snet);
+	/* Most namespaces have never met anyone: they do not wait for what others have queued. */
+	kthread_cancel_work_sync(&snet->rdv.forget_work);
+	kthread_cancel_work_sync(&snet->rdv.ways_work);
+	if (!list_empty(&snet->rdv.peer_lru))
+		sovia_connd_call(peers_stop, snet);
 }
 
 /* ---- links -------------------------------------------------------------- */

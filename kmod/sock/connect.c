@@ -131,7 +131,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 	int err;
 
 	do {
-		link = sovia_link_get(snet, pair, prov, sk_uid(sk), gfp);
+		link = sovia_link_get(snet, pair, prov, sk_uid(sk), sovia_sk(sk)->tenant, gfp);
 		if (!link)
 			return -ENOBUFS;
 		conn = sovia_conn_create(link, sk, inet_sk(sk)->inet_num,
@@ -354,7 +354,8 @@ static bool known_as_tcp(struct sock *sk, const struct attempt *attempt, enum so
 		return true;
 	if (answer == SOVIA_MEMORY_NONE && attempt->wait)
 		return false;
-	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk), sk->sk_allocation);
+	link = sovia_link_get(snet, &attempt->pair, attempt->prov, sk_uid(sk),
+			      sovia_sk(sk)->tenant, sk->sk_allocation);
 	if (!link)
 		return true;
 	open = link_is_open(link);

@@ -186,7 +186,6 @@ int sovia_proc_net_init(struct net *net)
 	struct sovia_net *snet = sovia_net(net);
 	struct proc_dir_entry *dir;
 
-	xa_init_flags(&snet->local_users, XA_FLAGS_LOCK_BH);
 	xa_init_flags(&snet->link_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
 	dir = proc_net_mkdir(net, "sovia", net->proc_net);
 

@@ -11,7 +11,7 @@
 static void link_up_told_once(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_link *link = sovia_link_get(sovia_net(&init_net), pair, &test_provider,
-						 GLOBAL_ROOT_UID, GFP_KERNEL);
+						 GLOBAL_ROOT_UID, NULL, GFP_KERNEL);
 	struct socket *first = test_socket(test), *late = test_socket(test);
 	struct test_vi *tv;
 	int ret;
@@ -52,18 +52,19 @@ static void link_up_races(struct kunit *test)
 		link_up_told_once(test, &pair);
 }
 
-static struct sovia_link *link_test_get_by(__be32 remote, kuid_t uid)
+static struct sovia_link *link_test_get_by(__be32 remote, kuid_t uid, struct sovia_tenant *tenant)
 {
 	struct sovia_pair pair = {};
 
 	ipv6_addr_set_v4mapped(htonl(0x0a630001), &pair.local);
 	ipv6_addr_set_v4mapped(remote, &pair.remote);
-	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, uid, GFP_KERNEL);
+	return sovia_link_get(sovia_net(&init_net), &pair, &test_provider, uid, tenant,
+			      GFP_KERNEL);
 }
 
 static struct sovia_link *link_test_get(__be32 remote)
 {
-	return link_test_get_by(remote, GLOBAL_ROOT_UID);
+	return link_test_get_by(remote, GLOBAL_ROOT_UID, NULL);
 }
 
 static bool link_test_listed(const struct sovia_link *link)
@@ -93,26 +94,31 @@ static void link_test_gone(struct kunit *test, struct sovia_link *link)
 	sovia_link_put(link);
 }
 
-/* Links within this host: where a user has many, his end at once without connections. */
-static void link_local_users(struct kunit *test)
+static struct sovia_link *link_test_get_local(u32 remote, struct sovia_tenant *tenant)
 {
-	struct xarray *users = &sovia_net(&init_net)->local_users;
+	return link_test_get_by(htonl(remote), GLOBAL_ROOT_UID, tenant);
+}
+
+/* Links within this host: where a tenant has many, its end at once without connections. */
+static void link_local_tenants(struct kunit *test)
+{
+	struct sovia_tenant *tenant = sovia_tenant_get(&init_net, KUIDT_INIT(12345));
+	struct sovia_tenant *tenant2 = sovia_tenant_get(&init_net, KUIDT_INIT(12346));
 	struct sovia_link **links, *other;
-	const kuid_t user = KUIDT_INIT(12345);
 	unsigned int count = 0, most = 200;
 
+	KUNIT_ASSERT_NOT_NULL(test, tenant);
+	KUNIT_ASSERT_NOT_NULL(test, tenant2);
 	links = kunit_kcalloc(test, most, sizeof(*links), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, links);
 	test_provider.local = true;
 	do {
-		links[count] = link_test_get_by(htonl(0x0a640000 + count), user);
+		links[count] = link_test_get_local(0x0a640000 + count, tenant);
 		KUNIT_ASSERT_NOT_NULL(test, links[count]);
 		/* As if it were established. */
-		local_bh_disable();
 		sovia_link_half_over(links[count]);
-		local_bh_enable();
 	} while (sovia_link_idle_wait(links[count++]) && count < most);
-	other = link_test_get_by(htonl(0x0a650000), KUIDT_INIT(12346));
+	other = link_test_get_local(0x0a650000, tenant2);
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	KUNIT_EXPECT_EQ(test, sovia_link_idle_wait(links[0]), 0UL);
 	KUNIT_EXPECT_EQ(test, sovia_link_idle_wait(other), (unsigned long)HZ);
@@ -121,8 +127,21 @@ static void link_local_users(struct kunit *test)
 	link_test_gone(test, other);
 	while (count)
 		link_test_gone(test, links[--count]);
-	KUNIT_EXPECT_PTR_EQ(test, xa_load(users, __kuid_val(user)), NULL);
-	KUNIT_EXPECT_PTR_EQ(test, xa_load(users, 12346), NULL);
+	/* Half open. */
+	while ((links[count] = link_test_get_local(0x0a640000 + count, tenant)))
+		count++;
+	KUNIT_EXPECT_EQ(test, count, 64U);
+	other = link_test_get_local(0x0a650000, tenant2);
+	KUNIT_EXPECT_NOT_NULL(test, other);
+	if (other)
+		link_test_gone(test, other);
+	while (count)
+		link_test_gone(test, links[--count]);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tenant->local_links), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tenant->local_half), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tenant2->local_links), 0);
+	sovia_tenant_put(tenant);
+	sovia_tenant_put(tenant2);
 	test_provider.local = false;
 }
 
@@ -469,7 +488,7 @@ static void link_up_behind_request(struct kunit *test)
 
 static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_up_races),
-	KUNIT_CASE(link_local_users),
+	KUNIT_CASE(link_local_tenants),
 	KUNIT_CASE(link_timer_races),
 	KUNIT_CASE(link_rtr_retries),
 	KUNIT_CASE(link_doubts),

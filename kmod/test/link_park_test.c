@@ -223,6 +223,88 @@ static void park_waits_in_vain(struct kunit *test)
 	park_test_end(test, link, sock);
 }
 
+/* The peer resumes a link that waits for room here. */
+static void park_wait_is_over(struct kunit *test)
+{
+	unsigned int most = sovia_max_links, count;
+	struct socket *sock = test_socket(test);
+	struct sovia_link *link = park_test_link(test, sock);
+	struct sovia_net *snet = link->snet;
+
+	link_test_receive(test, link, SOVIA_PARK, 0, true);
+	link_flush();
+	count = snet->link_count;
+	sovia_max_links = 1;
+	snet->link_count = 2;
+	sovia_lane_probe(&link->lane);
+	link_flush();
+	KUNIT_ASSERT_TRUE(test, link->waits_room);
+	/* Room, and the peer is first. */
+	snet->link_count = count;
+	sovia_max_links = most;
+	link_test_ask(test, link, TEST_PEER_ID, link->lane.id);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_RECOVERING);
+	KUNIT_EXPECT_FALSE(test, link->waits_room);
+	link_test_happen(test, link, HAS_ESTABLISHED);
+	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_UP);
+	link_test_receive(test, link, SOVIA_ACK, 0, true);
+	/* Much later it is parked again, while there is no room, and nobody wants to send. */
+	link->recovery.since = jiffies - MAX_JIFFY_OFFSET;
+	link_test_receive(test, link, SOVIA_PARK, 0, true);
+	link_flush();
+	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_PARKED);
+	count = snet->link_count;
+	sovia_max_links = 1;
+	snet->link_count = 2;
+	/* The timer of when it was UP is still armed: as if it fired. */
+	sovia_link_event(link, SOVIA_LINK_EV_TIMER);
+	link_flush();
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_PARKED);
+	snet->link_count = count;
+	sovia_max_links = most;
+	park_test_end(test, link, sock);
+}
+
+/* A peer that answers PARK as a PROBE is not the only one that is asked. */
+static void park_asks_others(struct kunit *test)
+{
+	struct socket *socks[2] = { test_socket(test), test_socket(test) };
+	unsigned int most = sovia_max_links;
+	struct sovia_link *a, *b, *fresh, *found;
+	int i;
+
+	test_connect_err = 0;
+	test_post_err = 0;
+	KUNIT_ASSERT_EQ(test, sovia_link_listen(sovia_net(&init_net)), 0);
+	a = link_test_get(htonl(0x0a630021));
+	b = link_test_get(htonl(0x0a630022));
+	fresh = link_test_get(htonl(0x0a630023));
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	KUNIT_ASSERT_NOT_NULL(test, fresh);
+	link_test_reach(test, a, socks[0]->sk, STAGE_UP);
+	link_test_reach(test, b, socks[1]->sk, STAGE_UP);
+	link_test_receive(test, a, SOVIA_ACK, 0, true);
+	link_test_receive(test, b, SOVIA_ACK, 0, true);
+	sovia_link_set_idle(a, true);
+	sovia_link_set_idle(b, true);
+	sovia_max_links = 1;
+	for (i = 0; i < 2; i++) {
+		/* What sovia_link_make_room() does. */
+		found = sovia_link_excess(fresh);
+		KUNIT_ASSERT_NOT_NULL(test, found);
+		KUNIT_EXPECT_PTR_EQ(test, found, i ? b : a);
+		KUNIT_EXPECT_TRUE(test, sovia_link_ask_park(found));
+		link_test_receive(test, found, SOVIA_ACK, 0, true);
+		sovia_link_put(found);
+	}
+	sovia_max_links = most;
+	link_test_gone(test, fresh);
+	park_test_end(test, a, socks[0]);
+	park_test_end(test, b, socks[1]);
+}
+
 /* Idle ones are counted, the least recently used first. */
 static void park_idlest(struct kunit *test)
 {
@@ -266,6 +348,8 @@ static struct kunit_case link_park_test_cases[] = {
 	KUNIT_CASE(park_before_up),
 	KUNIT_CASE(park_waits_for_room),
 	KUNIT_CASE(park_waits_in_vain),
+	KUNIT_CASE(park_wait_is_over),
+	KUNIT_CASE(park_asks_others),
 	KUNIT_CASE(park_idlest),
 	{}
 };

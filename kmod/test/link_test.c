@@ -488,7 +488,7 @@ static void link_test_end(struct kunit *test, const struct sovia_pair *pair)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
 	struct sovia_link *link = sovia_link_get(snet, pair, &test_provider, GLOBAL_ROOT_UID,
-						 GFP_KERNEL);
+						 NULL, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	link_test_happen(test, link, HAS_KILL);
@@ -508,7 +508,7 @@ static void link_test_one(struct kunit *test, const struct sovia_pair *pair,
 	test_connect_err = 0;
 	test_post_err = 0;
 	test_rejected = 0;
-	link = sovia_link_get(snet, pair, &test_provider, GLOBAL_ROOT_UID, GFP_KERNEL);
+	link = sovia_link_get(snet, pair, &test_provider, GLOBAL_ROOT_UID, NULL, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, link);
 	link_test_reach(test, link, sock->sk, stage);
 	link_test_happen(test, link, what);

@@ -147,7 +147,7 @@ static void link_slots_of_users(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_vis, LINK_CROWD - 1);
 	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->slot, SOVIA_SLOT_WAITS);
 	KUNIT_EXPECT_EQ(test, crowd[LINK_CROWD - 1]->state, SOVIA_LINK_CONNECTING);
-	other = link_test_get_by(htonl(0x0a630102), KUIDT_INIT(1));
+	other = link_test_get_by(htonl(0x0a630102), KUIDT_INIT(1), NULL);
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	link_test_happen(test, other, HAS_START);
 	KUNIT_EXPECT_NOT_NULL(test, other->vi);
@@ -222,7 +222,7 @@ static void link_slots_in_turn(struct kunit *test)
 	for (i = 0; i < 76; i++) {
 		kuid_t uid = i < 60 ? KUIDT_INIT(i / 6) : i < 74 ? one : two;
 
-		links[i] = link_test_get_by(htonl(0x0a630002 + i), uid);
+		links[i] = link_test_get_by(htonl(0x0a630002 + i), uid, NULL);
 		KUNIT_ASSERT_NOT_NULL(test, links[i]);
 		/* Otherwise it is not wanted when its turn comes. */
 		links[i]->conn_count = 1;
@@ -301,13 +301,13 @@ static void link_half_open(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, half[i]);
 	}
 	KUNIT_EXPECT_NULL(test, link_test_get(htonl(0x0a630020)));
-	other = link_test_get_by(htonl(0x0a630020), KUIDT_INIT(1));
+	other = link_test_get_by(htonl(0x0a630020), KUIDT_INIT(1), NULL);
 	KUNIT_EXPECT_NOT_NULL(test, other);
 	if (other)
 		link_test_gone(test, other);
 	/* The last quarter is for peers that have a link: 9 links, 12 in all. */
 	sovia_max_links = 12;
-	KUNIT_EXPECT_NULL(test, link_test_get_by(htonl(0x0a630021), KUIDT_INIT(1)));
+	KUNIT_EXPECT_NULL(test, link_test_get_by(htonl(0x0a630021), KUIDT_INIT(1), NULL));
 	KUNIT_EXPECT_EQ(test, unused->state, SOVIA_LINK_UP);
 	sovia_max_links = limit;
 	for (i = 0; i < ARRAY_SIZE(half); i++)

@@ -50,6 +50,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -292,6 +293,26 @@ static void clear_slot(unsigned int number)
 
 /* ---- the protocol ------------------------------------------------------ */
 
+/*
+ * Each message for a peer may have an eventfd, until it is read.  The kernel counts those that are
+ * under way against our limit of descriptors, however many have them open.
+ */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Why a message could not be sent. */
+static const char *why_not(void)
+{
+	return errno == EAGAIN || errno == EWOULDBLOCK ? "does not read" : strerror(errno);
+}
+
 /* Returns false if the peer does not take it. */
 static bool send_number(int to, int64_t number, int fd)
 {
@@ -423,7 +444,7 @@ static void announce(unsigned int number)
 	peers[number].known = true;
 	for (i = 0; i < option.nodes; i++)
 		if (i != number && is_there(i) && !introduce(&peers[i], number))
-			drop(i, "does not read");
+			drop(i, why_not());
 }
 
 static struct ucred who_is(int fd)
@@ -494,7 +515,7 @@ static void arrive(void)
 	}
 	say(number, "connected");
 	if (!welcome(number)) {
-		drop(number, "does not read");
+		drop(number, why_not());
 		return;
 	}
 	if (!peers[number].known) {
@@ -605,7 +626,7 @@ static void take_back(unsigned int number)
 	peers[number].known = false;
 	for (i = 0; i < option.nodes; i++)
 		if (is_there(i) && !send_number(peers[i].fd, number, -1))
-			drop(i, "does not read");
+			drop(i, why_not());
 	if (peers[number].fd >= 0)
 		drop(number, "not all had been told of it");
 }
@@ -863,6 +884,7 @@ int main(int argc, char **argv)
 	bool ours;
 
 	parse(argc, argv);
+	raise_limit();
 	for (i = 0; i < SOVIA_CLAN_NODES_MAX; i++) {
 		peers[i].fd = -1;
 		for (v = 0; v < VECTORS_MAX; v++)
