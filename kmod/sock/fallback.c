@@ -15,6 +15,8 @@
 #include <linux/slab.h>
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
+#include <uapi/linux/netfilter_ipv4/ip_tables.h>
+#include <uapi/linux/netfilter_ipv6/ip6_tables.h>
 #include "compat/accept.h"
 #include "compat/addr.h"
 #include "compat/inet.h"
@@ -162,18 +164,25 @@ static void copy_timestamps(const struct sock *sk, struct sock *tcp)
 	tcp->sk_flags |= sk->sk_flags & SK_FLAGS_TIMESTAMP;
 	if (!wanted && (tcp->sk_flags & SK_FLAGS_TIMESTAMP))
 		net_enable_timestamp();
-	WRITE_ONCE(tcp->sk_tsflags, sk->sk_tsflags);
+	/* TCP numbers bytes from where it was when that was set, and knows the clock's device. */
+	WRITE_ONCE(tcp->sk_tsflags, sk->sk_tsflags &
+				    ~(SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_BIND_PHC));
 }
 
 /*
  * SO_ATTACH_FILTER of a TCP socket needs the capability.  Kernels that do not show SOL_SOCKET to
- * the family let anybody attach it to the AF_SOVIA socket.
+ * the family let anybody attach it to the AF_SOVIA socket.  A worker asks for who opened it.
  */
 static bool may_share(const struct sock *sk, const struct sk_filter *filter)
 {
-	return !filter || sovia_sees_sol_socket() || !filter->prog->orig_prog ||
-	       (!(current->flags & PF_KTHREAD) &&
-		ns_capable_noaudit(sock_net(sk)->user_ns, CAP_NET_ADMIN));
+	struct user_namespace *ns = sock_net(sk)->user_ns;
+	const struct file *file = sk->sk_socket ? sk->sk_socket->file : NULL;
+
+	if (!filter || sovia_sees_sol_socket() || !filter->prog->orig_prog)
+		return true;
+	if (current->flags & PF_KTHREAD)
+		return file && file_ns_capable(file, ns, CAP_NET_ADMIN);
+	return ns_capable_noaudit(ns, CAP_NET_ADMIN);
 }
 
 /* Both sockets have the same socket filter. */
@@ -293,10 +302,9 @@ static void share_descriptor(const struct sock *sk, struct sock *tcp)
 	write_unlock_bh(&tcp->sk_callback_lock);
 }
 
-static void set_option(struct socket *tcp, const struct sovia_option *option)
+static int set_option(struct socket *tcp, const struct sovia_option *option)
 {
-	/* What TCP has no use for changes nothing. */
-	sock_common_setsockopt(tcp, option->level, option->name,
+	return sock_common_setsockopt(tcp, option->level, option->name,
 			       KERNEL_SOCKPTR((void *)option->value), option->len);
 }
 
@@ -313,12 +321,30 @@ static struct socket *make_tcp(struct sock *sk)
 	if (err)
 		return err == -EPERM || err == -EACCES ? NULL : ERR_PTR(err);
 	copy_sol_socket_now(sk, tcp->sk);
+	/* What TCP has no use for changes nothing. */
 	list_for_each_entry(option, &fb->options, node)
 		set_option(tcp, option);
 	share_descriptor(sk, tcp->sk);
 	/* Readers without the lock find it complete. */
 	smp_store_release(&fb->tcp, tcp);
 	return tcp;
+}
+
+/*
+ * Has the program an IPsec policy that TCP's socket has not?  That needs the capability, which it
+ * may have dropped since.
+ */
+static bool lacks_policy(const struct sock *sk, const struct sock *tcp)
+{
+#ifdef CONFIG_XFRM
+	int dir;
+
+	for (dir = 0; dir < ARRAY_SIZE(sk->sk_policy); dir++)
+		if (rcu_access_pointer(sk->sk_policy[dir]) &&
+		    !rcu_access_pointer(tcp->sk_policy[dir]))
+			return true;
+#endif
+	return false;
 }
 
 /**
@@ -341,7 +367,7 @@ struct socket *sovia_fallback_make(struct sock *sk)
 		tcp = make_tcp(sk);
 	if (IS_ERR_OR_NULL(tcp))
 		return tcp;
-	return sovia_sk(sk)->fallback->refused ? NULL : tcp;
+	return sovia_sk(sk)->fallback->refused || lacks_policy(sk, tcp->sk) ? NULL : tcp;
 }
 
 /* Does a listener's TCP socket listen? */
@@ -374,6 +400,17 @@ bool sovia_needs_tcp(const struct sock *sk)
 	       rcu_access_pointer(inet_sk(sk)->inet_opt) ||
 	       (sk->sk_family == AF_INET6 && (READ_ONCE(inet6_sk(sk)->min_hopcount) ||
 					      rcu_access_pointer(inet6_sk(sk)->opt)));
+}
+
+/*
+ * What is netfilter's is about the namespace, not the socket: once is enough.  Some of it takes RTNL,
+ * which does not go with the socket lock.
+ */
+static bool is_of_netfilter(int level, int optname)
+{
+	if (level == SOL_IP)
+		return optname >= IPT_BASE_CTL;
+	return level == SOL_IPV6 && optname >= IP6T_BASE_CTL && optname <= IP6T_SO_SET_MAX;
 }
 
 /* Remember an option for the TCP socket. */
@@ -411,10 +448,7 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	struct sovia_option *new;
 	struct socket *tcp;
 
-	/* TCP_NODELAY and its like are set in any state, when no TCP socket will follow. */
-	if (!fallback_tcp(sk) && READ_ONCE(sk->sk_state) != TCP_CLOSE)
-		return;
-	if (optlen > FALLBACK_OPTION_MAX)
+	if (optlen > FALLBACK_OPTION_MAX || is_of_netfilter(level, optname))
 		return;
 	new = kmalloc(struct_size(new, value, optlen), GFP_KERNEL_ACCOUNT);
 	if (!new || copy_from_sockptr(new->value, optval, optlen)) {
@@ -426,9 +460,10 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	new->len = optlen;
 	lock_sock(sk);
 	tcp = fallback_tcp(sk);
-	if (tcp)
-		set_option(tcp, new);
-	if (sk->sk_state == TCP_CLOSE && !sovia_fallback_done(sk))
+	if (tcp && set_option(tcp, new) && lacks_policy(sk, tcp->sk))
+		sovia_fallback_unlisten(sk);
+	/* A connection that ends may be followed by one of TCP's. */
+	if (!sovia_fallback_done(sk))
 		keep_option(sk, new);
 	else
 		kfree(new);
@@ -579,12 +614,33 @@ int sovia_fallback_listen(struct sock *sk, int backlog)
 	struct socket *tcp = sovia_fallback_make(sk);
 	int err;
 
+	if (sovia_sk(sk)->fallback)
+		sovia_sk(sk)->fallback->unheard = !tcp && sovia_sk(sk)->fallback->refused;
 	if (IS_ERR_OR_NULL(tcp))
 		return PTR_ERR_OR_ZERO(tcp);
 	err = match_port(sk, tcp) ?: tcp->ops->listen(tcp, backlog);
 	if (!err)
 		sovia_fallback_backlog(sk);
 	return err;
+}
+
+/**
+ * sovia_fallback_match_listener() - listen in TCP or not, as its filter allows
+ * @sk: a listener
+ *
+ * Context: process, may sleep; socket lock held.
+ */
+void sovia_fallback_match_listener(struct sock *sk)
+{
+	struct sovia_fallback *fb = sovia_sk(sk)->fallback;
+
+	if (fb->refused && tcp_listens(sk)) {
+		sovia_fallback_unlisten(sk);
+		fb->unheard = true;
+	} else if (!fb->refused && fb->unheard) {
+		/* Without its port, it stays as it is. */
+		sovia_fallback_listen(sk, READ_ONCE(sk->sk_max_ack_backlog));
+	}
 }
 
 /**
@@ -634,7 +690,8 @@ void sovia_fallback_follow(struct sock *sk)
 	if (!tcp)
 		return;
 	copy_sol_socket_released(sk, tcp);
-	if (sovia_sk(sk)->fallback->refused && READ_ONCE(tcp->sk_state) == TCP_LISTEN)
+	if (sovia_sk(sk)->fallback->refused ? READ_ONCE(tcp->sk_state) == TCP_LISTEN :
+					      sovia_sk(sk)->fallback->unheard)
 		sovia_fallback_queue(sk);
 }
 

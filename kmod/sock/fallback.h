@@ -26,11 +26,12 @@ struct sovia_destination {
  * @sk: the AF_SOVIA socket, which has it until it is freed
  * @tcp: the TCP socket, or NULL.  Set and cleared under the socket lock; those of listeners
  *	are read without it.
- * @options: set before there was one, in order.  Socket lock.
+ * @options: set before it got the descriptor, in order.  Socket lock.
  * @taken: how many of its connections accept() has returned
  * @to: the destination, once the first caller of connect() has gone.  Socket lock.
  * @refused: the socket has a filter that its program may not give to TCP's.  Socket lock;
  *	read without it.
+ * @unheard: a listener, and TCP's does not listen because of that.  Socket lock; hint without.
  * @sum: of the options that TCP's has when it gets the descriptor.  Socket lock.
  * @work: connects there when it is TCP's turn, or ends what @tcp is not needed for
  */
@@ -41,6 +42,7 @@ struct sovia_fallback {
 	atomic_t		taken;
 	struct sovia_destination to;
 	bool			refused;
+	bool			unheard;
 	u32			sum;
 	struct work_struct	work;
 };
@@ -52,6 +54,7 @@ int sovia_fallback_bind(struct sock *sk);
 int sovia_fallback_bind_source(struct sock *sk, struct socket *tcp);
 int sovia_fallback_listen(struct sock *sk, int backlog);
 void sovia_fallback_unlisten(struct sock *sk);
+void sovia_fallback_match_listener(struct sock *sk);
 bool sovia_fallback_acceptable(const struct sock *sk);
 unsigned int sovia_fallback_arrived(const struct sock *sk);
 bool sovia_fallback_first(const struct sock *sk, unsigned int arrived);

@@ -290,8 +290,7 @@ void sovia_fallback_work(struct work_struct *work)
 
 	if (own_or_defer(sk)) {
 		if (sk->sk_state == TCP_LISTEN) {
-			if (fb->refused)
-				sovia_fallback_unlisten(sk);
+			sovia_fallback_match_listener(sk);
 		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE) {
 			become_tcp(sock, true);
 		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE) {

@@ -168,7 +168,21 @@ s64 sovia_mem_cost(u32 bytes)
  */
 u32 sovia_mem_floor(const struct sock *sk)
 {
-	return max(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]) / 2, 1);
+	int buf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
+
+	return max(min(buf, SOVIA_RCVBUF_LEAST) / 2, 1);
+}
+
+/**
+ * sovia_mem_least_sndbuf() - the smallest send buffer, which each connection has
+ * @sk: the socket
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+int sovia_mem_least_sndbuf(const struct sock *sk)
+{
+	return min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]), SOVIA_SNDBUF_LEAST);
 }
 
 /* How large may a connection's first window be, which most do not use up? */

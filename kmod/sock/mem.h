@@ -5,6 +5,13 @@
 
 #include "sock.h"
 
+/*
+ * The smallest buffers, as tcp_rmem[0] and tcp_wmem[0] have them at first.  Those of a namespace are
+ * its root's to set: they may be less, not more.
+ */
+#define SOVIA_RCVBUF_LEAST	4096
+#define SOVIA_SNDBUF_LEAST	4096
+
 /* The first window of a connection when its tenant has half of its share: a message. */
 #define SOVIA_WINDOW_FIRST	16384
 
@@ -14,6 +21,7 @@ bool sovia_mem_short(const struct sock *sk);
 bool sovia_mem_none(const struct sock *sk);
 s64 sovia_mem_cost(u32 bytes);
 u32 sovia_mem_floor(const struct sock *sk);
+int sovia_mem_least_sndbuf(const struct sock *sk);
 u32 sovia_mem_window(const struct sock *sk, u32 size);
 void sovia_mem_promise(struct sock *sk, u32 bytes);
 s64 sovia_mem_excess(const struct sock *sk);

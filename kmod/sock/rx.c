@@ -44,11 +44,10 @@ static u32 window_size(const struct sock *sk)
 {
 	u32 clamp = READ_ONCE(sovia_sk(sk)->opt.window_clamp);
 	int buf = READ_ONCE(sk->sk_rcvbuf);
-	u32 size;
+	u32 size = max(buf / 2, 1);
 
 	if (sovia_mem_short(sk) || sovia_charge_short(sk))
-		buf = min(buf, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]));
-	size = max(buf / 2, 1);
+		size = min(size, sovia_mem_floor(sk));
 	return clamp ? min(size, clamp) : size;
 }
 

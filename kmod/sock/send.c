@@ -65,7 +65,6 @@ static bool window_closed(const struct sovia_sock *ss)
 /* Maximum of unacknowledged data of a socket. */
 static int send_limit(const struct sock *sk)
 {
-	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
 	int size = READ_ONCE(sk->sk_sndbuf);
 
 	/*
@@ -73,11 +72,11 @@ static int send_limit(const struct sock *sk)
 	 * have none would have nothing in flight whose end tells it to try again.
 	 */
 	if (sovia_mem_short(sk))
-		return sovia_mem_none(sk) ? 1 : min(size, READ_ONCE(ipv4->sysctl_tcp_wmem[0]));
+		return sovia_mem_none(sk) ? 1 : min(size, sovia_mem_least_sndbuf(sk));
 	/* With a closed window, buffer as much as TCP would. */
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
 	    sovia_mem_ample(sk))
-		return max(size, READ_ONCE(ipv4->sysctl_tcp_wmem[2]));
+		return max(size, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]));
 	return size;
 }
 
@@ -589,7 +588,7 @@ static u32 full_message(const struct sock *sk)
 	u32 full = sovia_conn_payload(sovia_conn_of(sk));
 
 	if (sovia_mem_short(sk))
-		full = min_t(u32, full, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]));
+		full = min_t(u32, full, sovia_mem_least_sndbuf(sk));
 	return full;
 }
 
@@ -668,8 +667,8 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	}
 	if (copied) {
 		/* Who waited for memory may have lost the connection, or find another one. */
-		if ((msg->msg_flags & MSG_OOB) && sovia_conn_of(sk) &&
-		    disconnects == sk->sk_disconnects)
+		if ((msg->msg_flags & MSG_OOB) && disconnects == sk->sk_disconnects &&
+		    ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_CLOSE_WAIT)))
 			sovia_send_urgent(sk);
 		sovia_push(sk);
 		return copied;

@@ -2,6 +2,7 @@
 /* A socket's lifetime: initialise, set addresses, free. */
 #include <net/ipv6.h>
 #include <net/transp_v6.h>
+#include <net/xfrm.h>
 #include "charge.h"
 #include "compat/proto.h"
 #include "debug/objcount.h"
@@ -22,6 +23,8 @@ static void sock_destruct(struct sock *sk)
 	if (ss->left)
 		sovia_conn_put_later(ss->left);
 	sovia_fallback_free(sk);
+	/* Of the socket, or of the listener that it is a child of. */
+	xfrm_sk_free_policy(sk);
 	if (sk->sk_family == AF_INET6)
 		inet6_sock_destruct(sk);
 	else

@@ -25,7 +25,7 @@ NIGHTLY = (
     # programs of all kinds
     "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
-    "vm-limits", "vm-bounds", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab", "vm-alloc_failures", "vm-netem", "vm-fault",
+    "vm-limits", "vm-bounds", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
     "vm-dead_clients",
     # as another test in the tier before, for the other combinations
     "vm-ftp_mixed", "vm-mixed",
@@ -55,7 +55,7 @@ DEBUG_SLOW = 4
 # So many stages share the tests of one that no slice of nightly ones has room for.
 PARTS = {"e2e-quick-pair-debug": 2, "e2e-pair-6.12": 2, "e2e-pair-newest": 2,
          "e2e-loop-debug": 3, "e2e-loop-debug-6.12": 3, "e2e-pair-debug": 6,
-         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2, "vm-beside_long": 2, "vm-hosts": 2}
+         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2, "vm-beside_long": 2, "vm-hosts": 2, "vm-e2e_failslab": 3}
 # Nightly stages that no slice has room for all the same: no other stage needs their kernel, which is compiled for them.
 BY_HAND = ("*-debug-6.12*",)
 # MiB: with less, a debug kernel has hardly any for the test.
@@ -141,7 +141,7 @@ PREPARATIONS = {
 # What a script of tests/vm has in its text, its own or that of a library that it reads, and what it needs therefore.
 NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "/driver_call": "build-driver_call", "stock-raised": "build-raised", "/differ": "build-differ",
                  "/selftests": "build-selftests", "fuzz/calls": "build-calls", "fuzz/beside": "build-calls",
-                 "fuzz/slow_pages": "build-calls",
+                 "fuzz/slow_pages": "build-calls", "/own_root": "build-calls",
                  "--hosts": "build-rogue_peer"}
 
 

@@ -19,7 +19,7 @@ from kit.proc import Child
 
 SOL, TCP, IP = socket.SOL_SOCKET, socket.IPPROTO_TCP, socket.IPPROTO_IP
 IP_BIND_ADDRESS_NO_PORT, TCP_ULP, TCP_FASTOPEN_CONNECT = 24, 31, 30
-SO_MAX_PACING_RATE = 47
+SO_MAX_PACING_RATE, SO_TIMESTAMPING = 47, 37
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -345,3 +345,29 @@ def test_accept_beside(t):
         other.setblocking(True)
     beside(8, accept, accept, swap)
     ok(accepted[0] > 0, "some were accepted")
+
+
+def test_options_of_before(t):
+    """What was set on a connection, with AF_UNSPEC after it, the next one has, too: it is TCP's."""
+    options = ((TCP, socket.TCP_NODELAY, 1), (TCP, socket.TCP_KEEPIDLE, 77), (socket.IPPROTO_IPV6 if t.v6 else IP, 67 if t.v6 else 1, 16))
+    listener, both = only_tcp(t), t.listener()
+    s = t.socket()
+    s.connect(both.getsockname()[:2])
+    for level, name, value in options:
+        s.setsockopt(level, name, value)
+    eq(LIBC.connect(s.fileno(), bytes(28), 28), 0)
+    s.connect(listener.getsockname()[:2])
+    eq([s.getsockopt(level, name) for level, name, _ in options], [value for *_, value in options])
+
+
+def test_numbers_of_timestamps(t):
+    """SOF_TIMESTAMPING_OPT_ID before connect(), which TCP refuses: no report has a number that means nothing."""
+    listener = only_tcp(t)
+    s = t.socket()
+    if not t.sovia and not t.fallback:
+        fails("EINVAL", s.setsockopt, SOL, SO_TIMESTAMPING, 2 | 16 | 128 | 2048)
+        return
+    s.setsockopt(SOL, SO_TIMESTAMPING, 2 | 16 | 128 | 2048)
+    s.connect(listener.getsockname()[:2])
+    listener.accept()[0].close()
+    eq(s.getsockopt(SOL, SO_TIMESTAMPING) & 128, 0)
