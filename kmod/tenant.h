@@ -23,7 +23,7 @@ struct seq_file;
  * @streams: connections with an entry in the ledger
  * @orphans: closed sockets that wait for their peers
  * @local_links: links within this host that it has made, in all network namespaces
- * @local_half: of these, how many are half open
+ * @local_spare: of these, how many are half open, or have no connections
  * @node: in the table, see tenant.c
  * @rcu: readers find it in the table
  */
@@ -38,7 +38,7 @@ struct sovia_tenant {
 	atomic_t		streams;
 	atomic_t		orphans;
 	atomic_t		local_links;
-	atomic_t		local_half;
+	atomic_t		local_spare;
 	struct hlist_node	node;
 	struct rcu_head		rcu;
 };

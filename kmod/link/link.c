@@ -127,8 +127,7 @@ static bool link_change(struct sovia_link *link, enum sovia_link_state state,
 		trace_sovia_link_state(link, was, state);
 		/* Readers without the lock: link_table.c, debug/. */
 		WRITE_ONCE(link->state, state);
-		if (state != SOVIA_LINK_CONNECTING)
-			sovia_link_half_over(link);
+		sovia_link_count_spare(link);
 		if (conns)
 			list_splice_init(&link->conns, conns);
 	}

@@ -310,7 +310,7 @@ enum sovia_slot_kind {
  * @park_wanted: the peer is to be asked to park the link
  * @waits_room: PARKED, and to be used again when there are fewer links
  * @local_counted: it is in sovia_tenant::local_links of @tenant
- * @half_counted: it is in local_half of it
+ * @spare_counted: it is in local_spare of it.  @lock, once it is in the table.
  * @resumes: RECOVERING, because it was parked
  * @doubted: a peer requested a link that is UP: its lane is being checked
  * @doubt_end: deadline of that, jiffies
@@ -367,7 +367,7 @@ struct sovia_link {
 	bool				park_wanted;
 	bool				waits_room;
 	bool				local_counted;
-	bool				half_counted;
+	bool				spare_counted;
 	bool				resumes;
 	bool				doubted;
 	unsigned long			doubt_end;

@@ -30,6 +30,7 @@ int sovia_link_attach(struct sovia_conn *conn)
 		list_add_tail(&conn->link_node, &link->conns);
 		conn->attached = true;
 		link->conn_count++;
+		sovia_link_count_spare(link);
 		ret = sovia_link_lives(link->state);
 	}
 	spin_unlock_bh(&link->lock);
@@ -53,8 +54,10 @@ void sovia_link_detach(struct sovia_conn *conn)
 	conn->attached = false;
 	spin_lock_bh(&link->lock);
 	list_del_init(&conn->link_node);
+	link->conn_count--;
+	sovia_link_count_spare(link);
 	/* Loop links are cheap to set up again: end them when idle. */
-	if (!--link->conn_count && link->state == SOVIA_LINK_UP && link->prov->local)
+	if (!link->conn_count && link->state == SOVIA_LINK_UP && link->prov->local)
 		sovia_link_set_timer(link, sovia_link_idle_wait(link));
 	spin_unlock_bh(&link->lock);
 	sovia_conn_put(conn);

@@ -22,8 +22,8 @@
 /* Parked links for each other one that there may be, and at most: each has a peer (peer.c). */
 #define SOVIA_LINKS_PARKED	32U
 #define SOVIA_LINKS_PARKED_MAX	6144U
-/* Links within this host that a tenant may have half open. */
-#define SOVIA_LINKS_LOCAL_HALF	64
+/* Links within this host that a tenant may have half open or without connections. */
+#define SOVIA_LINKS_LOCAL_SPARE	128
 /*
  * If a tenant has more of them, those without connections end at once.  If all tenants have more
  * than MOST, that holds for who has more than FAIR.
@@ -177,29 +177,45 @@ static bool local_may_add(struct sovia_link *fresh)
 
 	if (!tenant)
 		return true;
-	if (atomic_inc_return(&tenant->local_half) > SOVIA_LINKS_LOCAL_HALF) {
-		atomic_dec(&tenant->local_half);
+	if (atomic_inc_return(&tenant->local_spare) > SOVIA_LINKS_LOCAL_SPARE) {
+		atomic_dec(&tenant->local_spare);
 		return false;
 	}
 	atomic_inc(&tenant->local_links);
 	atomic_inc(&links_local);
-	fresh->half_counted = true;
+	fresh->spare_counted = true;
 	fresh->local_counted = true;
 	return true;
 }
 
-/**
- * sovia_link_half_over() - a link is not half open any more
- * @link: established, or DOWN
- *
- * Context: connection thread, or before the link is in the table.
- */
-void sovia_link_half_over(struct sovia_link *link)
+/* It does not get into the table. */
+static void local_undo(struct sovia_link *fresh)
 {
-	if (!link->half_counted)
+	if (fresh->spare_counted)
+		atomic_dec(&fresh->tenant->local_spare);
+	fresh->spare_counted = false;
+	local_over(fresh);
+}
+
+/**
+ * sovia_link_count_spare() - a link's state, or whether it has connections, may have changed
+ * @link: the link; its lock is held
+ *
+ * A program that opens and closes connections to ever new addresses is no faster than the
+ * connection thread, which all share.
+ *
+ * Context: any.
+ */
+void sovia_link_count_spare(struct sovia_link *link)
+{
+	bool spare = link->state != SOVIA_LINK_DOWN &&
+		     !(link->state == SOVIA_LINK_UP && link->conn_count);
+
+	lockdep_assert_held(&link->lock);
+	if (!link->tenant || spare == link->spare_counted)
 		return;
-	link->half_counted = false;
-	atomic_dec(&link->tenant->local_half);
+	link->spare_counted = spare;
+	atomic_add(spare ? 1 : -1, &link->tenant->local_spare);
 }
 
 /**
@@ -378,8 +394,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 	if (!link_may_add(snet, fresh) ||
 	    xa_alloc(&snet->link_ids, &fresh->id, fresh, xa_limit_32b,
 		     GFP_ATOMIC | __GFP_NOWARN)) {
-		sovia_link_half_over(fresh);
-		local_over(fresh);
+		local_undo(fresh);
 		sovia_stat_inc(snet, no_link);
 		return false;
 	}

@@ -177,7 +177,7 @@ none() { # NUMBER WHAT [STAGE]
 
 # A row of the table: its objects by number and by size, as the host's user sees them who has other things to do.
 row() { # NUMBER WHAT OBJECT MOST KIB COMMAND...
-	local number=$1 what=$2 object=$3 most=$4 kib=$5
+	local number=$1 what=$2 object=$3 most=$4 kib=$5 command=$6
 	shift 5
 	wanted "$number" || return 0
 	check "row $number, $what" fill "$object" "$@"
@@ -187,7 +187,7 @@ row() { # NUMBER WHAT OBJECT MOST KIB COMMAND...
 	check "row $number: memory"				little "$kib"
 	check "row $number: connect() to another node"		soon 0
 	check "row $number: connect() within the host"		soon 1
-	[ "$number" != 6 ] || check "row 32: connect() at a new address of this host" soon 2
+	[ "$command" != storm ] || check "row 32: connect() at a new address of this host" soon 2
 	check "row $number: all is back"			all_back
 	check "row $number: so are peers"			peers_back
 }
@@ -197,6 +197,16 @@ row() { # NUMBER WHAT OBJECT MOST KIB COMMAND...
 filling() { filler "$1" "$FULL" "${@:2}"; }
 # While they run: those that end by themselves.
 storm() { touch "$FULL"; nobody flood "$@"; }
+# The same in ten network namespaces: all are one tenant's.
+storms() {
+	local i storms=() status=0
+	touch "$FULL"
+	for i in {1..10}; do
+		own_root sh -c "ip link set lo up && exec flood sovia 127.0.0.0/9 9 30" & storms+=($!)
+	done
+	for i in "${storms[@]}"; do wait "$i" || status=1; done
+	return $status
+}
 own_sockets() { nobody filler sockets "$FULL"; }
 # With a parameter, or a setting, of the module's, or of the kernel's.
 with() { # FILE VALUE COMMAND...
@@ -308,6 +318,8 @@ row 4 'orphans: nobody'				orphans 48 16384	orphans
 row 5 'bytes promised, unsent, unread: nobody'	memory 4500 16384	unread
 TIMES=150
 row 6 'links within the host: nobody, for a minute'	links 400 32768		storm sovia 127.0.0.0/9 9 60
+# Ten busy programs: who needs the connection thread waits for a processor.
+row 6 'the same: own root, in ten network namespaces'	links 480 32768	storms
 TIMES=40
 row 7 'links half open: nobody'			links 80 4096		nobody filler silent "$FULL" $SILENT 1000
 row 8 'links between namespaces: own root'	links 640 20480		several_pairs
