@@ -403,8 +403,8 @@ bool sovia_needs_tcp(const struct sock *sk)
 }
 
 /*
- * What is netfilter's is about the namespace, not the socket: once is enough.  Some of it takes RTNL,
- * which does not go with the socket lock.
+ * Options of netfilter change tables of the namespace, not the socket: once is enough.  Some take
+ * RTNL, which must not be taken under the socket lock.
  */
 static bool is_of_netfilter(int level, int optname)
 {

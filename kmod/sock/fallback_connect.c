@@ -289,13 +289,12 @@ void sovia_fallback_work(struct work_struct *work)
 	struct file *file = sock->file;
 
 	if (own_or_defer(sk)) {
-		if (sk->sk_state == TCP_LISTEN) {
+		if (sk->sk_state == TCP_LISTEN)
 			sovia_fallback_match_listener(sk);
-		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE) {
+		else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_DUE)
 			become_tcp(sock, true);
-		} else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE) {
+		else if (sovia_sk(sk)->connect.fallback == SOVIA_FALLBACK_NONE)
 			sovia_fallback_drop(sk);
-		}
 		release_sock(sk);
 	}
 	fput(file);

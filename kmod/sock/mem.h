@@ -6,8 +6,8 @@
 #include "sock.h"
 
 /*
- * The smallest buffers, as tcp_rmem[0] and tcp_wmem[0] have them at first.  Those of a namespace are
- * its root's to set: they may be less, not more.
+ * The smallest buffers, as tcp_rmem[0] and tcp_wmem[0] have them at first.  The root of a namespace
+ * sets its own: they may be less, not more.
  */
 #define SOVIA_RCVBUF_LEAST	4096
 #define SOVIA_SNDBUF_LEAST	4096

@@ -196,6 +196,34 @@ not_an_oracle() {
 	local status=$?
 	ip netns del s && return $status
 }
+# Only another namespace that may be of use has one ask: not a user's own.
+asks() { # ADDRESS
+	ip -n s neigh replace "$1" lladdr 2:0:0:0:0:2 dev eth0
+	timeout 3 nsenter --net=/run/netns/s socktool connect "$1" $PORT4
+	box s nft reset counters table inet seen | awk '/packets/ { print ($2 > 0) }'
+}
+answers() { "$@" ss -Htln | grep -q ':298 '; }
+users_own() {
+	local owner status mode
+	mode=$(sysctl -n net.sovia.rendezvous)
+	ip netns add s && ip -n s link set lo up && ip -n s link add eth0 type dummy && configure s 10.1.0.9 fd01::9 &&
+		box s nft 'add table inet seen; add counter inet seen n; add chain inet seen out { type filter hook output priority 0; };
+			add rule inet seen out tcp dport 298 counter name n' && sysctl -qw net.sovia.rendezvous=1 &&
+		box s sysctl -qw net.sovia.rendezvous=1 net.sovia.fallback=1 || return
+	setpriv --reuid=nobody --regid=nogroup --clear-groups unshare -Urn \
+		sh -c 'echo 2 >/proc/sys/net/sovia/rendezvous && exec sleep 1000' &
+	owner=$!
+	# the namespace's first socket
+	asks 10.1.0.4 >/dev/null
+	eventually answers nsenter -t $owner -n && equal "$(asks 10.1.0.2)" 0 &&
+		ip netns add q && box q sysctl -qw net.sovia.rendezvous=2 && eventually answers box q && equal "$(asks 10.1.0.3)" 1
+	status=$?
+	kill $owner
+	sysctl -qw net.sovia.rendezvous="$mode"
+	ip netns del s
+	ip netns del q
+	return $status
+}
 not_a_router() {
 	local before
 	before=$(count a peer_up)
@@ -259,6 +287,7 @@ nothing_left() {
 
 limit 240
 modprobe -a veth bridge dummy macvlan
+check 'a user who answers has nobody ask'	users_own
 check 'two namespaces and a veth'		joined_by_veth
 check 'IPv4'					in_memory a b 4 10.1.0.2
 check 'each sees its own end'			sees_its_end
