@@ -14,7 +14,7 @@ PATH=$PWD/lib:$PATH
 WORK=$(mktemp -d)
 LIMITS=/sys/kernel/debug/sovia/limits
 # MiB: the memory limit for messages of all sockets, and what the programs below need.
-LEFT=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) * $(getconf PAGESIZE) / 1024 / 1024 + 40))
+LEFT=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) * $(getconf PAGESIZE) / 1024 / 1024 + 26))
 
 little_left() {
 	eat_memory $LEFT "$WORK/eat_memory" >"$WORK/hogged" 2>&1 &
@@ -55,8 +55,8 @@ no_echo_server() { rm "$WORK/echo" && eventually no_socktool; }
 no_socktool() { ! pgrep -x socktool >/dev/null; }
 
 measure() { leakcheck measure 60 >"$WORK/$1"; }
-# How often a process had to look for memory itself.
-scarce() { awk '/^(allocstall|pgscan_direct)/ { sum += $2 } END { print sum }' /proc/vmstat; }
+# How often somebody had to look for memory that can be freed.
+scarce() { awk '/^(allocstall|pgscan_direct|pgscan_kswapd)/ { sum += $2 } END { print sum }' /proc/vmstat; }
 was_scarce() { echo "$(<"$WORK/scarce"), now $(scarce)" && [ "$(scarce)" -gt "$(<"$WORK/scarce")" ]; }
 
 no_oom() { ! dmesg | grep -iE 'out of memory|oom-kill|page allocation failure'; }
