@@ -25,7 +25,7 @@ NIGHTLY = (
     # programs of all kinds
     "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
-    "vm-limits", "vm-bounds", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
+    "vm-limits", "vm-bounds*", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
     "vm-dead_clients",
     # as another test in the tier before, for the other combinations
     "vm-ftp_mixed", "vm-mixed",
@@ -55,9 +55,11 @@ DEBUG_SLOW = 4
 # So many stages share the tests of one that no slice of nightly ones has room for.
 PARTS = {"e2e-quick-pair-debug": 2, "e2e-pair-6.12": 2, "e2e-pair-newest": 2,
          "e2e-loop-debug": 3, "e2e-loop-debug-6.12": 3, "e2e-pair-debug": 6,
-         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2, "vm-beside_long": 2, "vm-hosts": 2, "vm-e2e_failslab": 3}
-# Nightly stages that no slice has room for all the same: no other stage needs their kernel, which is compiled for them.
-BY_HAND = ("*-debug-6.12*",)
+         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2, "vm-beside_long": 2, "vm-hosts": 2, "vm-e2e_failslab": 3,
+         "vm-bounds": 2}
+# Nightly stages that no slice has room for all the same: their kernel is compiled for them alone, or the module is within
+# an emulated machine.
+BY_HAND = ("*-debug-6.12*", "deb-install-*", "first-use-*")
 # MiB: with less, a debug kernel has hardly any for the test.
 DEBUG_MEM = 512
 

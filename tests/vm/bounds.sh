@@ -4,7 +4,7 @@
 # Everything that others can make has a bound (Documentation/limits.rst): each kind is made until there is no more to be
 # had, by those who may, while another user connects.
 #
-#     bounds.sh [ROW...]        these rows alone
+#     bounds.sh [ROW... | --part I/2]        these rows alone
 #
 # Measured for each: how many there were, the kernel's memory that no control group pays for, how long the other
 # user's connect() took, and that all is back when they have gone.
@@ -17,6 +17,10 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/rogue_peer.sh source-path=SCRIPTDIR
 . lib/rogue_peer.sh
 
+case $* in
+'--part 1/2') set -- {1..7} ;;
+'--part 2/2') set -- {8..35} ;;
+esac
 ROWS=("$@")
 OBJECTS=/sys/kernel/debug/sovia/objects
 LIMITS=/sys/kernel/debug/sovia/limits
