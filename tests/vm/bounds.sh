@@ -128,8 +128,10 @@ fill() { # OBJECT COMMAND...
 
 # A filler that makes next to nothing has not tried the bound.
 many() { # MOST
-	# They live for microseconds: what they take is memory.
-	[ "$object" = requests ] || [ "$(<"$WORK/most")" -ge $(($1 / 3)) ] || { echo "$(<"$WORK/most"), at least $(($1 / 3))"; return 1; }
+	local least=$(($1 / 3))
+	# They live for microseconds: what they take is memory, and time.
+	[ "$object $command" != 'anchors flooded' ] && [ "$object" != requests ] || least=0
+	[ "$(<"$WORK/most")" -ge $least ] || { echo "$(<"$WORK/most"), at least $least"; return 1; }
 }
 
 few() { # MOST
@@ -329,7 +331,7 @@ row 7 'links half open: nobody'			links 80 4096		nobody filler silent "$FULL" $S
 row 8 'links between namespaces: own root'	links 640 20480		several_pairs
 # Who else has a link then is row 11's matter.
 AWAY=127.0.0.1
-row 9 'links with a VI: a peer uses all that are parked'	verbs_vis 12 20480	resumed
+row 9 'links with a VI: a peer uses all that are parked'	verbs_vis 20 20480	resumed
 AWAY=node-b
 # Sixteen, and those that have just ended.
 row 10 'further lanes of a pair: a peer'	links 64 4096		rogue_peer $ROGUE $VICTIM links 1 16
