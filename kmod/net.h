@@ -149,6 +149,7 @@ struct sovia_tcp_log {
  * @far_links: struct sovia_link::far_node of links to other nodes, the most idle ones first
  * @parked_links: the same, of parked ones
  * @link_count: length of @far_links
+ * @room_asked: when a parked link last asked for room, jiffies.  Connection thread.
  * @parked_count: length of @parked_links
  * @idle_count: how many of @far_links have been idle for a while
  * @link_ids: all links in @links, by a number of their own, for administrators
@@ -188,6 +189,7 @@ struct sovia_net {
 	struct list_head		far_links;
 	struct list_head		parked_links;
 	unsigned int			link_count;
+	unsigned long			room_asked;
 	unsigned int			parked_count;
 	unsigned int			idle_count;
 	struct xarray			link_ids;

@@ -328,12 +328,12 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 }
 
 /*
- * The kernels know each other, but there is no way between them.  One that was parked has not been
- * tried: there was no room here.
+ * The kernels know each other, but there is no way between them.  One that was parked may have been
+ * refused for want of room, here or there.
  */
 static bool link_has_no_way(const struct sovia_link *link, enum sovia_link_state was, int err)
 {
-	return !link->prov->local && was != SOVIA_LINK_PARKED &&
+	return !link->prov->local && was != SOVIA_LINK_PARKED && !link->resumes &&
 	       (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH ||
 		err == -EPROTO);
 }
@@ -384,25 +384,22 @@ bool sovia_link_retire(struct sovia_link *link)
 	return true;
 }
 
-/**
- * sovia_link_make_room() - if there are too many links, end an unused one, or park an idle one
- * @link: for this one
- *
- * A peer need not agree to park one: the next call asks another one, and one without connections
- * whose peer has been asked before ends.
- *
- * Context: connection thread; no link or lane lock.
+/*
+ * A link has come up, or is to be used again: if there are too many, an unused one ends, or an idle
+ * one is parked.  A peer need not agree to that: the next call asks another one, and one without
+ * connections whose peer was asked a second ago ends.
  */
-void sovia_link_make_room(struct sovia_link *link)
+static void link_make_room(struct sovia_link *link)
 {
 	struct sovia_link *other;
-	bool done;
+	bool done, asked;
 
 	do {
 		other = sovia_link_excess(link);
 		if (!other)
 			break;
-		done = (other->park_wanted && sovia_link_retire(other)) ||
+		asked = other->park_wanted && time_after(jiffies, other->park_asked + HZ);
+		done = (asked && sovia_link_retire(other)) ||
 		       sovia_link_ask_park(other) || READ_ONCE(other->conn_count) ||
 		       sovia_link_retire(other);
 		sovia_link_put(other);
@@ -431,7 +428,7 @@ static void link_up(struct sovia_link *link)
 	if (!link_enter(link, SOVIA_LINK_UP, again ? NULL : &conns))
 		return;
 	sovia_slot_put(link);
-	sovia_link_make_room(link);
+	link_make_room(link);
 	link->pause = 0;
 	link->stale = 0;
 	link->trial_wait = 0;
@@ -699,6 +696,25 @@ void sovia_link_keep(struct sovia_link *link)
 	sovia_link_event(link, SOVIA_LINK_EV_START);
 }
 
+/**
+ * sovia_link_ask_room() - a parked link waits for another one to be parked
+ * @link: PARKED
+ *
+ * As often as one link that waits would ask, however many do.
+ *
+ * Context: connection thread; no link or lane lock.
+ */
+void sovia_link_ask_room(struct sovia_link *link)
+{
+	struct sovia_net *snet = link->snet;
+
+	if (snet->room_asked && time_before(jiffies, snet->room_asked + SOVIA_LINK_PAUSE_MIN))
+		return;
+	/* 0 means never. */
+	snet->room_asked = jiffies | 1;
+	link_make_room(link);
+}
+
 /* Wait until other links have been parked, for as long as a recovery may take. */
 static void link_wait_for_room(struct sovia_link *link)
 {
@@ -709,7 +725,7 @@ static void link_wait_for_room(struct sovia_link *link)
 		sovia_link_down(link, -ETIMEDOUT);
 		return;
 	}
-	sovia_link_make_room(link);
+	sovia_link_ask_room(link);
 	sovia_link_set_timer(link, SOVIA_LINK_PAUSE_MIN);
 }
 

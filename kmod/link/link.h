@@ -308,6 +308,7 @@ enum sovia_slot_kind {
  * @trials: failed ones in a row
  * @used: number of messages but probes when the timer last fired
  * @park_wanted: the peer is to be asked to park the link
+ * @park_asked: when it was last asked, jiffies
  * @waits_room: PARKED, and to be used again when there are fewer links
  * @local_counted: it is in sovia_tenant::local_links of @tenant
  * @spare_counted: it is in local_spare of it.  @lock, once it is in the table.
@@ -365,6 +366,7 @@ struct sovia_link {
 	unsigned int			trials;
 	u32				used;
 	bool				park_wanted;
+	unsigned long			park_asked;
 	bool				waits_room;
 	bool				local_counted;
 	bool				spare_counted;
@@ -436,7 +438,7 @@ static inline bool sovia_link_lives(enum sovia_link_state state)
 struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_pair *pair,
 				    const struct sovia_provider *prov, kuid_t uid,
 				    struct sovia_tenant *tenant, gfp_t gfp);
-void sovia_link_make_room(struct sovia_link *link);
+void sovia_link_ask_room(struct sovia_link *link);
 void sovia_link_ref(struct sovia_link *link);
 void sovia_link_put(struct sovia_link *link);
 void sovia_link_event(struct sovia_link *link, unsigned int event);

@@ -54,6 +54,8 @@ static bool link_is_used(struct sovia_link *link)
  */
 bool sovia_link_ask_park(struct sovia_link *link)
 {
+	if (!link->park_wanted)
+		link->park_asked = jiffies;
 	link->park_wanted = link_may_park(link);
 	return link->park_wanted && sovia_lane_ask_park(&link->lane);
 }

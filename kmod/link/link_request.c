@@ -76,7 +76,7 @@ static int link_resume(struct sovia_link *link, const struct sovia_params *param
 	case SOVIA_LINK_PARKED:
 		/* It is one more, as a new one would be. */
 		if (!sovia_link_peer_may_resume(link)) {
-			sovia_link_make_room(link);
+			sovia_link_ask_room(link);
 			return -EBUSY;
 		}
 		sovia_link_resume(link);

@@ -333,7 +333,7 @@ bool sovia_link_has_room(struct sovia_net *snet)
  * sovia_link_peer_may_resume() - may a peer use a parked link again
  * @link: PARKED; the peer asks
  *
- * It may take a quarter of the places, however few are left; what is left beyond is for others.
+ * Beyond the maximum it may have a quarter, as a new link of it would: the others go for those.
  *
  * Context: connection thread.
  * Return: false if there are too many that are not parked.
@@ -346,7 +346,7 @@ bool sovia_link_peer_may_resume(const struct sovia_link *link)
 	bool room;
 
 	spin_lock_bh(&snet->link_lock);
-	room = snet->link_count < most - quarter;
+	room = snet->link_count < most;
 	if (!room && snet->link_count < most + max(quarter, 1U)) {
 		list_for_each_entry(other, &snet->far_links, far_node)
 			own += ipv6_addr_equal(&other->pair.remote, &link->pair.remote);

@@ -12,7 +12,9 @@
  */
 #include <linux/filter.h>
 #include <linux/jhash.h>
+#include <linux/pfkeyv2.h>
 #include <linux/slab.h>
+#include <linux/xfrm.h>
 #include <net/inet_connection_sock.h>
 #include <net/ip.h>
 #include <uapi/linux/netfilter_ipv4/ip_tables.h>
@@ -191,8 +193,12 @@ static void share_filter(const struct sock *sk, struct sock *tcp)
 	struct sk_filter *filter = rcu_dereference_protected(sk->sk_filter,
 							     lockdep_sock_is_held(sk));
 	bool shared = rcu_access_pointer(tcp->sk_filter) == filter;
-	bool refused = !shared && !may_share(sk, filter);
+	bool refused;
 
+	/* What its program may not do a worker does not do for it. */
+	if (!shared && (current->flags & PF_KTHREAD) && sovia_sk(sk)->fallback->refused)
+		return;
+	refused = !shared && !may_share(sk, filter);
 	WRITE_ONCE(sovia_sk(sk)->fallback->refused, refused);
 	if (shared || refused)
 		return;
@@ -304,8 +310,11 @@ static void share_descriptor(const struct sock *sk, struct sock *tcp)
 
 static int set_option(struct socket *tcp, const struct sovia_option *option)
 {
-	return sock_common_setsockopt(tcp, option->level, option->name,
-			       KERNEL_SOCKPTR((void *)option->value), option->len);
+	/* Without a value, a policy goes. */
+	void *value = option->len ? (void *)option->value : NULL;
+
+	return sock_common_setsockopt(tcp, option->level, option->name, KERNEL_SOCKPTR(value),
+				      option->len);
 }
 
 static struct socket *make_tcp(struct sock *sk)
@@ -413,6 +422,47 @@ static bool is_of_netfilter(int level, int optname)
 	return level == SOL_IPV6 && optname >= IP6T_BASE_CTL && optname <= IP6T_SO_SET_MAX;
 }
 
+static void option_free(struct sock *sk, struct sovia_option *option)
+{
+	sock_kfree_s(sk, option, struct_size(option, value, option->len));
+}
+
+/* Returns NULL if it is too long, or without memory; net.core.optmem_max bounds all of a socket. */
+static struct sovia_option *option_copy(struct sock *sk, int level, int name, sockptr_t optval,
+					unsigned int len)
+{
+	struct sovia_option *new;
+
+	if (len > FALLBACK_OPTION_MAX)
+		return NULL;
+	new = sock_kmalloc(sk, struct_size(new, value, len), GFP_KERNEL_ACCOUNT);
+	if (!new)
+		return NULL;
+	new->level = level;
+	new->name = name;
+	new->len = len;
+	if (!copy_from_sockptr(new->value, optval, len))
+		return new;
+	option_free(sk, new);
+	return NULL;
+}
+
+/* The direction of an IPsec policy, which each have their own; 0 for all others. */
+static unsigned int direction_of(const struct sovia_option *option)
+{
+	const struct sadb_x_policy *pfkey = (const void *)option->value;
+	const struct xfrm_userpolicy_info *info = (const void *)option->value;
+	bool v4 = option->level == SOL_IP, v6 = option->level == SOL_IPV6;
+
+	if (option->len >= sizeof(*info) && ((v4 && option->name == IP_XFRM_POLICY) ||
+					     (v6 && option->name == IPV6_XFRM_POLICY)))
+		return info->dir + 1;
+	if (option->len >= sizeof(*pfkey) && ((v4 && option->name == IP_IPSEC_POLICY) ||
+					      (v6 && option->name == IPV6_IPSEC_POLICY)))
+		return pfkey->sadb_x_policy_dir;
+	return 0;
+}
+
 /* Remember an option for the TCP socket. */
 static void keep_option(struct sock *sk, struct sovia_option *new)
 {
@@ -420,13 +470,14 @@ static void keep_option(struct sock *sk, struct sovia_option *new)
 	struct sovia_option *old, *next;
 
 	if (!fb) {
-		kfree(new);
+		option_free(sk, new);
 		return;
 	}
 	list_for_each_entry_safe(old, next, &fb->options, node) {
-		if (old->level == new->level && old->name == new->name) {
+		if (old->level == new->level && old->name == new->name &&
+		    (!direction_of(new) || direction_of(new) == direction_of(old))) {
 			list_del(&old->node);
-			kfree(old);
+			option_free(sk, old);
 		}
 	}
 	list_add_tail(&new->node, &fb->options);
@@ -448,25 +499,21 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	struct sovia_option *new;
 	struct socket *tcp;
 
-	if (optlen > FALLBACK_OPTION_MAX || is_of_netfilter(level, optname))
+	if ((!fallback_tcp(sk) && !sovia_fallback_wanted(sk)) || is_of_netfilter(level, optname))
 		return;
-	new = kmalloc(struct_size(new, value, optlen), GFP_KERNEL_ACCOUNT);
-	if (!new || copy_from_sockptr(new->value, optval, optlen)) {
-		kfree(new);
-		return;
-	}
-	new->level = level;
-	new->name = optname;
-	new->len = optlen;
+	new = option_copy(sk, level, optname, optval, optlen);
 	lock_sock(sk);
 	tcp = fallback_tcp(sk);
-	if (tcp && set_option(tcp, new) && lacks_policy(sk, tcp->sk))
+	if (tcp && new)
+		set_option(tcp, new);
+	/* For want of memory. */
+	if (tcp && lacks_policy(sk, tcp->sk))
 		sovia_fallback_unlisten(sk);
 	/* A connection that ends may be followed by one of TCP's. */
-	if (!sovia_fallback_done(sk))
+	if (new && !sovia_fallback_done(sk))
 		keep_option(sk, new);
-	else
-		kfree(new);
+	else if (new)
+		option_free(sk, new);
 	release_sock(sk);
 }
 
@@ -653,7 +700,8 @@ void sovia_fallback_unlisten(struct sock *sk)
 {
 	struct socket *tcp = fallback_tcp(sk);
 
-	if (tcp)
+	/* One that does not would give its children a closed stream later. */
+	if (tcp && tcp_listens(sk))
 		tcp->ops->shutdown(tcp, SHUT_RDWR);
 }
 
@@ -936,6 +984,6 @@ void sovia_fallback_free(struct sock *sk)
 	if (!fb)
 		return;
 	list_for_each_entry_safe(option, next, &fb->options, node)
-		kfree(option);
+		option_free(sk, option);
 	kfree(fb);
 }

@@ -291,7 +291,7 @@ static void park_asks_others(struct kunit *test)
 	sovia_link_set_idle(b, true);
 	sovia_max_links = 1;
 	for (i = 0; i < 2; i++) {
-		/* What sovia_link_make_room() does. */
+		/* What link_make_room() does. */
 		found = sovia_link_excess(fresh);
 		KUNIT_ASSERT_NOT_NULL(test, found);
 		KUNIT_EXPECT_PTR_EQ(test, found, i ? b : a);

@@ -299,6 +299,11 @@ static int in_the_clear(void)
 		err(MISSING, "AF_UNSPEC");
 	bad = connects(fd, &tcp, "a policy that a connection had before");
 	fd = open_socket(protocol);
+	set_policy(fd, XFRM_POLICY_IN, false);
+	set_policy(fd, XFRM_POLICY_OUT, false);
+	bad |= !connects(fd, &tcp, "policies that pass");
+	fd = open_socket(protocol);
+	set_policy(fd, XFRM_POLICY_IN, true);
 	set_policy(fd, XFRM_POLICY_OUT, true);
 	if (syscall(SYS_capset, &head, none))
 		err(MISSING, "capset");
