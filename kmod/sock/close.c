@@ -401,6 +401,9 @@ void sovia_close(struct sock *sk, long timeout)
 	sock_hold(sk);
 	lock_sock(sk);
 	WRITE_ONCE(sk->sk_shutdown, SHUTDOWN_MASK);
+	/* The program has closed it: a thread of the kernel has other files to close. */
+	if (current->flags & PF_KTHREAD)
+		timeout = 0;
 	close_begin(sk, timeout);
 	sock_orphan(sk);
 	if (sk->sk_state == TCP_CLOSE)

@@ -86,6 +86,9 @@ static int tcp_release(struct socket *sock)
 	inode->i_private = NULL;
 	if (sk && sock->sk)
 		learn_service(sk, sock->sk);
+	/* As sovia_close(). */
+	if (sock->sk && sock->sk->sk_lingertime && (current->flags & PF_KTHREAD))
+		sock_reset_flag(sock->sk, SOCK_LINGER);
 	err = tcp->from->release(sock);
 	/* Sockets that accept() makes have none.  No call can have it any more. */
 	if (sk) {
@@ -105,6 +108,15 @@ static int tcp_setsockopt_op(struct socket *sock, int level, int optname, sockpt
 	       sock_common_setsockopt(sock, level, optname, optval, optlen);
 }
 
+#ifdef SOVIA_SET_RCVBUF
+/* The old sk, of a call that has waited for its lock, is no TCP socket. */
+static void tcp_set_rcvbuf_op(struct sock *sk, int val)
+{
+	if (!sovia_is(sk))
+		inet_stream_ops.set_rcvbuf(sk, val);
+}
+#endif
+
 static void change_ops(struct proto_ops *ops, const struct proto_ops *from)
 {
 	*ops = *from;
@@ -113,6 +125,9 @@ static void change_ops(struct proto_ops *ops, const struct proto_ops *from)
 	ops->setsockopt = tcp_setsockopt_op;
 	/* May be called with the old sk. */
 	ops->set_rcvlowat = sovia_set_rcvlowat;
+#ifdef SOVIA_SET_RCVBUF
+	ops->set_rcvbuf = tcp_set_rcvbuf_op;
+#endif
 }
 
 /* The operations for a socket that has those of TCP now, or NULL. */

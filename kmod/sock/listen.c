@@ -418,11 +418,30 @@ static struct sock *first_ready(struct sock *sk)
 	return NULL;
 }
 
+/* Is there a child that first_ready() would return?  Under the spinlock: it ends none. */
+static bool any_ready(struct sock *sk)
+{
+	struct sovia_sock *ls = sovia_sk(sk), *ss;
+
+	list_for_each_entry(ss, &ls->accept.ready, accept.node) {
+		struct sock *child = (struct sock *)ss;
+
+		if (!READ_ONCE(ss->await_data) || sovia_inq(child))
+			return true;
+		if (!((1 << READ_ONCE(child->sk_state)) & (TCPF_ESTABLISHED | TCPF_CLOSE)))
+			return true;
+	}
+	return false;
+}
+
 /**
  * sovia_acceptable() - would accept() return at once
  * @sk: a listener
  *
- * Context: process, may sleep; no locks.
+ * A program may own the socket for as long as it likes, by memory that its setsockopt() reads:
+ * poll() does not wait for it.  Its end wakes those who wait.
+ *
+ * Context: process or softirq; no locks of sockets.
  * Return: true if so.
  */
 bool sovia_acceptable(struct sock *sk)
@@ -436,9 +455,11 @@ bool sovia_acceptable(struct sock *sk)
 		return false;
 	if (!READ_ONCE(ls->opt.defer_accept))
 		return true;
-	lock_sock(sk);
-	ready = first_ready(sk);
-	release_sock(sk);
+	spin_lock_bh(&sk->sk_lock.slock);
+	ready = !sock_owned_by_user_nocheck(sk) && any_ready(sk);
+	if (sock_owned_by_user_nocheck(sk))
+		__set_bit(SOVIA_DEFER_READY, &ls->deferred);
+	spin_unlock_bh(&sk->sk_lock.slock);
 	return ready;
 }
 

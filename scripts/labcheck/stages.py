@@ -70,7 +70,7 @@ STRICT_TOOLS = "WERROR=-Werror"
 
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
-ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",)}
+ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:]}
 
 def is_guest(command):
     return command[:2] == ["scripts/vm", "run"]
@@ -143,7 +143,7 @@ PREPARATIONS = {
 # What a script of tests/vm has in its text, its own or that of a library that it reads, and what it needs therefore.
 NEEDS_OF_TEXT = {"/rogue_peer": "build-rogue_peer", "/driver_call": "build-driver_call", "stock-raised": "build-raised", "/differ": "build-differ",
                  "/selftests": "build-selftests", "fuzz/calls": "build-calls", "fuzz/beside": "build-calls",
-                 "fuzz/slow_pages": "build-calls", "/own_root": "build-calls",
+                 "fuzz/slow_pages": "build-calls", "/own_root": "build-calls", "/fuzz calls": "build-calls",
                  "--hosts": "build-rogue_peer"}
 
 
