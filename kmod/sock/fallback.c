@@ -308,13 +308,13 @@ static void share_descriptor(const struct sock *sk, struct sock *tcp)
 	write_unlock_bh(&tcp->sk_callback_lock);
 }
 
-static int set_option(struct socket *tcp, const struct sovia_option *option)
+static void set_option(struct socket *tcp, const struct sovia_option *option)
 {
 	/* Without a value, a policy goes. */
 	void *value = option->len ? (void *)option->value : NULL;
 
-	return sock_common_setsockopt(tcp, option->level, option->name, KERNEL_SOCKPTR(value),
-				      option->len);
+	sock_common_setsockopt(tcp, option->level, option->name, KERNEL_SOCKPTR(value),
+			       option->len);
 }
 
 static struct socket *make_tcp(struct sock *sk)
@@ -499,7 +499,10 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	struct sovia_option *new;
 	struct socket *tcp;
 
-	if ((!fallback_tcp(sk) && !sovia_fallback_wanted(sk)) || is_of_netfilter(level, optname))
+	if (is_of_netfilter(level, optname))
+		return;
+	/* Before it connects, it may be allowed to later. */
+	if (!fallback_tcp(sk) && READ_ONCE(sk->sk_state) != TCP_CLOSE && !sovia_fallback_wanted(sk))
 		return;
 	new = option_copy(sk, level, optname, optval, optlen);
 	lock_sock(sk);

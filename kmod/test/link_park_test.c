@@ -166,6 +166,16 @@ static void park_before_up(struct kunit *test)
 	park_test_end(test, link, sock);
 }
 
+/* As if there were more links than may be.  Returns how many there are. */
+static unsigned int park_test_fill(struct sovia_net *snet)
+{
+	unsigned int count = snet->link_count;
+
+	sovia_max_links = 1;
+	snet->link_count = 2;
+	return count;
+}
+
 /* A parked link that is to be used again counts: if there are too many it waits. */
 static void park_waits_for_room(struct kunit *test)
 {
@@ -177,9 +187,7 @@ static void park_waits_for_room(struct kunit *test)
 	link_test_receive(test, link, SOVIA_PARK, 0, true);
 	link_flush();
 	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_PARKED);
-	count = snet->link_count;
-	sovia_max_links = 1;
-	snet->link_count = 2;
+	count = park_test_fill(snet);
 	/* Ours waits, and the peer's is refused. */
 	sovia_lane_probe(&link->lane);
 	link_flush();
@@ -207,9 +215,7 @@ static void park_waits_in_vain(struct kunit *test)
 
 	link_test_receive(test, link, SOVIA_PARK, 0, true);
 	link_flush();
-	count = snet->link_count;
-	sovia_max_links = 1;
-	snet->link_count = 2;
+	count = park_test_fill(snet);
 	sovia_lane_probe(&link->lane);
 	link_flush();
 	KUNIT_EXPECT_TRUE(test, link->waits_room);
@@ -233,9 +239,7 @@ static void park_wait_is_over(struct kunit *test)
 
 	link_test_receive(test, link, SOVIA_PARK, 0, true);
 	link_flush();
-	count = snet->link_count;
-	sovia_max_links = 1;
-	snet->link_count = 2;
+	count = park_test_fill(snet);
 	sovia_lane_probe(&link->lane);
 	link_flush();
 	KUNIT_ASSERT_TRUE(test, link->waits_room);
@@ -249,14 +253,12 @@ static void park_wait_is_over(struct kunit *test)
 	link_test_happen(test, link, HAS_ESTABLISHED);
 	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_UP);
 	link_test_receive(test, link, SOVIA_ACK, 0, true);
-	/* Much later it is parked again, while there is no room, and nobody wants to send. */
+	/* Much later it is parked again, while there is no room, and nothing is to be sent. */
 	link->recovery.since = jiffies - MAX_JIFFY_OFFSET;
 	link_test_receive(test, link, SOVIA_PARK, 0, true);
 	link_flush();
 	KUNIT_ASSERT_EQ(test, link->state, SOVIA_LINK_PARKED);
-	count = snet->link_count;
-	sovia_max_links = 1;
-	snet->link_count = 2;
+	count = park_test_fill(snet);
 	/* The timer of when it was UP is still armed: as if it fired. */
 	sovia_link_event(link, SOVIA_LINK_EV_TIMER);
 	link_flush();
