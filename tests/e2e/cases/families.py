@@ -133,13 +133,26 @@ def test_race_of_addresses(t):
 def test_two_listeners(t):
     """A listener for IPv6 only and one for IPv4 on one port, each with its own clients; in either order."""
     both = addresses_of_both(t)
-    for first in (socket.AF_INET6, socket.AF_INET):
-        def make(family, port):
-            return listening(t, "::" if family == socket.AF_INET6 else "0.0.0.0", port, family,
-                             set_up=only_v6 if family == socket.AF_INET6 else None)
-        second = socket.AF_INET if first == socket.AF_INET6 else socket.AF_INET6
-        listeners = {first: make(first, 0)}
-        listeners[second] = make(second, listeners[first].port())
+
+    def make(family, port):
+        return listening(t, "::" if family == socket.AF_INET6 else "0.0.0.0", port, family,
+                         set_up=only_v6 if family == socket.AF_INET6 else None)
+
+    def make_both(first, second):
+        """A port that the kernel chooses for one family may be taken in the other."""
+        for last in (False, False, True):
+            listeners = {first: make(first, 0)}
+            try:
+                listeners[second] = make(second, listeners[first].port())
+                return listeners
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE or last:
+                    raise
+                listeners[first].close()
+        return None
+
+    for first, second in ((socket.AF_INET6, socket.AF_INET), (socket.AF_INET, socket.AF_INET6)):
+        listeners = make_both(first, second)
         for family, host in both:
             address = greet(t, listeners[family], family, (host, listeners[family].port()))
             eq(":" in address[0], family == socket.AF_INET6, "an address of that family")
