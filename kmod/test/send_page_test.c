@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of send_page.c; included by it. */
-#include <linux/preempt.h>
+#include <linux/cpumask.h>
+#include <linux/sched.h>
 #include "suites.h"
 
 static int pages_begin(struct kunit *test)
 {
-	/* All on one ring. */
-	migrate_disable();
+	/* All on one ring.  The thread ends with the case. */
+	set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id()));
 	ring_empty(raw_cpu_ptr(&page_rings));
 	return 0;
-}
-
-static void pages_end(struct kunit *test)
-{
-	ring_empty(raw_cpu_ptr(&page_rings));
-	migrate_enable();
 }
 
 /* The whole page is used by a message. */
@@ -120,6 +115,5 @@ static struct kunit_case pages_cases[] = {
 struct kunit_suite sovia_send_page_suite = {
 	.name = "sovia-send-page",
 	.init = pages_begin,
-	.exit = pages_end,
 	.test_cases = pages_cases,
 };
