@@ -105,12 +105,11 @@ class Comparison:
         self.level = level
         self.listed = Listed(over(t), "6" if t.v6 else "4")
         self.found = collections.defaultdict(lambda: collections.defaultdict(list))
-        self.known = set()      # (number, stage): TCP of this kernel has the option
+        self.without = set()    # (number, stage, "set" or "get"): TCP of this kernel does not have the option
         self.good = collections.defaultdict(dict)       # (number, stage): {what TCP reads: a value that was set}
 
     def note(self, number, stage, value, got, want, word="set"):
-        if (want[0] if want[0] != "ok" else want[1]) != "ENOPROTOOPT":
-            self.known.add((number, stage))
+        self.without |= {(number, stage, call) for call, result in zip(("set", "get"), want) if result == "ENOPROTOOPT"}
         what = kind(got, want, (self.level, number, stage) in self.listed.varies, word)
         if what:
             self.found[number, stage][what].append(f"{value}: {got}, TCP {want}")
@@ -177,9 +176,8 @@ class Comparison:
             extra = set(kinds) - self.listed.differ.get((self.level, number, stage), set())
             lines += [f"{label(self.level, number)} {stage}: {what}: {kinds[what][0]}" for what in sorted(extra)]
         for (level, number, stage), kinds in self.listed.differ.items():
-            if level != self.level or (number, stage) not in self.known:
-                continue
-            missing = kinds - set(self.found.get((number, stage), ()))
+            missing = kinds - set(self.found.get((number, stage), ())) if level == self.level else ()
+            missing = [what for what in missing if (number, stage, what.partition(":")[0]) not in self.without]
             lines += [f"{label(level, number)} {stage}: listed as {what}, which does not show" for what in sorted(missing)]
         return lines
 
