@@ -2,7 +2,7 @@
 #
 #   make                the module for the running kernel, and the tools; same as make lab without its headers
 #   make install        install both; KDIR=FOLDER for another kernel's headers, DESTDIR, PREFIX
-#   make uninstall      remove them; modules that are loaded stay
+#   make uninstall      remove them, of all kernels; modules that are loaded stay
 #   make btf install    the module with its types, for bpftrace
 #   make sign install   the modules signed, for Secure Boot; ENROLL=yes to have the key trusted
 #   make deb            Debian packages, in .build/deb
@@ -17,7 +17,7 @@
 #   make check-quick    a few of them, some minutes
 #   make check-all      all tests, some hours
 #   make lab            the module for the lab's 6.1 (KERNEL=NAME for another one), and the tools, with what is needed for it
-#   make install-deps   packages and kernels that the lab needs; other targets run it as needed
+#   make install-deps   packages and kernels that the lab needs; lab, demo, check* and lint run it
 #   make fuzz           fuzzing of received messages; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    costs in instructions
@@ -34,9 +34,12 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 RELEASE = $(shell sed -n 's/^\#define UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
 
 # Machines that only run the lab may lack headers of their own kernel.
-all: $(if $(wildcard $(KDIR)),host,lab)
+all: $(if $(wildcard $(KDIR))$(findstring command,$(origin KDIR)),host,lab)
 
-host: userland
+headers:
+	@[ -e $(KDIR)/Makefile ] || { echo "make: no kernel headers in $(KDIR): apt-get install linux-headers-$(shell uname -r)" >&2; exit 1; }
+
+host: headers userland
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 btf: host
@@ -54,8 +57,10 @@ install: host $(filter btf sign,$(MAKECMDGOALS))
 
 # Those of DKMS are its own.
 uninstall:
-	$(RM) $(foreach folder,updates extra,$(wildcard $(addprefix $(DESTDIR)/lib/modules/$(RELEASE)/$(folder)/,sovia.ko* sovia_diag.ko*)))
-	$(if $(DESTDIR),,depmod $(RELEASE))
+	@for tree in $(wildcard $(DESTDIR)/lib/modules/*); do \
+		set -- $$(ls $$tree/updates/sovia.ko* $$tree/updates/sovia_diag.ko* $$tree/extra/sovia.ko* $$tree/extra/sovia_diag.ko* 2>/dev/null); \
+		[ $$# = 0 ] || { rm -v "$$@" && $(if $(DESTDIR),true,depmod $$(basename $$tree)); } || exit; \
+	done
 	$(MAKE) -C userland O=$(CURDIR)/.build/userland uninstall
 
 deb:
@@ -136,4 +141,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

@@ -101,7 +101,31 @@ struct net_device *sovia_address_device(struct net *net, const struct in6_addr *
 }
 
 /**
- * sovia_pair_device() - the interface that a link's connections arrive on
+ * sovia_pair_iif() - the interface that sockets see a link's connections arrive on
+ * @net: namespace
+ * @pair: the link's addresses
+ *
+ * The one that has the address, as with TCP, also for connections within this host.
+ *
+ * Context: any.
+ * Return: its index, or 0.
+ */
+int sovia_pair_iif(struct net *net, const struct sovia_pair *pair)
+{
+	struct net_device *dev;
+	int ifindex;
+
+	if (pair->scope)
+		return pair->scope;
+	rcu_read_lock();
+	dev = sovia_address_device(net, &pair->local, pair->l3);
+	ifindex = dev ? dev->ifindex : pair->l3;
+	rcu_read_unlock();
+	return ifindex;
+}
+
+/**
+ * sovia_pair_device() - the interface that packets of a link's connections would arrive on
  * @net: namespace
  * @pair: the link's addresses
  *
@@ -112,19 +136,14 @@ struct net_device *sovia_address_device(struct net *net, const struct in6_addr *
  */
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair)
 {
-	struct net_device *dev;
-	int ifindex;
+	bool here = false;
 
-	if (pair->scope)
-		return pair->scope;
-	rcu_read_lock();
-	if (!pair->l3 && sovia_address_device(net, &pair->remote, 0))
-		dev = net->loopback_dev;
-	else
-		dev = sovia_address_device(net, &pair->local, pair->l3);
-	ifindex = dev ? dev->ifindex : pair->l3;
-	rcu_read_unlock();
-	return ifindex;
+	if (!pair->scope && !pair->l3) {
+		rcu_read_lock();
+		here = sovia_address_device(net, &pair->remote, 0);
+		rcu_read_unlock();
+	}
+	return here ? net->loopback_dev->ifindex : sovia_pair_iif(net, pair);
 }
 
 /**

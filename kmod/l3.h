@@ -22,6 +22,7 @@ void sovia_sockaddr(struct sockaddr_storage *ss, const struct in6_addr *addr, in
 		    u16 port);
 int sovia_sockaddr_addr(struct in6_addr *addr, const struct sockaddr_storage *ss);
 struct net_device *sovia_address_device(struct net *net, const struct in6_addr *addr, int l3);
+int sovia_pair_iif(struct net *net, const struct sovia_pair *pair);
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 void sovia_pair_of(struct sovia_pair *pair, const struct sock *sk);
 

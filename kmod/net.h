@@ -157,6 +157,7 @@ struct sovia_tcp_log {
  * @idle_links: net.sovia.idle_links: no more idle ones keep their queue pairs
  * @listen_mutex: protects @listening
  * @listening: providers accept requests in this namespace, or try to
+ * @may_listen: @listen_work may be queued, see sovia_link_devices_changed()
  * @listen_tracker: of the reference to the namespace while they do
  * @served: they did at least once
  * @served_node: in the list of such namespaces: link_net.c
@@ -165,6 +166,7 @@ struct sovia_tcp_log {
  * @socks: number of sockets, including those whose memory is still charged
  * @idle_work: stops listening after the last socket; holds the namespace while queued
  * @sweep_work: ends the links then; runs in the connection thread
+ * @devices_work: RDMA devices or addresses of them have come; likewise, and likewise holds it
  * @rdv: how other kernels are met
  * @keys: for whom a key is needed, and which
  * @memories: peers that are not reached
@@ -197,6 +199,7 @@ struct sovia_net {
 	struct sovia_sysctl		idle_links;
 	struct mutex			listen_mutex;	/* see above */
 	bool				listening;
+	bool				may_listen;
 	netns_tracker			listen_tracker;
 	bool				served;
 	struct list_head		served_node;
@@ -205,6 +208,7 @@ struct sovia_net {
 	atomic_t			socks;
 	struct work_struct		idle_work;
 	struct kthread_work		sweep_work;
+	struct kthread_work		devices_work;
 	struct sovia_rendezvous		rdv;
 	struct sovia_keys		keys;
 	struct sovia_memories		memories;

@@ -168,6 +168,8 @@ static bool page_return(struct page *page)
  * sovia_page_alloc() - a page for a message
  * @order: its size is PAGE_SIZE << @order
  * @gfp: allocation flags
+ * @node: NUMA node of the device that will fill it, or NUMA_NO_NODE; a recycled one is of the
+ *	CPU's, which the device's interrupts choose
  *
  * Put it into an sk_buff marked by skb_mark_for_recycle(), or free it with
  * sovia_page_free().
@@ -175,11 +177,11 @@ static bool page_return(struct page *page)
  * Context: bottom halves off; or process if @gfp allows sleeping, without recycling.
  * Return: the page, or NULL.
  */
-struct page *sovia_page_alloc(unsigned int order, gfp_t gfp)
+struct page *sovia_page_alloc(unsigned int order, gfp_t gfp, int node)
 {
 	/* A pool's cache has no other lock. */
 	if (gfpflags_allow_blocking(gfp))
-		return alloc_pages(gfp | (order ? __GFP_COMP : 0), order);
+		return alloc_pages_node(node, gfp | (order ? __GFP_COMP : 0), order);
 	return page_recycled(order, gfp);
 }
 

@@ -11,7 +11,7 @@
 
 int sovia_pages_init(void);
 void sovia_pages_exit(void);
-struct page *sovia_page_alloc(unsigned int order, gfp_t gfp);
+struct page *sovia_page_alloc(unsigned int order, gfp_t gfp, int node);
 void sovia_page_free(struct page *page, unsigned int order);
 
 #endif /* _SOVIA_PAGE_H */

@@ -18,12 +18,14 @@
 #include "stat.h"
 
 struct net;
+struct notifier_block;
 struct sovia_clan_way;
 struct sovia_vi;
 
 /*
  * Payloads up to this size are borrowed by the receive upcall and copied; the
- * descriptor is reposted.  Above it the client takes the buffer itself.
+ * descriptor is reposted.  Above it the client takes the buffer itself, unless the VI has
+ * large ones (&sovia_vi.copybreak).
  */
 #define SOVIA_COPYBREAK		2048
 
@@ -100,16 +102,18 @@ struct sovia_vi_request {
  *	the peer went away, -EPROTO a bad hello or wire error, -EAGAIN rejected
  *	because both sides tried at once (the peer's attempt wins), or to be
  *	retried later for another reason, -EBUSY rejected because the peer has
- *	no room now, -ESTALE rejected because the peer does
+ *	no room now, or the port is down, -ESTALE rejected because the peer does
  *	not have the link to resume.  Any context but hard interrupt; at most once.
+ * @doubted: the port that an open VI uses is down: what is sent may not arrive, and no error
+ *	tells for a while.  Process context; may come again.
  * @receive: a message arrived, skb->len bytes at skb->data.  @imm: its immediate
  *	data, or NULL; only if the VI's @imm is set.
  *	Softirq, one at a time for each VI, in order, and not before @established
  *	has returned: earlier messages (lost RTU) wait.  Returns true if it took
  *	the sk_buff (then the client owns it, and the provider must have
  *	detached unused pages from it), false if it has copied the payload and the
- *	provider may repost the buffer.  Payloads above SOVIA_COPYBREAK are always
- *	taken.
+ *	provider may repost the buffer.  Payloads above SOVIA_COPYBREAK, and above the VI's
+ *	@copybreak, are always taken.
  * @send_done: completion of a posted message: once for each for which post_send
  *	returned SOVIA_POSTED, at the latest just before @ended.  @ok: it has completed
  *	locally, in the order of the posts; otherwise the VI died first, and it is
@@ -133,6 +137,7 @@ struct sovia_vi_client {
 	void (*established)(struct sovia_vi *vi, const struct sovia_hello *hello,
 			    unsigned int hello_len);
 	void (*closed)(struct sovia_vi *vi, int err);
+	void (*doubted)(struct sovia_vi *vi);
 	bool (*receive)(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm);
 	void (*send_done)(struct sovia_vi *vi, struct sk_buff *skb, bool ok);
 	void (*rx_unposted)(struct sovia_vi *vi, int delta);
@@ -163,6 +168,8 @@ struct sovia_vi_attr {
  * @attr: its size
  * @max_frags: page fragments that a message may have beside its linear part;
  *	set by the provider before @established
+ * @copybreak: largest payload that its receive upcall has to copy, as most of a buffer would be
+ *	wasted; set as @max_frags.  If it is less than SOVIA_COPYBREAK, that counts.
  * @imm: messages can carry 32 bits of immediate data; set as @max_frags
  * @sends_first: the peer must not send before it has received a message: the client
  *	sends one as soon as the VI is established; set as @max_frags
@@ -178,6 +185,7 @@ struct sovia_vi {
 	struct sovia_pair		pair;
 	struct sovia_vi_attr		attr;
 	unsigned int			max_frags;
+	unsigned int			copybreak;
 	bool				imm;
 	bool				sends_first;
 };
@@ -250,8 +258,8 @@ static inline const u32 *sovia_imm_of(const struct sk_buff *skb)
  * @by_lane: whether connections go by the lane though both their sockets are here; NULL: they do
  * @poll_usec: how long receivers spin before they sleep, in microseconds, unless SO_BUSY_POLL
  *	tells; NULL: not at all
- * @has_netdev: does an interface have a device of this provider.  Under RCU.
- *	NULL: the provider needs none.
+ * @reaches: has an interface a device of this provider that sends from an address of it.  Under
+ *	RCU.  NULL: the provider needs none.
  * @listen: accept requests in @net from now on and pass them to @request, which
  *	is called in process context.  Idempotent: retries what failed before.
  *	May sleep.  Whatever it returns, unlisten follows.
@@ -292,7 +300,8 @@ struct sovia_provider {
 	enum sovia_stat stats;
 	const bool *by_lane;
 	const ushort *poll_usec;
-	bool (*has_netdev)(struct net_device *ndev);
+	bool (*reaches)(const struct net *net, const struct in6_addr *addr,
+			struct net_device *ndev);
 	int (*listen)(struct net *net, void (*request)(struct sovia_vi_request *req));
 	void (*unlisten)(struct net *net);
 	struct sovia_vi *(*connect)(struct net *net, const struct sovia_pair *pair,
@@ -336,6 +345,8 @@ extern const struct sovia_provider sovia_clan_soft_provider;
 
 int sovia_verbs_init(void);
 void sovia_verbs_exit(void);
+int sovia_verbs_watch(struct notifier_block *nb);
+void sovia_verbs_unwatch(struct notifier_block *nb);
 bool sovia_verbs_device_from(const struct net *net, u32 *index, struct sovia_device_info *info);
 bool sovia_clan_is_soft(const struct net *net);
 int sovia_clan_pci_init(void);

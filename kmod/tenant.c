@@ -41,6 +41,7 @@ static DEFINE_XARRAY_FLAGS(tenants_of_net, XA_FLAGS_ACCOUNT);
 
 /* What all hold, but for the batches, and how many have connections. */
 static atomic_long_t tenants_held = ATOMIC_LONG_INIT(0);
+static atomic_long_t tenants_coming = ATOMIC_LONG_INIT(0);
 static atomic_t tenants_active = ATOMIC_INIT(0);
 
 /* By the user namespace of the caller: uids of any but the initial one are for the taking. */
@@ -153,11 +154,15 @@ static void tenant_release(struct sovia_tenant *tenant)
 static struct sovia_tenant *tenant_alloc(void)
 {
 	struct sovia_tenant *tenant = kzalloc(sizeof(*tenant), GFP_KERNEL_ACCOUNT);
+	int i;
 
 	if (!tenant)
 		return NULL;
 	sovia_object_inc(tenants);
 	refcount_set(&tenant->refs, 1);
+	spin_lock_init(&tenant->lent_lock);
+	for (i = 0; i < SOVIA_LENT_LISTS; i++)
+		INIT_LIST_HEAD(&tenant->lent[i]);
 	tenant->number = atomic_inc_return(&tenant_numbers);
 	tenant->part = alloc_percpu_gfp(s32, GFP_KERNEL_ACCOUNT);
 	if (tenant->part)
@@ -221,6 +226,7 @@ static void tenant_settle(struct sovia_tenant *tenant)
 		rest += *per_cpu_ptr(tenant->part, cpu);
 	atomic_long_add(rest, &tenants_held);
 	WARN_ON_ONCE(atomic_long_read(&tenant->held) + rest || atomic_read(&tenant->streams) ||
+		     atomic_long_read(&tenant->coming) ||
 		     atomic_read(&tenant->orphans) || atomic_read(&tenant->local_links));
 }
 
@@ -306,6 +312,42 @@ s64 sovia_tenants_held(void)
 }
 
 /**
+ * sovia_tenant_asked() - peers have been asked to give back more, or less
+ * @tenant: what it holds
+ * @bytes: how much more, or less if negative
+ *
+ * Context: any.
+ */
+void sovia_tenant_asked(struct sovia_tenant *tenant, s64 bytes)
+{
+	atomic_long_add(bytes, &tenant->coming);
+	atomic_long_add(bytes, &tenants_coming);
+}
+
+/**
+ * sovia_tenant_coming() - what a tenant's peers have been asked for
+ * @tenant: the tenant
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+s64 sovia_tenant_coming(const struct sovia_tenant *tenant)
+{
+	return atomic_long_read(&tenant->coming);
+}
+
+/**
+ * sovia_tenants_coming() - what all peers have been asked for
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+s64 sovia_tenants_coming(void)
+{
+	return atomic_long_read(&tenants_coming);
+}
+
+/**
  * sovia_tenants_active() - how many have connections
  *
  * Context: any.
@@ -343,6 +385,24 @@ s64 sovia_tenants_sum(void)
 		sum += tenant_sum(tenant);
 	rcu_read_unlock();
 	return max(sum, 0LL);
+}
+
+/**
+ * sovia_tenants_each() - visit all
+ * @visit: called with each, under RCU
+ * @arg: passed on
+ *
+ * Context: process or softirq.
+ */
+void sovia_tenants_each(void (*visit)(struct sovia_tenant *tenant, void *arg), void *arg)
+{
+	struct sovia_tenant *tenant;
+	int bkt;
+
+	rcu_read_lock();
+	hash_for_each_rcu(tenants, bkt, tenant, node)
+		visit(tenant, arg);
+	rcu_read_unlock();
 }
 
 /**

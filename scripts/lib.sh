@@ -15,6 +15,8 @@
 #     modroot/   lib/modules/<release>, with modules.dep
 #     build      the build tree for external modules
 
+# depmod is there, which a user's PATH lacks.
+PATH=$PATH:/usr/sbin:/sbin
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CACHE=${SOVIA_CACHE:-/var/cache/sovia}
 export ROOT CACHE
@@ -30,7 +32,7 @@ die() {
 # Two checkouts, or two stages of one check, may prepare the same thing at once.
 # The lock is released when the calling script exits.
 lock_cache() {
-	mkdir -p "$CACHE"
+	{ mkdir -p "$CACHE" && [ -w "$CACHE" ]; } 2>/dev/null || die "$CACHE cannot be written: be root, or set SOVIA_CACHE to a folder of yours"
 	exec 9>"$CACHE/.lock-$1"
 	flock -n 9 && return
 	say "waiting for another run that prepares $1"
@@ -60,18 +62,25 @@ as_root() {
 # apt's mirror of bookworm, which has backports and other suites as well.
 mirror() {
 	# shellcheck disable=SC2016 # a field name of apt, not a shell variable
-	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p | grep . ||
+	apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Codename: bookworm' 'Created-By: Packages' | sed -n 1p | grep . ||
 		die "apt has no list of bookworm: apt-get update"
 }
 
 # That of its security updates, or nothing.
 security_mirror() {
 	# shellcheck disable=SC2016 # as above
-	apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm-security' 'Created-By: Packages' | sed -n 1p
+	apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Codename: bookworm-security' 'Created-By: Packages' | sed -n 1p
 }
 
-# apt-get without questions.
-apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 "$@" >&2; }
+# apt-get without questions, which waits for another one: a machine that has just booted upgrades by itself.
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 "$@" >&2; }
+
+# debootstrap uses apt's proxy.
+use_proxy() {
+	local proxy=
+	eval "$(apt-config shell proxy Acquire::http::Proxy)"
+	[ -z "$proxy" ] || export http_proxy="$proxy"
+}
 
 # Downloads packages and unpacks them all into folder $1, without installing
 # them: that would start services and change the host.

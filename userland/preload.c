@@ -12,8 +12,9 @@
  * kernel unchanged.  Policy (which peers, fallback to TCP) is the module's; what sovia-run was
  * told of it, SOVIA_ONLY and SOVIA_WAIT, is set as options of each socket.
  *
- * Where the program may not have the family, or the module has been unloaded, socket() opens a TCP
- * socket, as it does without this library, unless SOVIA_ONLY says otherwise.
+ * Where a filter hides the family, the program gets the same socket as AF_INET or AF_INET6 with a
+ * protocol of its own.  Where it may have neither, or the module has been unloaded, socket() opens a
+ * TCP socket, as it does without this library, unless SOVIA_ONLY says otherwise.
  *
  * socket() may be called from signal handlers, between vfork() and exec(), and
  * by other libraries' constructors.  So: no allocation, no lock, no dlsym()
@@ -115,13 +116,31 @@ static bool set_options(int fd)
 }
 
 /*
- * The program may not have the family, by a filter of system calls (RestrictAddressFamilies= of systemd)
- * or a security module, or the module has been unloaded.  Other errors, no memory or no descriptors, do
+ * The program may not have the family, by a filter of system calls or a security module, or the module
+ * has been unloaded.  Other errors, no memory or no descriptors, do
  * not differ between families.
  */
 static bool is_refused(int error)
 {
 	return error == EAFNOSUPPORT || error == EPERM || error == EACCES;
+}
+
+/*
+ * The same socket by another name, which a filter of families allows (RestrictAddressFamilies= of systemd).
+ * A security module has another error, for the socket.  A kernel without the module looks for one that has
+ * the protocol each time: once is enough.
+ */
+static int open_by_protocol(int domain, int type)
+{
+	static bool unknown;
+	int fd;
+
+	if (__atomic_load_n(&unknown, __ATOMIC_RELAXED))
+		return -1;
+	fd = syscall(SYS_socket, domain, type, SOVIAPROTO_INET);
+	if (fd < 0 && errno == EPROTONOSUPPORT)
+		__atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
+	return fd;
 }
 
 int socket(int domain, int type, int protocol)
@@ -134,10 +153,17 @@ int socket(int domain, int type, int protocol)
 	read_settings();
 	fd = syscall(SYS_socket, settings.family, type,
 		     domain == AF_INET6 ? SOVIAPROTO_V6 : SOVIAPROTO_V4);
-	if (fd < 0 && !settings.only && is_refused(errno)) {
+	error = errno;
+	if (fd < 0 && error == EAFNOSUPPORT) {
+		errno = before;
+		fd = open_by_protocol(domain, type);
+	}
+	if (fd < 0 && !settings.only && is_refused(error)) {
 		errno = before;
 		return syscall(SYS_socket, domain, type, protocol);
 	}
+	if (fd < 0)
+		errno = error;
 	if (fd < 0 || set_options(fd))
 		return fd;
 	error = errno;

@@ -76,9 +76,18 @@ static bool opens(int family, int protocol)
 	return true;
 }
 
+/* A filter of families may hide it: the library has another name for the same socket then. */
 static bool family_works(int family)
 {
-	return opens(family, SOVIAPROTO_V4);
+	int error;
+
+	if (opens(family, SOVIAPROTO_V4))
+		return true;
+	error = errno;
+	if (error == EAFNOSUPPORT && opens(AF_INET, SOVIAPROTO_INET))
+		return true;
+	errno = error;
+	return false;
 }
 
 /* A container without /sys still has a working family. */

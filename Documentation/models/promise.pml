@@ -16,8 +16,20 @@
 #ifndef FLOOR
 #define FLOOR		1
 #endif
+/* What PRESSURE leaves, which is not granted again while memory is short. */
+#ifndef LEFT
+#define LEFT		FLOOR
+#endif
 #ifndef PRESSURES
 #define PRESSURES	2
+#endif
+
+/*
+ * A message of an earlier connection on the same ports, which one end gets before ACCEPT: 1, the
+ * receiver, RETURN; 2, the sender, a window.
+ */
+#ifndef STRAY
+#define STRAY		0
 #endif
 
 /* Other messages of the receiver, which carry the window as well. */
@@ -26,8 +38,9 @@
 #endif
 
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
+#define MIN(a, b)	((a) < (b) -> (a) : (b))
 
-mtype = { DATA, RETURN, WINDOW, PRESSURE };
+mtype = { DATA, RETURN, WINDOW, PRESSURE, ACCEPT };
 /* The lane: in order, and what takes credit is bounded. */
 chan to_receiver = [3] of { mtype, byte };
 chan to_sender = [3] of { mtype, byte };
@@ -37,22 +50,52 @@ byte tx_nxt, tx_wnd_end, txq;
 bool asked, owes;
 byte asked_edge, owes_edge;
 
+/* rx.open of either end. */
+bool rx_open = (STRAY != 1), tx_open = (STRAY != 2);
+
 /* The receiver: rx.nxt, rx.copied, what it tells, has told, what it takes, control messages. */
 byte rx_nxt, rx_copied, rcv_wnd_end, rcv_wnd_sent, rcv_wnd_most;
 bool ctl_pressure, ctl_wakeup;
-byte size = BIG, pressures = PRESSURES, messages = MESSAGES;
+byte pressures = PRESSURES, messages = MESSAGES;
+
+/*
+ * The memory: AMPLE, windows grow; HELD, above the mark from which they are asked back, they do not;
+ * SHORT, above the limit, they are the smallest.  @promised: what the ledger has of this window.
+ */
+mtype = { AMPLE, HELD, SHORT };
+mtype memory_is = AMPLE;
+byte promised, size = BIG;
 
 #define LOWERING	(rcv_wnd_end != rcv_wnd_most)
 
-/* sovia_rx_advance() */
-inline advance()
+/* sovia_mem_window() of window_size() */
+inline measure()
 {
+	if
+	:: memory_is == AMPLE -> size = BIG
+	:: memory_is == HELD -> size = MAX(promised, FLOOR)
+	:: memory_is == SHORT -> size = FLOOR
+	fi
+}
+
+/* open_window() */
+inline open_window(limit)
+{
+	measure();
+	size = MIN(size, limit);
 	if
 	:: !LOWERING && rcv_wnd_end < rx_copied + size ->	/* MUTANT not-frozen (one): !LOWERING => true */
 		rcv_wnd_end = rx_copied + size;
 		rcv_wnd_most = rcv_wnd_end
 	:: else
-	fi
+	fi;
+	promised = rcv_wnd_most - rx_copied
+}
+
+/* sovia_rx_advance() */
+inline advance()
+{
+	open_window(BIG)
 }
 
 /* tell_window() */
@@ -94,8 +137,23 @@ active proctype sender_bottom_half()
 	byte w;
 
 end:	do
-	:: atomic { to_sender?WINDOW(w) -> tx_wnd_end = MAX(tx_wnd_end, w); w = 0 }
-	:: atomic { to_sender?PRESSURE(w) -> asked = true; asked_edge = w; w = 0 }
+	:: atomic {
+		to_sender?WINDOW(w) ->
+		if
+		:: tx_open ->	/* MUTANT window-of-before (stray-window): tx_open => true */
+			tx_wnd_end = MAX(tx_wnd_end, w)
+		:: else
+		fi;
+		w = 0
+	   }
+	:: atomic { to_sender?ACCEPT(w) -> tx_open = true; tx_wnd_end = MAX(tx_wnd_end, w); w = 0 }
+	:: atomic {
+		to_sender?PRESSURE(w) ->
+		asked = true;
+		/* It may be news: room that had not been told. */
+		asked_edge = w;	/* MUTANT never-raises (untold): asked_edge = w => asked_edge = MIN(w, tx_wnd_end) */
+		w = 0
+	   }
 	od
 }
 
@@ -112,13 +170,21 @@ end:	do
 	   }
 	:: atomic {
 		to_receiver?RETURN(edge) ->
-		assert(LOWERING && edge >= rx_nxt && edge <= rcv_wnd_most);
-		rcv_wnd_end = edge;
-		rcv_wnd_most = edge;
-		advance();
-		tell();	/* MUTANT return-untold (one): tell() => skip */
+		if
+		:: rx_open ->	/* MUTANT return-of-before (stray-return): rx_open => true */
+			assert(LOWERING && edge >= rx_nxt && edge <= rcv_wnd_most);
+			rcv_wnd_end = edge;
+			rcv_wnd_most = edge;
+			promised = rcv_wnd_most - rx_copied;
+			open_window(LEFT);	/* MUTANT promised-again (floor): open_window(LEFT) => open_window(BIG) */
+			/* What came back stays back. */
+			assert(rcv_wnd_most <= MAX(edge, rx_copied + LEFT));
+			tell()	/* MUTANT return-untold (one): tell() => skip */
+		:: else
+		fi;
 		edge = 0
 	   }
+	:: atomic { to_receiver?ACCEPT(_) -> rx_open = true }
 	od
 }
 
@@ -142,7 +208,7 @@ end:	do
 		to_sender!WINDOW(rcv_wnd_end); rcv_wnd_sent = rcv_wnd_end; ctl_wakeup = false
 	   }
 	:: atomic {
-		messages && rcv_wnd_sent != rcv_wnd_end && nfull(to_sender) ->
+		messages && nfull(to_sender) ->
 		to_sender!WINDOW(rcv_wnd_end); rcv_wnd_sent = rcv_wnd_end; messages--
 	   }
 	od
@@ -153,13 +219,16 @@ active proctype memory()
 {
 end:	do
 	:: atomic {
-		pressures && !LOWERING && rcv_wnd_most > MAX(rx_nxt, rx_copied + FLOOR) ->
-		rcv_wnd_end = MAX(rx_nxt, rx_copied + FLOOR);
+		pressures && !LOWERING && rcv_wnd_most > MAX(rx_nxt, rx_copied + LEFT) ->
+		rcv_wnd_end = MAX(rx_nxt, rx_copied + LEFT);
 		ctl_pressure = true;
-		size = FLOOR;
+		if
+		:: memory_is = HELD
+		:: memory_is = SHORT
+		fi;
 		pressures--
 	   }
-	:: atomic { size == FLOOR -> size = BIG }
+	:: atomic { memory_is != AMPLE -> memory_is = AMPLE }
 	od
 }
 
@@ -178,6 +247,11 @@ init {
 		rcv_wnd_end = BIG;
 		rcv_wnd_sent = BIG;
 		rcv_wnd_most = BIG;
-		tx_wnd_end = BIG
+		promised = BIG;
+		if
+		:: STRAY == 1 -> to_receiver!RETURN(FLOOR); to_receiver!ACCEPT(0); tx_wnd_end = BIG
+		:: STRAY == 2 -> to_sender!WINDOW(BIG + 1); to_sender!ACCEPT(BIG)
+		:: else -> tx_wnd_end = BIG
+		fi
 	}
 }

@@ -29,7 +29,9 @@
  *		PRESSURE and RETURN.
  *	sport,	ports of the connection; 0 in ACK, PROBE and PARK, which belong
  *	dport	to the lane.
- *	ref	ACCEPT and REFUSE: seq of the CONN that is answered.  URGENT:
+ *	ref	CONN: sovia_conn_ref().  ACCEPT and REFUSE: seq of the CONN that
+ *		is answered.  With SOVIA_F_TAKEN: offset in the receiver's stream
+ *		up to which the sender's socket has taken it.  URGENT:
  *		offset of the urgent byte in the sender's stream.  RETURN: offset up
  *		to which the sender may still send.  ACK: messages that its sender
  *		takes unacknowledged by now.
@@ -142,6 +144,9 @@
 	 SOVIA_IMM_CHECK_SHIFT |					\
 	 ((ack) & SOVIA_IMM_ACK_MASK))
 
+/* CONN: what packets of its sender would have in their header; a TTL of 0: not known. */
+#define sovia_conn_ref(tos, ttl)	((__u32)(ttl) << 8 | (__u8)(tos))
+
 enum sovia_type {
 	SOVIA_DATA	= 1,
 	SOVIA_ACK	= 2,
@@ -167,6 +172,7 @@ enum sovia_type {
 #define SOVIA_F_GONE		0x0004	/* FIN: its sender has closed, not just its half */
 /* 0x0008 to 0x0020 are reserved: Documentation/protocol.rst, How the format grows */
 #define SOVIA_F_WANT		0x0040	/* it takes the last credit, and more is waiting */
+#define SOVIA_F_TAKEN		0x0080	/* FIN, RESET: takes no data past ref */
 
 /* struct sovia_hdr::code */
 enum sovia_code {
@@ -197,7 +203,7 @@ enum sovia_code {
  * @sport: port of the sender's socket
  * @dport: port of the receiver's socket
  * @window: stream offset up to which the receiver may send
- * @ref: number of the message that this one answers, or a stream offset
+ * @ref: number of the message that this one answers, a stream offset, or of CONN TTL and TOS
  * @code: enum sovia_code
  */
 struct sovia_hdr {

@@ -180,7 +180,7 @@ void sovia_clan_vi_complete(struct sovia_clan_vi *cv, bool ok)
 static u32 add_page(struct sk_buff *skb, u32 rest)
 {
 	unsigned int order = rest > SOVIA_PAGE_BYTES / 2 ? SOVIA_PAGE_ORDER : 0;
-	struct page *page = sovia_page_alloc(order, GFP_ATOMIC | __GFP_NOWARN);
+	struct page *page = sovia_page_alloc(order, GFP_ATOMIC | __GFP_NOWARN, NUMA_NO_NODE);
 	u32 size = PAGE_SIZE << order, len = min(rest, size);
 
 	if (!page)

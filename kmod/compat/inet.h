@@ -4,6 +4,7 @@
 #define _SOVIA_COMPAT_INET_H
 
 #include <linux/ipv6.h>
+#include <linux/tcp.h>
 #include <net/inet6_hashtables.h>
 #include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
@@ -97,6 +98,34 @@ static inline struct sock *sovia_tcp_lookup(struct net *net, const struct in6_ad
 		return __inet_lookup_established(net, remote->s6_addr32[3], htons(rport),
 						 local->s6_addr32[3], lport, dif, sdif);
 	return __inet6_lookup_established(net, remote, htons(rport), local, lport, dif, sdif);
+#endif
+}
+
+/*
+ * The listener that TCP would give a connection to.  Under RCU, which keeps it; ports in host
+ * order.
+ * @syn: for the program of a group, or NULL
+ */
+static inline struct sock *sovia_tcp_lookup_listener(struct net *net, struct sk_buff *syn,
+						     const struct in6_addr *remote, u16 rport,
+						     const struct in6_addr *local, u16 lport,
+						     int dif, int sdif)
+{
+	int doff = sizeof(struct tcphdr);
+
+#ifdef SOVIA_LOOKUP_HASHINFO
+	struct inet_hashinfo *hashinfo = net->ipv4.tcp_death_row.hashinfo;
+
+	if (ipv6_addr_v4mapped(remote))
+		return __inet_lookup_listener(net, hashinfo, syn, doff, remote->s6_addr32[3],
+					      htons(rport), local->s6_addr32[3], lport, dif, sdif);
+	return inet6_lookup_listener(net, hashinfo, syn, doff, remote, htons(rport), local, lport,
+				     dif, sdif);
+#else
+	if (ipv6_addr_v4mapped(remote))
+		return __inet_lookup_listener(net, syn, doff, remote->s6_addr32[3], htons(rport),
+					      local->s6_addr32[3], lport, dif, sdif);
+	return inet6_lookup_listener(net, syn, doff, remote, htons(rport), local, lport, dif, sdif);
 #endif
 }
 

@@ -334,6 +334,7 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	/* connect may not have returned yet */
 	WRITE_ONCE(fv->real, vi);
 	fv->vi.max_frags = vi->max_frags;
+	fv->vi.copybreak = vi->copybreak;
 	fv->vi.imm = vi->imm;
 	fv->vi.sends_first = vi->sends_first;
 	if (sovia_fault_fires(FAULT_SETUP)) {
@@ -476,6 +477,13 @@ static void fault_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	spin_unlock_bh(&fv->up_lock);
 }
 
+static void fault_doubted(struct sovia_vi *vi)
+{
+	struct fault_vi *fv = vi->context;
+
+	fv->vi.client->doubted(&fv->vi);
+}
+
 static void fault_rx_unposted(struct sovia_vi *vi, int delta)
 {
 	struct fault_vi *fv = vi->context;
@@ -506,6 +514,7 @@ static const struct sovia_vi_client fault_client = {
 	.way		= fault_way,
 	.established	= fault_established,
 	.closed		= fault_closed,
+	.doubted	= fault_doubted,
 	.receive	= fault_receive,
 	.send_done	= fault_send_done,
 	.rx_unposted	= fault_rx_unposted,

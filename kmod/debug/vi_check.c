@@ -261,6 +261,7 @@ static void check_vi_established(struct sovia_vi *vi, const struct sovia_hello *
 	/* connect may not have returned yet */
 	WRITE_ONCE(vc->real, vi);
 	vc->vi.max_frags = vi->max_frags;
+	vc->vi.copybreak = vi->copybreak;
 	vc->vi.imm = vi->imm;
 	vc->vi.sends_first = vi->sends_first;
 	check_report(vc, check_established(vc, hello_len));
@@ -361,6 +362,15 @@ static void check_vi_rx_grown(struct sovia_vi *vi, unsigned int depth)
 	vc->vi.client->rx_grown(&vc->vi, depth);
 }
 
+static void check_vi_doubted(struct sovia_vi *vi)
+{
+	struct vi_check *vc = vi->context;
+
+	might_sleep();
+	check_report(vc, check_upcall(vc));
+	vc->vi.client->doubted(&vc->vi);
+}
+
 static const char *check_ended(struct vi_check *vc)
 {
 	const char *violation = check_upcall(vc);
@@ -391,6 +401,7 @@ static const struct sovia_vi_client check_client = {
 	.way		= check_vi_way,
 	.established	= check_vi_established,
 	.closed		= check_vi_closed,
+	.doubted	= check_vi_doubted,
 	.receive	= check_vi_receive,
 	.send_done	= check_vi_send_done,
 	.rx_unposted	= check_vi_rx_unposted,

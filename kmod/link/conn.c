@@ -156,6 +156,18 @@ int sovia_conn_max_frags(const struct sovia_conn *conn)
 }
 
 /**
+ * sovia_conn_copybreak() - largest payload that is copied when it arrives
+ * @conn: attached to a link that has been up
+ *
+ * Context: any.
+ * Return: bytes, at least SOVIA_COPYBREAK.
+ */
+u32 sovia_conn_copybreak(const struct sovia_conn *conn)
+{
+	return READ_ONCE(conn_lane(conn)->copybreak);
+}
+
+/**
  * sovia_conn_flight_max() - upper bound of payload in flight
  * @conn: attached to a link that has been up
  *
@@ -268,6 +280,7 @@ static void conn_queue_control(struct sovia_conn *conn, struct sovia_lane *lane,
 	/* The peer has no connection then. */
 	if (type == SOVIA_RESET && (conn->ctl & SOVIA_CTL(SOVIA_REFUSE)))
 		return;
+	conn->reset |= type == SOVIA_RESET;
 	if (!conn->ctl) {
 		sovia_conn_get(conn);
 		sovia_turn_add_ctl(&lane->turns, conn);
@@ -302,7 +315,7 @@ static void conn_keep_arg(struct sovia_conn *conn, u8 type, u32 arg)
  * @conn: connection on a link
  * @type: SOVIA_CONN, _ACCEPT, _REFUSE, _WAKEUP, _PRESSURE, _RETURN, _URGENT or _RESET.  RESET
  *	replaces what is pending except ACCEPT; it cancels a pending CONN and is not sent then,
- *	nor after REFUSE.
+ *	nor after REFUSE.  Nothing is sent after it.
  * @arg: code of REFUSE and RESET; stream offset of the urgent byte, which has not been
  *	queued yet, and of the end of the window that RETURN leaves
  *
@@ -319,7 +332,12 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg)
 		return;
 	}
 	spin_lock_bh(&lane->lock);
-	if (lane->open) {
+	/*
+	 * PRESSURE of a socket that has left, or whose ports may have been taken again, and what
+	 * follows RESET, could only hit a later connection on its ports.
+	 */
+	if (lane->open && !conn->reset &&
+	    (type != SOVIA_PRESSURE || (READ_ONCE(conn->sk) && READ_ONCE(conn->hashed)))) {
 		conn_keep_arg(conn, type, arg);
 		conn_queue_control(conn, lane, type);
 	}

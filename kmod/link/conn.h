@@ -9,6 +9,7 @@
 #include <linux/rhashtable-types.h>
 #include <linux/skbuff.h>
 #include <net/sock.h>
+#include <sovia/wire.h>
 
 struct iov_iter;
 struct sovia_link;
@@ -34,7 +35,7 @@ struct sovia_link;
  * @rport: the peer's port, host order; never changes
  * @tenant: number of the socket's tenant; never changes
  * @preferred: SO_PRIORITY or IP_TOS of the socket; a hint
- * @hashed: @hash_node is in the table.  Socket lock.
+ * @hashed: @hash_node is in the table.  Socket lock; read without it, too.
  * @attached: @link_node is in a list.  Socket lock.
  * @tx_wanted: the client waits for tx_ready.  lane->lock.
  * @direct: @mate has been set.  It stays set when the socket has left.
@@ -47,10 +48,14 @@ struct sovia_link;
  * @rcu: frees it: readers find it in the table, or by its socket.  It is in no list then
  * @ctl_node: as @ready_node, when @ctl is not 0
  * @ctl: control messages to send, SOVIA_CTL() bits
- * @ref: sequence number of the CONN that ACCEPT answers
+ * @ref: sequence number of the CONN that ACCEPT answers; sovia_conn_ref() of the CONN to send
  * @code: reason, for RESET
  * @urgent: stream offset, for URGENT
  * @returned: stream offset, for RETURN
+ * @taken: stream offset up to which the socket has taken data, for RESET, if @refuses.  Written
+ *	under the receive queue's lock.
+ * @refuses: the socket takes no more.  As @taken.
+ * @reset: RESET has been queued, or sent
  * @fin: the message with our FIN, until it is delivered
  * @inflight: messages in @txq or posted and not completed
  * @rcv_wnd_end: stream offset up to which the peer may send, as messages tell.  Written under
@@ -58,13 +63,14 @@ struct sovia_link;
  * @rcv_wnd_sent: the @rcv_wnd_end in the last message sent.  A hint without the lock.
  * @wnd_update_min: difference of the two that needs a header.  Locking as for @rcv_wnd_end.
  * @outq: payload bytes queued and not yet acknowledged
+ * @lost: payload bytes that were dropped before they were acknowledged
  * @acked: payload bytes acknowledged so far
  * @mate: the other end, with a reference, if both are here (direct.c).  Written under @lock.
  * @later: the socket layer's events that wait for a softirq, for @direct ones
  * @later_arg: their arguments
  * @later_node: in the queue of such connections
  *
- * From @txq to @inflight protected by lane->lock.
+ * From @txq to @inflight protected by lane->lock, but for @taken and @refuses.
  *
  * Each connection has a new one, even on the same socket and the same ports: so a
  * pointer identifies a connection, and nothing that is late can reach a later one.
@@ -106,12 +112,16 @@ struct sovia_conn {
 	u32			code;
 	u32			urgent;
 	u32			returned;
+	u32			taken;
+	bool			refuses;
+	bool			reset;
 	struct sk_buff		*fin;
 	int			inflight;
 	u32			rcv_wnd_end;
 	u32			rcv_wnd_sent;
 	u32			wnd_update_min;
 	atomic_t		outq;
+	atomic_t		lost;
 	atomic64_t		acked;
 	struct sovia_conn __rcu	*mate;
 	unsigned long		later;
@@ -140,6 +150,16 @@ static inline void sovia_conn_prefer(struct sovia_conn *conn, bool preferred)
 		WRITE_ONCE(conn->preferred, preferred);
 }
 
+/* What RESET says of the stream that the socket has not taken: its ref, if the flag is returned. */
+static inline u16 sovia_conn_tell_taken(const struct sovia_conn *conn, u32 *ref)
+{
+	/* Pairs with refuse_more(). */
+	if (!smp_load_acquire(&conn->refuses))
+		return 0;
+	*ref = READ_ONCE(conn->taken);
+	return SOVIA_F_TAKEN;
+}
+
 /* Is a header due, because the peer has not been told of a window that ends at @window? */
 static inline bool sovia_conn_wnd_due(const struct sovia_conn *conn, u32 window)
 {
@@ -160,5 +180,6 @@ void sovia_conn_leave(struct sovia_conn *conn);
 u32 sovia_conn_payload(const struct sovia_conn *conn);
 int sovia_conn_flight_max(const struct sovia_conn *conn);
 int sovia_conn_max_frags(const struct sovia_conn *conn);
+u32 sovia_conn_copybreak(const struct sovia_conn *conn);
 
 #endif /* _SOVIA_CONN_H */

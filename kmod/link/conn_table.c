@@ -115,7 +115,7 @@ int sovia_conn_hash(struct sovia_conn *conn)
 	err = rhashtable_lookup_insert_key(&conn->link->snet->conns, &key, &conn->hash_node,
 					   conn_params);
 	if (!err) {
-		conn->hashed = true;
+		WRITE_ONCE(conn->hashed, true);
 		sovia_conn_get(conn);
 	}
 	return err == -EEXIST ? -EADDRNOTAVAIL : err;
@@ -133,7 +133,7 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 {
 	if (!conn->hashed)
 		return;
-	conn->hashed = false;
+	WRITE_ONCE(conn->hashed, false);
 	rhashtable_remove_fast(&conn->link->snet->conns, &conn->hash_node, conn_params);
 	sovia_conn_put(conn);
 }

@@ -157,6 +157,28 @@ static struct sovia_msg make_msg(struct sovia_conn *conn, u8 type)
 	return msg;
 }
 
+/**
+ * sovia_direct_window() - the window that the other end has, if it is here
+ * @conn: of a socket
+ * @window: that a message of its tells
+ *
+ * Context: any; the receive queue's lock of the socket held, under which it gives back a window.
+ * Return: stream offset up to which the socket may send.
+ */
+u32 sovia_direct_window(const struct sovia_conn *conn, u32 window)
+{
+	const struct sovia_conn *mate;
+
+	if (!READ_ONCE(conn->direct))
+		return window;
+	rcu_read_lock();
+	mate = rcu_dereference(conn->mate);
+	if (mate)
+		window = READ_ONCE(mate->rcv_wnd_end);
+	rcu_read_unlock();
+	return window;
+}
+
 /* As a lane answers a message for a socket that does not exist. */
 static void no_socket(struct sovia_conn *conn, u8 type)
 {
@@ -184,6 +206,7 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	struct sovia_conn *mate;
 
 	msg.flags = cb->flags;
+	msg.ref = cb->ref;
 	msg.len = skb->len;
 	rcu_read_lock_bh();
 	sovia_conn_account(conn, msg.len, true);
@@ -271,6 +294,7 @@ void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg)
 		break;
 	case SOVIA_RESET:
 		msg.code = arg;
+		msg.flags |= sovia_conn_tell_taken(conn, &msg.ref);
 		sovia_stat_inc(conn->link->snet, reset_tx);
 		break;
 	}

@@ -143,6 +143,7 @@ static void lane_set_params(struct sovia_lane *lane)
 {
 	lane->payload = SOVIA_PAYLOAD_MIN;
 	lane->max_frags = 1;
+	lane->copybreak = SOVIA_COPYBREAK;
 	lane->compact = false;
 	/* Loopback posts no receive buffers, so allow the maximum payload. */
 	lane->own_payload = lane->link->prov->in_memory ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
@@ -374,9 +375,14 @@ void sovia_conn_account(struct sovia_conn *conn, u32 len, bool acked)
 {
 	if (!conn || !len)
 		return;
-	atomic_sub(len, &conn->outq);
-	if (acked)
+	if (acked) {
 		atomic64_add(len, &conn->acked);
+	} else {
+		atomic_add(len, &conn->lost);
+		/* Pairs with sovia_outq(), which finds it in one of them. */
+		smp_mb__after_atomic();
+	}
+	atomic_sub(len, &conn->outq);
 }
 
 /**

@@ -377,15 +377,15 @@ static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
 		      const struct sovia_params *params)
 {
 	u32 payload = min(params->payload, lane->own_payload);
-	int max_frags = min_t(int, vi->max_frags, MAX_SKB_FRAGS);
 
-	if (lane->open && (payload != lane->payload || max_frags < lane->max_frags))
+	if (lane->open && payload != lane->payload)
 		return -EPROTO;
 	sovia_credit_grant(&lane->credit, params->window);
-	if (!lane->open) {
+	if (!lane->open)
 		lane->payload = payload;
-		lane->max_frags = max_frags;
-	}
+	/* Another device than before may take fewer pieces: sovia_msg_repack(). */
+	WRITE_ONCE(lane->max_frags, min_t(int, vi->max_frags, MAX_SKB_FRAGS));
+	WRITE_ONCE(lane->copybreak, max_t(u32, vi->copybreak, SOVIA_COPYBREAK));
 	lane->compact = vi->imm;
 	return 0;
 }
@@ -467,6 +467,13 @@ static void lane_closed(struct sovia_vi *vi, int err)
 	sovia_lane_fail(vi->context, err);
 }
 
+static void lane_doubted(struct sovia_vi *vi)
+{
+	struct sovia_lane *lane = vi->context;
+
+	sovia_link_event(lane->link, SOVIA_LINK_EV_DOUBT);
+}
+
 static void lane_ended(struct sovia_vi *vi)
 {
 	struct sovia_lane *lane = vi->context;
@@ -480,6 +487,7 @@ const struct sovia_vi_client sovia_lane_vi_client = {
 	.way		= lane_way,
 	.established	= lane_established,
 	.closed		= lane_closed,
+	.doubted	= lane_doubted,
 	.receive	= lane_receive,
 	.send_done	= lane_send_done,
 	.rx_unposted	= lane_rx_unposted,

@@ -148,6 +148,11 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	int ret;
 
 	lockdep_assert_held(&lane->lock);
+	ret = sovia_msg_repack(skb, lane->max_frags);
+	if (ret) {
+		sovia_stat_inc(lane->link->snet, nomem);
+		return ret;
+	}
 	cb->seq = msg.seq;
 	if (msg.compact)
 		how.imm = sovia_imm_build(&msg);
@@ -256,6 +261,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn 
 	switch (cb->type) {
 	case SOVIA_CONN:
 		conn->conn_seq = lane->credit.tx_next;
+		cb->ref = conn->ref;
 		ctl_add_addresses(skb, &lane->link->pair);
 		break;
 	case SOVIA_ACCEPT:
@@ -281,6 +287,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn 
 		break;
 	case SOVIA_RESET:
 		cb->code = conn->code;
+		cb->flags |= sovia_conn_tell_taken(conn, &cb->ref);
 		sovia_stat_inc(lane->link->snet, reset_tx);
 		break;
 	}

@@ -15,6 +15,7 @@ void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 		      u32 ref, u32 code);
 void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
 struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
+int sovia_msg_repack(struct sk_buff *skb, unsigned int max_frags);
 void sovia_lane_probe(struct sovia_lane *lane);
 bool sovia_lane_clogged(const struct sovia_lane *lane);
 

@@ -176,6 +176,7 @@ static void link_free(struct kref *kref)
 	sovia_lane_free(&link->lane);
 	if (link->peer)
 		sovia_peer_put(link->peer);
+	sovia_link_not_spare(link);
 	if (link->tenant)
 		sovia_tenant_put(link->tenant);
 	put_net_track(link->snet->net, &link->ns_tracker);
@@ -520,9 +521,14 @@ static int link_verdict(struct sovia_link *link, int err)
 	case -ECONNREFUSED:
 		/*
 		 * May be temporary while the peer's device comes back: iWARP's port is
-		 * TCP's, which a node without the device refuses.
+		 * TCP's, which a node without the device refuses.  Events of devices here
+		 * have the link try more often than it would: they must not end it.
 		 */
-		return ++r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
+		if (!r->refused || time_after(jiffies, r->refused_at + HZ)) {
+			r->refused++;
+			r->refused_at = jiffies;
+		}
+		return r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
 	default:
 		r->refused = 0;
 		return 0;
@@ -841,6 +847,9 @@ static void link_work(struct kthread_work *work)
 		link_failed(link, READ_ONCE(link->lane.err));
 	if (test_and_clear_bit(SOVIA_LINK_EV_TIMER, &link->events))
 		link_timer(link);
+	if (test_and_clear_bit(SOVIA_LINK_EV_DOUBT, &link->events) &&
+	    link->state == SOVIA_LINK_UP)
+		sovia_link_doubt(link);
 	if (test_and_clear_bit(SOVIA_LINK_EV_BREAK, &link->events) &&
 	    link->state == SOVIA_LINK_UP && link->lane.vi)
 		link->lane.vi->prov->fail(link->lane.vi);

@@ -151,7 +151,8 @@ struct sovia_lane_count {
  * @err: the errno of its failure
  * @payload: largest payload of a message to the peer
  * @own_payload: largest payload that we take
- * @max_frags: page fragments that a message may have
+ * @max_frags: page fragments that a message may have; as many as @vi takes
+ * @copybreak: largest payload that is copied when it arrives
  * @compact: DATA may be compact
  * @room: NULL while the link is parked
  * @credit: sequence numbers and credits
@@ -192,6 +193,7 @@ struct sovia_lane {
 	u32			payload;
 	u32			own_payload;
 	int			max_frags;
+	u32			copybreak;
 	bool			compact;
 	struct sovia_lane_room	*room;
 	struct sovia_credit	credit;
@@ -219,7 +221,8 @@ struct sovia_lane {
  * @tx: the lane's first unacknowledged number then
  * @rx: number of the message expected then
  * @tries: attempts of ours since @since
- * @refused: consecutive attempts that the peer's node has refused
+ * @refused: consecutive attempts that the peer's node has refused, of those within a second one
+ * @refused_at: when the last one was counted, jiffies
  *
  * Used by the connection thread only.
  */
@@ -230,6 +233,7 @@ struct sovia_recovery {
 	u32		rx;
 	unsigned int	tries;
 	unsigned int	refused;
+	unsigned long	refused_at;
 };
 
 /**
@@ -313,7 +317,7 @@ enum sovia_slot_kind {
  * @local_counted: it is in sovia_tenant::local_links of @tenant
  * @spare_counted: it is in local_spare of it.  @lock, once it is in the table.
  * @resumes: RECOVERING, because it was parked
- * @doubted: a peer requested a link that is UP: its lane is being checked
+ * @doubted: a peer requested a link that is UP, or its port is down: its lane is being checked
  * @doubt_end: deadline of that, jiffies
  * @doubt_una: the lane's first unacknowledged number when it started
  */
@@ -427,6 +431,7 @@ struct sovia_client {
 #define SOVIA_LINK_EV_PARK	12	/* we have agreed to park it */
 #define SOVIA_LINK_EV_SPARE	13	/* it is idle, and is to be parked */
 #define SOVIA_LINK_EV_FLUSH	14	/* it is to end if no connection uses it */
+#define SOVIA_LINK_EV_DOUBT	15	/* the port that the lane uses is down */
 
 /* Has it been up, and its connections may go on? */
 static inline bool sovia_link_lives(enum sovia_link_state state)

@@ -13,6 +13,7 @@
 #include "link_request.h"
 #include "link_state.h"
 #include "link_table.h"
+#include "peer_memory.h"
 #include "work.h"
 
 /* Retry of a failed listen over verbs: the delay doubles each time. */
@@ -72,6 +73,17 @@ static void net_served(struct sovia_net *snet)
 	spin_unlock(&served_lock);
 }
 
+/*
+ * sovia_link_devices_changed() queues listen_work only while this is set, and under the same lock:
+ * so once it is cleared, cancel_delayed_work_sync() is final.
+ */
+static void net_may_listen(struct sovia_net *snet, bool may)
+{
+	spin_lock(&served_lock);
+	snet->may_listen = may;
+	spin_unlock(&served_lock);
+}
+
 /**
  * sovia_link_listen() - start to listen for link requests in a namespace
  * @snet: the namespace, which has a socket
@@ -95,6 +107,7 @@ int sovia_link_listen(struct sovia_net *snet)
 	if (!snet->listening) {
 		err = listen_over(snet, true);
 		if (!err) {
+			net_may_listen(snet, true);
 			queue_delayed_work(sovia_listen_wq, &snet->listen_work, 0);
 			flush_delayed_work(&snet->listen_work);
 			get_net_track(snet->net, &snet->listen_tracker, GFP_KERNEL);
@@ -119,6 +132,7 @@ static void stop_listening(struct sovia_net *snet, bool unused)
 	if (unused && atomic_read(&snet->socks)) {
 		WRITE_ONCE(snet->listening, was);
 	} else if (was) {
+		net_may_listen(snet, false);
 		cancel_delayed_work_sync(&snet->listen_work);
 		snet->listen_wait = 0;
 		for (prov = sovia_providers; *prov; prov++)
@@ -153,6 +167,46 @@ static void net_idle(struct work_struct *work)
 		put_net(snet->net);
 }
 
+/*
+ * What was not reached for want of a device may be now, and a link that has lost its lane need not
+ * wait for its next turn.
+ */
+static void net_devices(struct kthread_work *work)
+{
+	struct sovia_net *snet = container_of(work, struct sovia_net, devices_work);
+	struct sovia_link *link;
+	unsigned long id;
+
+	sovia_memories_forget_why(snet, SOVIA_WHY_DEVICE);
+	for (id = 0; (link = sovia_link_from(snet, &id)); id++) {
+		if (link->state == SOVIA_LINK_RECOVERING && !link->trial_wait)
+			sovia_link_event(link, SOVIA_LINK_EV_TIMER);
+		sovia_link_put(link);
+	}
+	put_net(snet->net);
+}
+
+/**
+ * sovia_link_devices_changed() - RDMA devices, ports or addresses of them have come
+ *
+ * A namespace that did not listen over them for want of one may do so now.
+ *
+ * Context: process.
+ */
+void sovia_link_devices_changed(void)
+{
+	struct sovia_net *snet;
+
+	spin_lock(&served_lock);
+	list_for_each_entry(snet, &served_nets, served_node) {
+		if (snet->may_listen)
+			mod_delayed_work(sovia_listen_wq, &snet->listen_work, 0);
+		if (maybe_get_net(snet->net) && !sovia_connd_queue(&snet->devices_work))
+			put_net(snet->net);
+	}
+	spin_unlock(&served_lock);
+}
+
 /**
  * sovia_link_net_init() - prepare a namespace's part in the link layer
  * @snet: the namespace
@@ -164,6 +218,7 @@ void sovia_link_net_init(struct sovia_net *snet)
 	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
 	INIT_WORK(&snet->idle_work, net_idle);
 	kthread_init_work(&snet->sweep_work, net_sweep);
+	kthread_init_work(&snet->devices_work, net_devices);
 }
 
 /**

@@ -92,7 +92,7 @@ static void link_check_progress(struct sovia_link *link, bool flight, u32 una)
  * @link: UP
  *
  * The peer requests a link that is UP here: it has lost its end, or the request is not
- * from the peer.  Probing the lane tells which.
+ * from the peer.  Or the port is down, perhaps for a moment.  Probing the lane tells.
  *
  * Context: connection thread; no link or lane lock.
  */
@@ -100,12 +100,15 @@ void sovia_link_doubt(struct sovia_link *link)
 {
 	unsigned int wait = READ_ONCE(probe_interval) ?: SOVIA_LINK_PROBE;
 	struct sovia_lane *lane = &link->lane;
+	bool anew;
 
-	if (link->doubted)
-		return;
 	spin_lock_bh(&lane->lock);
+	/* An answer since then belongs to the doubt before. */
+	anew = !link->doubted || lane->credit.tx_una != link->doubt_una;
 	link->doubt_una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
+	if (!anew)
+		return;
 	link->doubt_end = jiffies + min_t(unsigned int, wait, SOVIA_LINK_DOUBT_MAX) * HZ;
 	link->doubted = true;
 	sovia_lane_probe(lane);
@@ -133,7 +136,8 @@ void sovia_link_probe(struct sovia_link *link)
 	u32 una;
 
 	spin_lock_bh(&lane->lock);
-	flight = sovia_credit_flight(&lane->credit);
+	/* What cannot be posted, for want of memory, is no progress either. */
+	flight = sovia_credit_flight(&lane->credit) || !skb_queue_empty(&lane->rtx_queue);
 	una = lane->credit.tx_una;
 	spin_unlock_bh(&lane->lock);
 	if (link_is_silent(link, una))

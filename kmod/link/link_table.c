@@ -188,12 +188,23 @@ static bool local_may_add(struct sovia_link *fresh)
 	return true;
 }
 
+/**
+ * sovia_link_not_spare() - a link does not get into the table, or is freed
+ * @link: the link; no other context accesses it
+ *
+ * Context: any.
+ */
+void sovia_link_not_spare(struct sovia_link *link)
+{
+	if (link->spare_counted)
+		atomic_dec(&link->tenant->local_spare);
+	link->spare_counted = false;
+}
+
 /* It does not get into the table. */
 static void local_undo(struct sovia_link *fresh)
 {
-	if (fresh->spare_counted)
-		atomic_dec(&fresh->tenant->local_spare);
-	fresh->spare_counted = false;
+	sovia_link_not_spare(fresh);
 	local_over(fresh);
 }
 
@@ -202,14 +213,14 @@ static void local_undo(struct sovia_link *fresh)
  * @link: the link; its lock is held
  *
  * A program that opens and closes connections to ever new addresses is no faster than the
- * connection thread, which all share.
+ * connection thread, which all share: a link that is DOWN counts until it is freed, as it has its
+ * lane's memory until then.
  *
  * Context: any.
  */
 void sovia_link_count_spare(struct sovia_link *link)
 {
-	bool spare = link->state != SOVIA_LINK_DOWN &&
-		     !(link->state == SOVIA_LINK_UP && link->conn_count);
+	bool spare = link->state != SOVIA_LINK_UP || !link->conn_count;
 
 	lockdep_assert_held(&link->lock);
 	if (!link->tenant || spare == link->spare_counted)
@@ -357,8 +368,8 @@ bool sovia_link_peer_may_resume(const struct sovia_link *link)
 }
 
 /**
- * sovia_link_excess() - a link is established: which other one has to go for it
- * @fresh: UP
+ * sovia_link_excess() - a link is used, or is to be: which other one has to go for it
+ * @fresh: UP, or PARKED and waits for room
  *
  * Context: connection thread.
  * Return: the most idle one, or else one that no connection seems to use, with a reference for the
@@ -371,7 +382,8 @@ struct sovia_link *sovia_link_excess(const struct sovia_link *fresh)
 	struct sovia_link *link, *found = NULL;
 
 	spin_lock_bh(&snet->link_lock);
-	if (snet->link_count <= links_most(snet))
+	/* One that is parked does not count yet. */
+	if (snet->link_count + fresh->parked <= links_most(snet))
 		goto unlock;
 	list_for_each_entry(link, &snet->far_links, far_node) {
 		if (link == fresh || !link_spare(link) || (found && !link_quiet(link)))

@@ -16,6 +16,7 @@ bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
 bool sovia_link_has_room(struct sovia_net *snet);
 bool sovia_link_peer_may_resume(const struct sovia_link *link);
 void sovia_link_count_spare(struct sovia_link *link);
+void sovia_link_not_spare(struct sovia_link *link);
 unsigned long sovia_link_idle_wait(const struct sovia_link *link);
 struct sovia_link *sovia_link_excess(const struct sovia_link *fresh);
 void sovia_link_set_parked(struct sovia_link *link, bool parked);

@@ -380,6 +380,24 @@ void sovia_memories_forget(struct sovia_net *snet)
 	services_forget(snet);
 }
 
+/**
+ * sovia_memories_forget_why() - forget those of a namespace that are there for one reason
+ * @snet: the namespace
+ * @why: the reason
+ *
+ * Context: process.
+ */
+void sovia_memories_forget_why(struct sovia_net *snet, enum sovia_why why)
+{
+	struct memory *memory, *next;
+
+	spin_lock_bh(&snet->memories.lock);
+	list_for_each_entry_safe(memory, next, &snet->memories.lru, lru_node)
+		if (memory->why == why)
+			memory_remove(snet, memory);
+	spin_unlock_bh(&snet->memories.lock);
+}
+
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
 #include "test/peer_memory_test.c"
 #endif

@@ -50,5 +50,6 @@ int sovia_memory_walk(struct sovia_net *snet, unsigned int bucket,
 		      void *context);
 void sovia_memories_init(struct sovia_net *snet);
 void sovia_memories_forget(struct sovia_net *snet);
+void sovia_memories_forget_why(struct sovia_net *snet, enum sovia_why why);
 
 #endif /* _SOVIA_PEER_MEMORY_H */

@@ -6,15 +6,20 @@
  */
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
+#include <linux/workqueue.h>
 #include "clan/way.h"
 #include "connd.h"
 #include "l3.h"
+#include "link_net.h"
 #include "near.h"
 #include "peer.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
 #include "peer_way.h"
 #include "rdv_wire.h"
+
+/* Devices and addresses that come within this time are one change. */
+#define DEVICES_PAUSE	(HZ / 10)
 
 static void way_write(struct sovia_way *way, const struct sovia_clan_way *clan)
 {
@@ -134,7 +139,8 @@ bool sovia_peer_has_device(struct net *net, const struct sovia_pair *pair)
 	rcu_read_lock();
 	dev = own_device(net, pair);
 	for (prov = sovia_providers; dev && *prov; prov++)
-		yes |= (*prov)->introduced && (*prov)->has_netdev && (*prov)->has_netdev(dev);
+		yes |= (*prov)->introduced && (*prov)->reaches &&
+		       (*prov)->reaches(net, &pair->local, dev);
 	rcu_read_unlock();
 	return yes;
 }
@@ -247,15 +253,40 @@ static struct notifier_block ways_notifier = {
 	.notifier_call = ways_event,
 };
 
+static void devices_work(struct work_struct *work)
+{
+	sovia_link_devices_changed();
+}
+
+static DECLARE_DELAYED_WORK(devices_changed, devices_work);
+
+/* Root of a container may change addresses in a loop, and each change concerns all namespaces. */
+static int devices_event(struct notifier_block *nb, unsigned long event, void *none)
+{
+	schedule_delayed_work(&devices_changed, DEVICES_PAUSE);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block devices_notifier = {
+	.notifier_call = devices_event,
+};
+
 /**
- * sovia_peer_ways_init() - begin to watch memories
+ * sovia_peer_ways_init() - begin to watch memories and RDMA devices
  *
  * Context: module init; namespaces are registered.
  * Return: 0 or a negative errno.
  */
 int sovia_peer_ways_init(void)
 {
-	return sovia_clan_way_watch(&ways_notifier);
+	int err = sovia_clan_way_watch(&ways_notifier);
+
+	if (err)
+		return err;
+	err = sovia_verbs_watch(&devices_notifier);
+	if (err)
+		sovia_clan_way_unwatch(&ways_notifier);
+	return err;
 }
 
 /**
@@ -265,5 +296,7 @@ int sovia_peer_ways_init(void)
  */
 void sovia_peer_ways_exit(void)
 {
+	sovia_verbs_unwatch(&devices_notifier);
+	cancel_delayed_work_sync(&devices_changed);
 	sovia_clan_way_unwatch(&ways_notifier);
 }

@@ -212,8 +212,14 @@ static int stream_shutdown(struct socket *sock, int how)
 	struct sock *sk = READ_ONCE(sock->sk);
 	int ret = inet_shutdown(sock, how);
 
-	if (unlikely(ret == -ENOTCONN) && became_tcp(sock, sk))
+	if (unlikely(ret == -ENOTCONN) && became_tcp(sock, sk)) {
+		/* What the first call has made of it, seeing an sk that is CLOSE. */
+		lock_sock(sock->sk);
+		if (sock->state == SS_DISCONNECTING)
+			sock->state = SS_CONNECTING;
+		release_sock(sock->sk);
 		ret = inet_shutdown(sock, how);
+	}
 	return ret;
 }
 
@@ -463,18 +469,21 @@ static int __init sovia_init(void)
 	if (err)
 		goto undo_park;
 	sovia_break_init();
-	/* Last: this makes the family visible. */
-	err = register_protosw();
-	if (err)
-		goto undo_genl;
+	/*
+	 * Last: this makes the family visible.  What may fail goes first, as a socket that a user
+	 * has opened would outlive the module.
+	 */
 	err = register_family();
 	if (err)
-		goto undo_protosw;
+		goto undo_genl;
+	err = register_protosw();
+	if (err)
+		goto undo_family;
 	pr_info("AF_SOVIA is address family %d\n", family);
 	return 0;
 
-undo_protosw:
-	unregister_protosw();
+undo_family:
+	sock_unregister(family);
 undo_genl:
 	sovia_genl_exit();
 undo_park:

@@ -21,6 +21,7 @@
  * accept() charges that much (7.2 does), with no regard to the queue's lock.
  */
 #include <linux/percpu.h>
+#include "compat/local_lock.h"
 #include "charge.h"
 #include "debug/objcount.h"
 #include "recv.h"
@@ -45,27 +46,37 @@ static struct proto charge_prot = {
 };
 
 static struct sock __percpu *lenders;
+/* With PREEMPT_RT, that bottom halves are off does not keep others off this processor. */
+static DEFINE_PER_CPU(local_lock_t, lenders_lock) = INIT_LOCAL_LOCK(lenders_lock);
 
 /* Charge pages for at least so many bytes.  Returns how many bytes, 0 if the group refuses. */
 static int charge_pages(const struct sock *sk, int bytes)
 {
-	struct sock *lender = this_cpu_ptr(lenders);
+	struct sock *lender;
+	int got;
 
+	sovia_local_lock_bh(&lenders_lock);
+	lender = this_cpu_ptr(lenders);
 	sovia_memcg_set(lender, sovia_memcg(sk));
 	lender->sk_forward_alloc = 0;
 	__sk_mem_schedule(lender, bytes, SK_MEM_RECV);
-	sovia_object_add(charges, lender->sk_forward_alloc >> PAGE_SHIFT);
-	return lender->sk_forward_alloc;
+	got = lender->sk_forward_alloc;
+	sovia_object_add(charges, got >> PAGE_SHIFT);
+	sovia_local_unlock_bh(&lenders_lock);
+	return got;
 }
 
 static void uncharge_pages(const struct sock *sk, int bytes)
 {
-	struct sock *lender = this_cpu_ptr(lenders);
+	struct sock *lender;
 
+	sovia_local_lock_bh(&lenders_lock);
+	lender = this_cpu_ptr(lenders);
 	sovia_memcg_set(lender, sovia_memcg(sk));
 	lender->sk_forward_alloc = bytes;
 	__sk_mem_reclaim(lender, bytes);
 	sovia_object_add(charges, -(bytes >> PAGE_SHIFT));
+	sovia_local_unlock_bh(&lenders_lock);
 }
 
 /**

@@ -43,6 +43,7 @@ static struct sovia_conn *leave_conn(struct sock *sk)
 	sovia_purge_queue(sk);
 	if (!conn)
 		return NULL;
+	WRITE_ONCE(sovia_sk(sk)->tx.lost, sovia_outq(sk));
 	sovia_conn_unhash(conn);
 	sovia_link_detach(conn);
 	/* First: upcalls rely on the socket's pointer. */
@@ -147,6 +148,7 @@ void sovia_abort(struct sock *sk, int err, u32 code)
 	if (sk->sk_state == TCP_CLOSE)
 		return;
 	if (conn && conn->hashed) {
+		sovia_rx_over(sk);
 		sovia_conn_purge(conn);
 		sovia_conn_control(conn, SOVIA_RESET, code);
 	}
@@ -213,6 +215,7 @@ static void reset_stream(struct sock *sk)
 	ss->rx.nxt = 0;
 	ss->rx.bytes = 0;
 	ss->rx.copied = 0;
+	ss->rx.base = 0;
 	ss->rx.most = 0;
 	ss->rx.open = false;
 	ss->rx.fin = false;
@@ -227,7 +230,8 @@ static void reset_stream(struct sock *sk)
 	ss->urg.snd_end = 0;
 	ss->end.fin_gone = false;
 	ss->end.peer_gone = false;
-	ss->end.reset_due = false;
+	ss->tx.refused = false;
+	ss->tx.purged = 0;
 	ss->tx.more = false;
 	ss->tx.flush = false;
 }
@@ -281,12 +285,15 @@ static void end_sending(struct sock *sk, bool gone)
  */
 void sovia_shutdown(struct sock *sk, int how)
 {
+	/*
+	 * Both halves are shut down: further data resets the connection, as with TCP.  Before FIN,
+	 * to which the peer may answer with some.
+	 */
+	if (sk->sk_shutdown == SHUTDOWN_MASK &&
+	    ((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+		sovia_rx_close(sk);
 	if (how & SEND_SHUTDOWN)
 		end_sending(sk, false);
-	/* Both halves are shut down: further data resets the connection, as with TCP. */
-	if ((sk->sk_shutdown & RCV_SHUTDOWN) &&
-	    ((1 << sk->sk_state) & (TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
-		sovia_rx_close(sk);
 }
 
 /* How long the peer may acknowledge nothing; TCP_USER_TIMEOUT can only shorten it. */

@@ -95,11 +95,34 @@ static int parse_dest(struct sock *sk, struct sockaddr_unsized *uaddr, int len,
 	return 0;
 }
 
+/* What packets would have in their headers. */
+static u32 packet_fields(const struct sock *sk)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	const struct net *net = sock_net(sk);
+	int ttl;
+
+	if (!ipv6_addr_v4mapped(&sovia_conn_of(sk)->link->pair.remote)) {
+		const struct ipv6_pinfo *np = inet6_sk(sk);
+
+		ttl = np->hop_limit;
+		if (ttl < 0)
+			ttl = READ_ONCE(net->ipv6.devconf_all->hop_limit);
+		return sovia_conn_ref(np->tclass, ttl);
+	}
+	ttl = inet->uc_ttl;
+	if (ttl < 0)
+		ttl = READ_ONCE(net->ipv4.sysctl_ip_default_ttl);
+	return sovia_conn_ref(inet->tos, ttl);
+}
+
 /* Request the connection, when the peer lets us. */
 static void send_conn(struct sock *sk)
 {
 	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
 	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	conn->ref = packet_fields(sk);
 
 	connect->asked = sovia_link_may_open(conn->link);
 	if (connect->asked)
@@ -256,6 +279,7 @@ static void begin_connect(struct sock *sk, const struct sovia_pair *pair, u16 po
 	ss->connect.link_retries = SOVIA_LINK_RETRIES;
 	ss->connect.retry_delay = SOVIA_RETRY_MIN;
 	ss->connect.busy = false;
+	WRITE_ONCE(ss->tx.lost, 0);
 	ss->connect.deadline = jiffies + connect_timeout(sk);
 	sovia_state_event(sk, SOVIA_EV_CONNECT);
 }

@@ -57,6 +57,7 @@ void sovia_defer_sock(struct sock *sk, enum sovia_deferred what, u32 arg)
  */
 void sovia_defer_now(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 {
+	bool left = true;
 	struct sock *sk;
 
 	rcu_read_lock_bh();
@@ -64,10 +65,14 @@ void sovia_defer_now(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
 	if (sk) {
 		bh_lock_sock(sk);
 		/* It may have left since, even for another connection, or to be freed. */
-		if (sovia_conn_of(sk) == conn)
+		left = sovia_conn_of(sk) != conn;
+		if (!left)
 			defer_locked(sk, what, arg);
 		bh_unlock_sock(sk);
 	}
+	/* The peer may wait for that. */
+	if (unlikely(left) && what == SOVIA_DEFER_BREACH)
+		sovia_conn_control(conn, SOVIA_RESET, arg);
 	rcu_read_unlock_bh();
 }
 

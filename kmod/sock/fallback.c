@@ -29,6 +29,7 @@
 #include "l3.h"
 #include "param.h"
 #include "port.h"
+#include "program.h"
 #include "rule.h"
 #include "tcp_log.h"
 
@@ -270,7 +271,8 @@ static void copy_sol_socket(const struct sock *sk, struct sock *tcp)
 		WRITE_ONCE(tcp->sk_sndbuf, sk->sk_sndbuf);
 	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
 		WRITE_ONCE(tcp->sk_rcvbuf, sk->sk_rcvbuf);
-	tcp->sk_userlocks |= sk->sk_userlocks & sizes;
+	tcp->sk_userlocks = (tcp->sk_userlocks & ~sizes) | (sk->sk_userlocks & sizes);
+	WRITE_ONCE(tcp->sk_peek_off, READ_ONCE(sk->sk_peek_off));
 }
 
 /* The same.  A process that may sleep has @sk locked. */
@@ -390,6 +392,51 @@ static bool tcp_listens(const struct sock *sk)
 	listens = tcp && READ_ONCE(tcp->sk_state) == TCP_LISTEN;
 	rcu_read_unlock();
 	return listens;
+}
+
+/* Is it the TCP socket beside a listener of ours, which has the descriptor's struct socket? */
+static bool is_beside(const struct sock *tcp)
+{
+	const struct socket *sock = READ_ONCE(tcp->sk_socket);
+	const struct sock *sk = sock ? READ_ONCE(sock->sk) : NULL;
+
+	/* One without a descriptor is about to end. */
+	return !sk || sovia_is(sk);
+}
+
+/**
+ * sovia_fallback_outdone() - would TCP give a connection to a plain TCP listener
+ * @sk: the listener that it is for
+ * @pair: addresses of the link that CONN arrived on
+ * @msg: CONN
+ *
+ * One on the same port may fit better, by its address, interface or family, or be the one that
+ * their SO_REUSEPORT group chooses.
+ *
+ * Context: process or softirq.
+ * Return: true if so.
+ */
+bool sovia_fallback_outdone(const struct sock *sk, const struct sovia_pair *pair,
+			    const struct sovia_msg *msg)
+{
+	struct sock *tcp, *other;
+	struct sk_buff *syn;
+	bool outdone;
+	int device;
+
+	if (!tcp_listens(sk))
+		return false;
+	device = sovia_pair_iif(sock_net(sk), pair);
+	rcu_read_lock();
+	tcp = listener_tcp(sk);
+	syn = tcp ? sovia_program_syn(tcp, pair, msg) : NULL;
+	other = sovia_tcp_lookup_listener(sock_net(sk), syn, &pair->remote, msg->sport,
+					  &pair->local, msg->dport, pair->l3 ?: device,
+					  pair->l3 ? device : 0);
+	outdone = other && !is_beside(other);
+	kfree_skb(syn);
+	rcu_read_unlock();
+	return outdone;
 }
 
 /**
@@ -759,7 +806,7 @@ static u32 sol_socket_sum(const struct sock *sk)
 #endif
 		sk->sk_userlocks, sk->sk_sndbuf, sk->sk_rcvbuf, sk->sk_no_check_tx,
 		sk->sk_clockid, sk->sk_txtime_deadline_mode, sk->sk_txtime_report_errors,
-		sk->sk_txrehash,
+		sk->sk_txrehash, (u64)sk->sk_peek_off,
 		(uintptr_t)rcu_access_pointer(sk->sk_filter),
 	};
 

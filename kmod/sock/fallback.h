@@ -68,6 +68,8 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 			   unsigned int optlen);
 void sovia_fallback_release(struct sock *sk);
 void sovia_fallback_free(struct sock *sk);
+bool sovia_fallback_outdone(const struct sock *sk, const struct sovia_pair *pair,
+			    const struct sovia_msg *msg);
 bool sovia_needs_tcp(const struct sock *sk);
 struct socket *sovia_fallback_make(struct sock *sk);
 void sovia_fallback_drop(struct sock *sk);

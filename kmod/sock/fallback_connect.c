@@ -92,6 +92,9 @@ static int tcp_release(struct socket *sock)
 	err = tcp->from->release(sock);
 	/* Sockets that accept() makes have none.  No call can have it any more. */
 	if (sk) {
+		/* As inet_release() for the other one: programs count what they have allowed. */
+		if (!sk->sk_kern_sock)
+			BPF_CGROUP_RUN_PROG_INET_SOCK_RELEASE(sk);
 		sock_orphan(sk);
 		sock_put(sk);
 	}
@@ -243,6 +246,9 @@ static int become_tcp(struct socket *sock, bool later)
 	if (!IS_ERR_OR_NULL(tcp))
 		ops = own_ops(tcp);
 	if (!ops) {
+		/* Known to be TCP's, which this program may not have: AF_SOVIA would be refused. */
+		if (cause == EHOSTDOWN)
+			cause = ECONNREFUSED;
 		ss->connect.fallback = SOVIA_FALLBACK_NONE;
 		sovia_done(sk, cause);
 		return -cause;

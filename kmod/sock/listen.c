@@ -12,6 +12,7 @@
  * which may sleep; a connection on an existing link never sleeps.)
  */
 #include <linux/slab.h>
+#include <net/inet_ecn.h>
 #include <net/ipv6.h>
 #include "charge.h"
 #include "close.h"
@@ -22,6 +23,7 @@
 #include "dry_syn.h"
 #include "fallback.h"
 #include "keepalive.h"
+#include "l3.h"
 #include "link/conn_table.h"
 #include "link/direct.h"
 #include "link/lane_tx.h"
@@ -71,6 +73,36 @@ static void child_reset(struct sock *child)
 	sovia_sock_init(child, tenant);
 }
 
+/* What TCP takes from the packets of the handshake: IP_PKTOPTIONS and others say it. */
+static void child_note_packet(struct sock *child, const struct sovia_pair *pair, u32 fields)
+{
+	bool v4 = ipv6_addr_v4mapped(&pair->remote);
+	struct inet_sock *inet = inet_sk(child);
+	/* In an L3 domain that of its master, as TCP. */
+	int device = pair->scope ?: pair->l3 ?: sovia_pair_iif(sock_net(child), pair);
+	u8 tos = (u8)fields, ttl = fields >> 8;
+	bool reflect = READ_ONCE(sock_net(child)->ipv4.sysctl_tcp_reflect_tos);
+
+	if (!ttl)
+		ttl = READ_ONCE(sock_net(child)->ipv4.sysctl_ip_default_ttl);
+	if (v4) {
+		inet->mc_index = device;
+		inet->mc_ttl = ttl;
+		inet->rcv_tos = tos;
+		if (reflect)
+			inet->tos = tos & ~INET_ECN_MASK;
+	}
+	if (child->sk_family == AF_INET6) {
+		struct ipv6_pinfo *np = inet6_sk(child);
+
+		np->mcast_oif = device;
+		np->mcast_hops = ttl;
+		np->rcv_flowinfo = v4 ? 0 : ip6_make_flowinfo(tos, 0);
+		if (reflect && !v4)
+			np->tclass = tos & ~INET_ECN_MASK;
+	}
+}
+
 static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 				 const struct sovia_msg *msg)
 {
@@ -95,6 +127,7 @@ static struct sock *child_create(struct sock *listener, struct sovia_link *link,
 	inet_sk(child)->inet_sport = htons(msg->dport);
 	sovia_set_local(child, &link->pair.local);
 	sovia_set_peer(child, &link->pair.remote, msg->sport);
+	child_note_packet(child, &link->pair, msg->ref);
 	if (link->pair.scope)
 		child->sk_bound_dev_if = link->pair.scope;
 	else if (!child->sk_bound_dev_if)
@@ -316,6 +349,8 @@ static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 	if (sovia_packets_are_seen(listener))
 		return SOVIA_CODE_USE_TCP;
 	if (action == SOVIA_ONLY_TCP || (action == SOVIA_AUTO && sovia_needs_tcp(listener)))
+		return SOVIA_CODE_USE_TCP;
+	if (sovia_fallback_outdone(listener, &link->pair, msg))
 		return SOVIA_CODE_USE_TCP;
 	if (sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
 		return SOVIA_CODE_USE_TCP;

@@ -186,7 +186,7 @@ static bool device_fits(const struct sock *sk, const struct wanted *want)
 
 	if (!bound)
 		return !l3 || sovia_l3mdev_accept(want->net);
-	return bound == l3 || bound == sovia_pair_device(want->net, want->pair);
+	return bound == l3 || bound == sovia_pair_iif(want->net, want->pair);
 }
 
 /* How well a listener fits, as with TCP; 0: not at all. */

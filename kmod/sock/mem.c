@@ -81,6 +81,12 @@ static s64 mem_free_for_all(void)
 	return mem_limit(&mem[0]) / 4 * 3;
 }
 
+/* From here on, windows of a list are asked back. */
+static s64 mem_mark(enum sovia_lent list)
+{
+	return list == SOVIA_LENT_LARGE ? mem_free_for_all() : mem_limit(&mem[0]);
+}
+
 /* A part of @all for each tenant, and for the next one. */
 static s64 share_of(s64 all)
 {
@@ -146,17 +152,28 @@ bool sovia_mem_none(const struct sock *sk)
 
 /**
  * sovia_mem_cost() - memory for a window
+ * @sk: whose
  * @bytes: of the window
  *
- * When it is full of the worst messages: of SOVIA_COPYBREAK + 1 bytes, which take a page and the
- * sk_buff.
+ * When it is full of messages of SOVIA_COPYBREAK + 1 bytes, which take a page and the sk_buff.  A
+ * single byte between any two of them takes another tenth, a fifth since Linux 6.3.  What arrives
+ * in the smallest one is gathered, in buffers that are counted.
  *
- * Context: any.
+ * Context: any, the receive queue's lock held.
  * Return: bytes.
  */
-s64 sovia_mem_cost(u32 bytes)
+s64 sovia_mem_cost(const struct sock *sk, u32 bytes)
 {
-	return (s64)bytes * 5 / 2;
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	bool least = bytes <= SOVIA_WINDOW_LEAST;
+
+	if (!bytes)
+		return 0;
+	if (least && (rx->gathers || rx->copied == rx->nxt))
+		return SOVIA_LEAST_COST;
+	/* A buffer of which a part has been read is there as a whole. */
+	return max_t(s64, least ? SOVIA_LEAST_COST_OLD : (s64)bytes * 5 / 2,
+		     (s64)(rx->nxt - rx->base) * 5 / 2);
 }
 
 /**
@@ -168,9 +185,8 @@ s64 sovia_mem_cost(u32 bytes)
  */
 u32 sovia_mem_floor(const struct sock *sk)
 {
-	int buf = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]);
-
-	return max(min(buf, SOVIA_RCVBUF_LEAST) / 2, 1);
+	return clamp_t(u32, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[0]) / 2, 1,
+		       SOVIA_WINDOW_LEAST);
 }
 
 /**
@@ -185,39 +201,64 @@ int sovia_mem_least_sndbuf(const struct sock *sk)
 	return min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[0]), SOVIA_SNDBUF_LEAST);
 }
 
+/**
+ * sovia_mem_buffers() - set the sizes of a new connection's buffers that its program has not set
+ * @sk: its socket, which has had those of TCP
+ *
+ * Context: socket lock held, or a new socket.
+ */
+void sovia_mem_buffers(struct sock *sk)
+{
+	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
+
+	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK))
+		WRITE_ONCE(sk->sk_sndbuf, max(sk->sk_sndbuf,
+					      min(READ_ONCE(ipv4->sysctl_tcp_wmem[2]),
+						  SOVIA_BUF_FIRST)));
+	if (!(sk->sk_userlocks & SOCK_RCVBUF_LOCK))
+		WRITE_ONCE(sk->sk_rcvbuf, max(sk->sk_rcvbuf,
+					      min(READ_ONCE(ipv4->sysctl_tcp_rmem[2]),
+						  SOVIA_BUF_FIRST)));
+}
+
 /* How large may a connection's first window be, which most do not use up? */
 static u32 first_window(const struct sock *sk, u32 size)
 {
 	s64 share = share_of(mem_limit(&mem[0]));
-	s64 held = sovia_tenant_held(sovia_sk(sk)->tenant) + sovia_mem_cost(size);
+	s64 held = sovia_tenant_held(sovia_sk(sk)->tenant) + sovia_mem_cost(sk, size);
+	s64 all = sovia_tenants_held();
 
-	if (held > share)
+	/* Where all hold much, a tenant that comes has many connections in its share. */
+	if (held > share || all > mem_limit(&mem[0]))
 		return min(size, sovia_mem_floor(sk));
-	return held > share / 2 ? min_t(u32, size, SOVIA_WINDOW_FIRST) : size;
+	if (held > share / 2 || all > mem_free_for_all())
+		return min_t(u32, size, SOVIA_WINDOW_FIRST);
+	return size;
 }
 
 /**
  * sovia_mem_window() - how large may a window be
  * @sk: the socket
  * @size: how large it should be, in bytes
+ * @kept: how large it is, of what the ledger has
  *
- * Never less than has been promised.
+ * Never less than @kept.
  *
  * Context: any, the receive queue's lock held.
  * Return: bytes.
  */
-u32 sovia_mem_window(const struct sock *sk, u32 size)
+u32 sovia_mem_window(const struct sock *sk, u32 size, u32 kept)
 {
-	u32 promised = sovia_sk(sk)->rx.promised;
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
 
-	if (likely(size <= promised))
+	if (likely(size <= kept))
 		return size;
-	if (!promised)
+	if (!rx->promised)
 		return first_window(sk, size);
-	if (may_hold(sk, sovia_mem_cost(size) - sovia_mem_cost(promised)))
+	if (may_hold(sk, sovia_mem_cost(sk, size) - rx->cost))
 		return size;
 	sovia_pressure();
-	return max(promised, min(size, sovia_mem_floor(sk)));
+	return max(kept, min(size, sovia_mem_floor(sk)));
 }
 
 /**
@@ -230,30 +271,126 @@ u32 sovia_mem_window(const struct sock *sk, u32 size)
 void sovia_mem_promise(struct sock *sk, u32 bytes)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	u32 was = ss->rx.promised;
+	struct sovia_rx *rx = &ss->rx;
+	u32 was = rx->promised;
+	s64 cost;
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	/* From when everything has been read, what arrives in the smallest window is gathered. */
+	rx->gathers = bytes <= SOVIA_WINDOW_LEAST && (rx->gathers || rx->copied == rx->nxt);
+	cost = sovia_mem_cost(sk, bytes);
+	if (likely(bytes == was && cost == rx->cost))
+		return;
+	if (!was != !bytes)
+		sovia_tenant_streams(ss->tenant, was ? -1 : 1);
+	rx->promised = bytes;
+	sovia_mem_lend(sk);
+	sovia_tenant_charge(ss->tenant, cost - rx->cost);
+	rx->cost = cost;
+}
+
+/**
+ * sovia_mem_asked() - change what the ledger expects to come back of a window
+ * @sk: the socket
+ * @bytes: what its peer has been asked for and has not answered
+ *
+ * Context: any, the receive queue's lock held.
+ */
+void sovia_mem_asked(struct sock *sk, s64 bytes)
+{
+	struct sovia_sock *ss = sovia_sk(sk);
+	s64 was = ss->rx.asked;
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
 	if (likely(bytes == was))
 		return;
-	if (!was || !bytes)
-		sovia_tenant_streams(ss->tenant, was ? -1 : 1);
-	ss->rx.promised = bytes;
-	sovia_tenant_charge(ss->tenant, sovia_mem_cost(bytes) - sovia_mem_cost(was));
+	ss->rx.asked = bytes;
+	ss->rx.asked_time = jiffies;
+	sovia_tenant_asked(ss->tenant, bytes - was);
+	sovia_mem_lend(sk);
+}
+
+/* What can be had of a window. */
+static enum sovia_lent lent_list(const struct sock *sk)
+{
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+
+	if (rx->over)
+		return SOVIA_LENT_NONE;
+	if (rx->lowering)
+		return rx->asked ? SOVIA_LENT_ASKED : SOVIA_LENT_NONE;
+	if (rx->promised > SOVIA_WINDOW_FIRST)
+		return SOVIA_LENT_LARGE;
+	/* All of those up to it cost the same. */
+	return rx->promised > SOVIA_WINDOW_LEAST ? SOVIA_LENT_SOME : SOVIA_LENT_NONE;
 }
 
 /**
- * sovia_mem_excess() - how much has to be given back
- * @sk: by the tenant of this socket
+ * sovia_mem_lend() - put a socket into the list where its window is looked for when memory is short
+ * @sk: the window, or whether it may be asked for, has changed
+ *
+ * Context: any, the receive queue's lock held.
+ */
+void sovia_mem_lend(struct sock *sk)
+{
+	struct sovia_tenant *tenant = sovia_sk(sk)->tenant;
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	enum sovia_lent list = lent_list(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (likely(list == rx->list))
+		return;
+	spin_lock(&tenant->lent_lock);
+	if (rx->list != SOVIA_LENT_NONE)
+		tenant->lent_count[rx->list]--;
+	list_del_init(&rx->lent);
+	if (list != SOVIA_LENT_NONE) {
+		tenant->lent_count[list]++;
+		list_add_tail(&rx->lent, &tenant->lent[list]);
+	}
+	spin_unlock(&tenant->lent_lock);
+	rx->list = list;
+}
+
+/**
+ * sovia_mem_is_due() - have windows of a list to be asked back
+ * @list: SOVIA_LENT_LARGE or SOVIA_LENT_SOME
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_mem_is_due(enum sovia_lent list)
+{
+	return sovia_tenants_held() - sovia_tenants_coming() > mem_mark(list);
+}
+
+/**
+ * sovia_mem_excess() - how much has to be given back, beside what has been asked for
+ * @list: once windows of it are asked back
+ *
+ * It ends below the mark where it began, or each connection that opens would make it begin again.
  *
  * Context: any.
  * Return: bytes, 0 or less if none.
  */
-s64 sovia_mem_excess(const struct sock *sk)
+s64 sovia_mem_excess(enum sovia_lent list)
 {
-	s64 all = sovia_tenants_held() - mem_free_for_all();
-	s64 own = sovia_tenant_held(sovia_sk(sk)->tenant) - share_of(mem_limit(&mem[0]));
+	s64 mark = mem_mark(list);
 
-	return min(all, own);
+	return sovia_tenants_held() - sovia_tenants_coming() - (mark - mark / 16);
+}
+
+/**
+ * sovia_mem_beyond_share() - what a tenant holds beyond its share, and has not been asked for
+ * @tenant: the tenant
+ *
+ * Context: any.
+ * Return: bytes, 0 or less if none.
+ */
+s64 sovia_mem_beyond_share(const struct sovia_tenant *tenant)
+{
+	return sovia_tenant_held(tenant) - sovia_tenant_coming(tenant) -
+	       share_of(mem_limit(&mem[0]));
 }
 
 static void mem_add(const struct sock *sk, s64 bytes)

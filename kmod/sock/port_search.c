@@ -9,7 +9,8 @@
  * Where connect() starts depends on the addresses and on the destination's port, hashed with
  * a secret, and advances with each port chosen: consecutive connections to one
  * destination find a port at once, and programs do not learn from them about others (RFC 6056,
- * 3.3.4).
+ * 3.3.4).  Where all ports of the first parity are in use, the next connections to the destination
+ * start with the others, instead of looking at each of the first again.
  */
 #include <linux/hash.h>
 #include <linux/once.h>
@@ -27,6 +28,10 @@
 /* Destinations are told apart by this many bits when they advance: 16 KiB in all. */
 #define ADVANCE_BITS	12
 
+/* One search in so many looks for ports of the first parity that have been released. */
+#define FIRST_PARITY_AGAIN	64
+
+/* Twice the number of ports that searches have come on, plus 1 to start with the second parity. */
 static u32 advances[1 << ADVANCE_BITS];
 static siphash_aligned_key_t advance_key;
 
@@ -174,6 +179,7 @@ static int try_borrow(struct sock *sk, u16 port, void *context)
 	return err;
 }
 
+/* Of the addresses and the destination's port. */
 static u64 destination_hash(const struct sock *sk)
 {
 	const struct inet_sock *inet = inet_sk(sk);
@@ -209,7 +215,7 @@ int sovia_connect_port(struct sock *sk, int (*use)(struct sock *sk, void *contex
 	struct borrowing search = { .use = use, .context = context };
 	struct port_range range = range_of(sk);
 	unsigned int offset, tries = 0;
-	u32 *advance;
+	u32 *advance, last;
 	u64 hash;
 	int err;
 
@@ -221,14 +227,21 @@ int sovia_connect_port(struct sock *sk, int (*use)(struct sock *sk, void *contex
 		return -EADDRNOTAVAIL;
 	hash = destination_hash(sk);
 	advance = &advances[hash & (ARRAY_SIZE(advances) - 1)];
-	offset = (READ_ONCE(*advance) + (u32)(hash >> 32)) % range.count;
-	if (range.step > 1)
+	last = READ_ONCE(*advance);
+	offset = (last / 2 + (u32)(hash >> 32)) % range.count;
+	if (range.step > 1) {
 		offset &= ~1U;
+		offset |= (last & 1) && get_random_u32() % FIRST_PARITY_AGAIN;
+	}
 	err = range_try(sk, &range, offset, try_borrow, &search, &tries);
 	if (err)
 		return err;
 	/* Steps that cannot be foreseen, as long as that costs no tries. */
-	tries = max(tries, hash_32(*advance ^ (u32)hash, 3) * range.step);
-	WRITE_ONCE(*advance, READ_ONCE(*advance) + tries + range.step);
+	tries = max(tries, hash_32(last ^ (u32)hash, 3) * range.step);
+	last += 2 * (tries + range.step);
+	/* The parity of the port that was found. */
+	last &= ~1U;
+	last |= range.step > 1 && ((inet_sk(sk)->inet_num - range.low) & 1);
+	WRITE_ONCE(*advance, last);
 	return 0;
 }

@@ -129,6 +129,21 @@ static bool has_program(const struct sock *listener)
 }
 
 /**
+ * sovia_program_syn() - the SYN that a program sees which chooses of a listener's group
+ * @listener: in a group or not
+ * @pair: addresses of the link that the request arrived on
+ * @msg: CONN
+ *
+ * Context: softirq; under RCU.
+ * Return: an sk_buff that the caller owns, or NULL: no program, or no memory.
+ */
+struct sk_buff *sovia_program_syn(struct sock *listener, const struct sovia_pair *pair,
+				  const struct sovia_msg *msg)
+{
+	return has_program(listener) ? program_segment(listener, pair, msg, NULL) : NULL;
+}
+
+/**
  * sovia_choose_listener() - choose the listener of a group for a connection
  * @listener: a listener that fits
  * @pair: addresses of the link that the request arrived on
@@ -143,14 +158,13 @@ static bool has_program(const struct sock *listener)
 struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
 				   const struct sovia_msg *msg)
 {
-	struct sk_buff *skb = NULL;
+	struct sk_buff *skb;
 	struct sock *chosen;
 
 	/* The option may change at any time. */
 	if (data_race(!listener->sk_reuseport) || !rcu_access_pointer(listener->sk_reuseport_cb))
 		return NULL;
-	if (has_program(listener))
-		skb = program_segment(listener, pair, msg, NULL);
+	skb = sovia_program_syn(listener, pair, msg);
 	chosen = reuseport_select_sock(listener, get_random_u32(), skb, sizeof(struct tcphdr));
 	kfree_skb(skb);
 	return chosen;

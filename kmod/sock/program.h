@@ -9,6 +9,8 @@
 bool sovia_filter_request(struct sock *listener, const struct sovia_pair *pair,
 			  const struct sovia_msg *msg);
 bool sovia_filter_run(struct sock *sk, const struct sovia_msg *msg, struct sk_buff *payload);
+struct sk_buff *sovia_program_syn(struct sock *listener, const struct sovia_pair *pair,
+				  const struct sovia_msg *msg);
 struct sock *sovia_choose_listener(struct sock *listener, const struct sovia_pair *pair,
 				   const struct sovia_msg *msg);
 

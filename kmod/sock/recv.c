@@ -60,14 +60,14 @@ static void set_rcvbuf(struct sock *sk, int size)
 /* The reader has consumed half of the window; enlarge it if that was quick. */
 static void grow_window(struct sock *sk)
 {
-	int most = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]);
+	int most = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[2]), SOVIA_BUF_MOST);
 	struct sovia_sock *ss = sovia_sk(sk);
 	bool fast = time_before(jiffies, ss->rx.half_time + SOVIA_RCV_FAST);
 
 	ss->rx.half_time = jiffies;
 	if (fast && !(sk->sk_userlocks & SOCK_RCVBUF_LOCK) && sk->sk_rcvbuf < most &&
 	    sovia_mem_ample(sk) && !sovia_charge_short(sk))
-		set_rcvbuf(sk, min(sk->sk_rcvbuf * 2, most));
+		set_rcvbuf(sk, min_t(u32, 2U * sk->sk_rcvbuf, most));
 }
 
 /**
@@ -98,17 +98,20 @@ void sovia_tell_window(struct sock *sk)
 static void recv_consume(struct sock *sk, struct sk_buff *skb, u32 len, bool more)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
-	bool empty;
+	bool all, empty;
 
 	SOVIA_RX_CB(skb)->off += len;
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	/* The bottom half may have appended to it since. */
-	empty = SOVIA_RX_CB(skb)->off == skb->len && !sovia_rx_keep(sk, skb);
+	all = SOVIA_RX_CB(skb)->off == skb->len;
+	empty = all && !sovia_rx_keep(sk, skb);
 	if (empty) {
 		__skb_unlink(skb, &sk->sk_receive_queue);
 		sovia_uncharge(sk, skb);
 	}
 	WRITE_ONCE(ss->rx.copied, ss->rx.copied + len);
+	if (all)
+		ss->rx.base = ss->rx.copied;
 	sovia_urgent_passed(sk, len, more);
 	sovia_rx_advance(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
@@ -261,8 +264,8 @@ static int recv_locked(struct sock *sk, struct sovia_sink *sink, size_t len, int
 			return copied ? copied : min(ret, 0);
 		if (skb)
 			break;
-		/* What was read by earlier calls has been told. */
-		if (copied && !(flags & MSG_PEEK))
+		/* Earlier calls told what they read; an urgent byte that is skipped counts. */
+		if (!(flags & MSG_PEEK))
 			sovia_tell_window(sk);
 		ret = wait_for_data(sk, &timeo, pos);
 		if (ret < 0)
@@ -306,7 +309,7 @@ int sovia_recv(struct sock *sk, struct sovia_sink *sink, size_t len, int flags, 
 		ret = recv_locked(sk, sink, len, flags, target);
 	if (ret > 0 && READ_ONCE(sovia_sk(sk)->busy.since))
 		sovia_busy_waited(sk);
-	if (ret > 0 && !(flags & MSG_PEEK))
+	if (!(flags & MSG_PEEK))
 		sovia_tell_window(sk);
 	release_sock(sk);
 	trace_sovia_sock_recv(sk, ret);
@@ -334,6 +337,9 @@ static int give_to_msg(struct sovia_sink *sink, struct sock *sk, struct sk_buff 
 
 	if (!ms->drop && skb_copy_datagram_msg(skb, off, ms->msg, len))
 		return -EFAULT;
+	/* The receiver may have turned timestamps on after the data arrived without one. */
+	if (!skb->tstamp)
+		sovia_rx_stamp(sk, skb);
 	if (skb->tstamp && ms->last != skb) {
 		kfree_skb(ms->last);
 		ms->last = skb_get(skb);

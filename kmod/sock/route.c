@@ -31,7 +31,22 @@ static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, __be32 s
 	ip_route_connect_init(fl4, daddr, saddr, oif, IPPROTO_TCP, htons(sport), htons(dport), sk);
 	security_sk_classify_flow(sk, flowi4_to_flowi_common(fl4));
 	rt = __ip_route_output_key(sock_net(sk), fl4);
+	/* As TCP, again with the addresses found: rules may name them; 0.0.0.0 stands for one. */
+	if (!IS_ERR(rt) && (!saddr || !daddr)) {
+		ip_rt_put(rt);
+		fl4->flowi4_oif = oif;
+		rt = __ip_route_output_key(sock_net(sk), fl4);
+	}
 	return IS_ERR(rt) ? ERR_CAST(rt) : &rt->dst;
+}
+
+/*
+ * Would packets be lost: to the loopback interface, but not to this host, or to an interface that
+ * is down?
+ */
+static bool loses(const struct dst_entry *dst, bool local)
+{
+	return !(dst->dev->flags & IFF_UP) || (!local && dst->dev->flags & IFF_LOOPBACK);
 }
 
 static struct dst_entry *output_v6(struct sock *sk, struct flowi6 *fl6, int oif)
@@ -64,7 +79,6 @@ static int route_l3(const struct sock *sk, struct dst_entry *dst)
 	return sovia_l3mdev_accept(net) ? l3mdev_master_ifindex(dst->dev) : 0;
 }
 
-/* @lost: packets would be, as they go to the loopback interface, but not to this host. */
 static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		    struct sovia_pair *pair, bool *local, bool *lost)
 {
@@ -81,7 +95,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	flags = rt->rt_flags;
 	/* RTCF_LOCAL is set for whatever a socket that is bound to the loopback interface sends. */
 	*local = rt->rt_type == RTN_LOCAL;
-	*lost = !*local && dst->dev->flags & IFF_LOOPBACK;
+	*lost = loses(dst, *local);
 	pair->l3 = route_l3(sk, dst);
 	dst_release(dst);
 	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
@@ -92,7 +106,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 }
 
 static int route_v6(struct sock *sk, const struct in6_addr *daddr, u16 dport,
-		    struct sovia_pair *pair, bool *local)
+		    struct sovia_pair *pair, bool *local, bool *lost)
 {
 	struct flowi6 fl6 = {
 		.daddr = *daddr,
@@ -105,6 +119,7 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	*local = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
+	*lost = loses(dst, *local);
 	pair->l3 = route_l3(sk, dst);
 	pair->local = fl6.saddr;
 	pair->remote = *daddr;
@@ -210,17 +225,21 @@ int sovia_check_ipsec(struct sock *sk, const struct sovia_pair *pair, u16 lport,
 	return in || out ? ask_ipsec(sk, pair, lport, rport, in, out) : 0;
 }
 
-/* Both addresses are local.  Do both belong to an RDMA device? */
-static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
+/* Does an RDMA device have the address?  Under RCU. */
+static bool verbs_has(struct net *net, const struct in6_addr *addr, int l3)
 {
-	const struct sovia_provider *prov = &sovia_verbs_provider;
-	struct net_device *local, *remote;
+	struct net_device *dev = sovia_address_device(net, addr, l3);
+
+	return dev && sovia_verbs_provider.reaches(net, addr, dev);
+}
+
+/* Both addresses are local.  Do both belong to an RDMA device? */
+static bool verbs_has_both(struct net *net, const struct sovia_pair *pair)
+{
 	bool yes;
 
 	rcu_read_lock();
-	local = sovia_address_device(net, &pair->local, pair->l3);
-	remote = sovia_address_device(net, &pair->remote, pair->l3);
-	yes = local && remote && prov->has_netdev(local) && prov->has_netdev(remote);
+	yes = verbs_has(net, &pair->local, pair->l3) && verbs_has(net, &pair->remote, pair->l3);
 	rcu_read_unlock();
 	return yes;
 }
@@ -231,8 +250,8 @@ static bool verbs_has_netdevs(struct net *net, const struct sovia_pair *pair)
  * @daddr: destination, IPv4 as v4-mapped; any address means this host
  * @dport: destination port
  * @pair: filled in
- * @prov: filled in; NULL if packets would be lost, as those of a socket that is bound to the
- *	loopback interface are, for another node
+ * @prov: filled in; NULL if packets would be lost, as those to an interface that is down, and
+ *	those of a socket that is bound to the loopback interface, for another node
  *
  * Context: process, socket lock held.
  * Return: 0, -ENETUNREACH, -EHOSTUNREACH or another errno of the routing table.
@@ -247,13 +266,13 @@ int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	if (ipv6_addr_v4mapped(daddr))
 		err = route_v4(sk, daddr, dport, pair, &local, &lost);
 	else
-		err = route_v6(sk, daddr, dport, pair, &local);
+		err = route_v6(sk, daddr, dport, pair, &local, &lost);
 	if (err)
 		return err;
 	if (__ipv6_addr_needs_scope_id(ipv6_addr_type(&pair->remote)))
 		pair->scope = sk->sk_bound_dev_if;
 	if (local && READ_ONCE(hairpin))
-		local = !verbs_has_netdevs(sock_net(sk), pair);
+		local = !verbs_has_both(sock_net(sk), pair);
 	if (lost)
 		*prov = NULL;
 	else if (!local)

@@ -10,7 +10,10 @@
  * memory, without a message (sovia_sock_rx_copy()), and the buffer is used again once it was read.
  *
  * The window is half of the receive buffer in payload bytes.  Buffers at least
- * half full (see SOVIA_COPYBREAK) keep the memory below the other half.
+ * half full (see sovia_conn_copybreak()) keep the memory below the other half.
+ *
+ * The smallest window has two buffers, LEAST_FIRST and LEAST_SECOND, into which all that arrives is
+ * copied.  They have room for it, as it opens only when a whole buffer has been read.
  *
  * A window is a promise: it is in the ledger (mem.c) before the peer learns of it.  When memory is
  * short, the peer is asked to give back what it has not used (sovia_rx_lower()).  Its answer, in
@@ -33,9 +36,9 @@
 #include "send.h"
 #include "urgent.h"
 
-/* Small payloads are gathered in buffers of this truesize. */
+/* Small payloads are gathered in buffers of this size. */
 #define SOVIA_GATHER		SKB_WITH_OVERHEAD(4096)
-/* The first of them, which may stay alone, gets one of this size. */
+/* The first of them, and the first behind a large one, may stay alone: this size is for them. */
 #define SOVIA_GATHER_FIRST	SKB_WITH_OVERHEAD(512)
 /* Those up to this truesize are used again: the first ones, however the kernel rounds. */
 #define SOVIA_KEEP		1024
@@ -58,29 +61,57 @@ static void set_window(struct sovia_rx *rx, struct sovia_conn *conn, u32 end)
 	WRITE_ONCE(conn->rcv_wnd_end, end);
 }
 
+/* No more data is taken: FIN or RESET tells the peer how far it was. */
+static void refuse_more(const struct sock *sk)
+{
+	struct sovia_conn *conn = sovia_conn_of(sk);
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (!conn)
+		return;
+	WRITE_ONCE(conn->taken, sovia_sk(sk)->rx.nxt);
+	/* Pairs with sovia_conn_tell_taken(). */
+	smp_store_release(&conn->refuses, true);
+}
+
+/*
+ * Open the window as far as the buffer and the ledger have room, but to no more than @most bytes;
+ * of what the ledger has, @kept bytes are promised still.
+ */
+static void open_window(struct sock *sk, u32 most, u32 kept)
+{
+	struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	struct sovia_conn *conn = sovia_conn_of(sk);
+	u32 size, from = rx->copied;
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	if (likely(!rx->lowering && !rx->over)) {
+		size = sovia_mem_window(sk, min(window_size(sk), most), kept);
+		/* Then all that arrives is gathered. */
+		if (unlikely(size <= SOVIA_WINDOW_LEAST))
+			from = rx->base;
+		WRITE_ONCE(conn->wnd_update_min, size / 4);
+		if (sovia_before(rx->most, from + size))
+			set_window(rx, conn, from + size);
+	}
+	/* A large buffer of which a part has been read is not of the smallest window. */
+	if (unlikely(rx->most - from > SOVIA_WINDOW_LEAST))
+		from = rx->copied;
+	sovia_mem_promise(sk, rx->most - from);
+}
+
 /**
  * sovia_rx_advance() - open the window as far as the buffer and the ledger have room
  * @sk: the socket
  *
- * It never shrinks.
+ * It never shrinks.  The smallest one opens by whole buffers, so that what arrives always finds
+ * room in as many of them.
  *
  * Context: any but hard interrupts, the receive queue's lock held.
  */
 void sovia_rx_advance(struct sock *sk)
 {
-	struct sovia_rx *rx = &sovia_sk(sk)->rx;
-	struct sovia_conn *conn = sovia_conn_of(sk);
-	u32 size, adv;
-
-	lockdep_assert_held(&sk->sk_receive_queue.lock);
-	if (likely(!rx->lowering && !rx->over)) {
-		size = sovia_mem_window(sk, window_size(sk));
-		adv = rx->copied + size;
-		WRITE_ONCE(conn->wnd_update_min, size / 4);
-		if (sovia_before(rx->most, adv))
-			set_window(rx, conn, adv);
-	}
-	sovia_mem_promise(sk, rx->most - rx->copied);
+	open_window(sk, U32_MAX, sovia_sk(sk)->rx.promised);
 }
 
 /* Nothing more is expected from the peer: promise no more than what has come. */
@@ -90,18 +121,21 @@ static void rx_settle(struct sock *sk)
 
 	rx->over = true;
 	rx->most = rx->nxt;
+	sovia_mem_asked(sk, 0);
 	sovia_mem_promise(sk, rx->most - rx->copied);
+	sovia_mem_lend(sk);
 }
 
 /**
  * sovia_rx_over() - nothing more is expected from the peer
- * @sk: its connection has ended
+ * @sk: its connection has ended, or is about to
  *
  * Context: process or softirq, socket lock held.
  */
 void sovia_rx_over(struct sock *sk)
 {
 	spin_lock_bh(&sk->sk_receive_queue.lock);
+	refuse_more(sk);
 	rx_settle(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -123,6 +157,7 @@ void sovia_rx_purge(struct sock *sk)
 		sovia_uncharge(sk, skb);
 	skb_queue_splice_init(&sk->sk_receive_queue, &unread);
 	sovia_sk(sk)->rx.copied = sovia_sk(sk)->rx.nxt;
+	sovia_sk(sk)->rx.base = sovia_sk(sk)->rx.nxt;
 	rx_settle(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	__skb_queue_purge(&unread);
@@ -141,25 +176,32 @@ void sovia_rx_may_ask(struct sock *sk)
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
-/* May the peer be asked to give back a part of its window, down to @end? */
-static bool may_lower(const struct sock *sk, u32 *end)
+/*
+ * May the peer be asked for a part of its window, from @end on?  @list: why it is.  Not over a
+ * parked link, which would need receives again, and a peer that can be reached.
+ */
+static bool may_lower(const struct sock *sk, enum sovia_lent list, u32 *end)
 {
+	const struct sovia_link *link = sovia_conn_of(sk)->link;
 	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
-	u32 floor = rx->copied + sovia_mem_floor(sk);
 
-	*end = sovia_before(floor, rx->nxt) ? rx->nxt : floor;
-	return rx->asks && !rx->lowering && !rx->over &&
-	       sovia_before(*end, rx->most) && sovia_link_has_return(sovia_conn_of(sk)->link);
+	*end = list == SOVIA_LENT_LARGE ? rx->copied + SOVIA_WINDOW_FIRST :
+					  rx->base + sovia_mem_floor(sk);
+	if (sovia_before(*end, rx->nxt))
+		*end = rx->nxt;
+	return rx->asks && !rx->lowering && !rx->over && sovia_before(*end, rx->most) &&
+	       sovia_link_has_return(link) && !READ_ONCE(link->lane.parked);
 }
 
 /**
  * sovia_rx_lower() - ask the peer to give back what it does not need of its window
  * @sk: a socket in any state; the caller has a reference
+ * @list: SOVIA_LENT_LARGE: but for a message; SOVIA_LENT_SOME: but for the smallest window
  *
  * Context: process or softirq; no locks.
  * Return: bytes of memory that may come back.
  */
-s64 sovia_rx_lower(struct sock *sk)
+s64 sovia_rx_lower(struct sock *sk, enum sovia_lent list)
 {
 	struct sovia_rx *rx = &sovia_sk(sk)->rx;
 	struct sovia_conn *conn;
@@ -168,18 +210,36 @@ s64 sovia_rx_lower(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	conn = sovia_conn_of(sk);
-	if (conn && may_lower(sk, &end)) {
+	if (conn && may_lower(sk, list, &end))
+		asked = rx->cost - sovia_mem_cost(sk, end - rx->copied);
+	if (asked > 0) {
 		sovia_conn_get(conn);
 		rx->lowering = true;
+		rx->left = list == SOVIA_LENT_LARGE ? SOVIA_WINDOW_FIRST : sovia_mem_floor(sk);
 		WRITE_ONCE(conn->rcv_wnd_end, end);
-		asked = sovia_mem_cost(rx->most - end);
+		sovia_mem_asked(sk, asked);
 	}
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
-	if (asked) {
+	if (asked > 0) {
 		sovia_conn_control(conn, SOVIA_PRESSURE, 0);
 		sovia_conn_put(conn);
 	}
-	return asked;
+	return max(asked, 0LL);
+}
+
+/**
+ * sovia_rx_forget_asked() - a peer has not answered PRESSURE for long: ask others
+ * @sk: a socket in any state; the caller has a reference
+ *
+ * Its answer is taken when it comes.
+ *
+ * Context: process or softirq; no locks.
+ */
+void sovia_rx_forget_asked(struct sock *sk)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	sovia_mem_asked(sk, 0);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
 
 /**
@@ -200,11 +260,14 @@ bool sovia_rx_returned(struct sock *sk, u32 end)
 	     (rx->over || (!sovia_before(end, rx->nxt) && !sovia_before(rx->most, end)));
 	if (ok) {
 		rx->lowering = false;
+		sovia_mem_asked(sk, 0);
 		/* Otherwise what has come is all that is promised. */
 		if (!rx->over) {
 			set_window(rx, sovia_conn_of(sk), end);
-			sovia_rx_advance(sk);
+			/* What came back stays back until data moves. */
+			open_window(sk, rx->left, rx->most - rx->copied);
 		}
+		sovia_mem_lend(sk);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 	return ok;
@@ -220,12 +283,14 @@ bool sovia_rx_returned(struct sock *sk, u32 end)
  */
 void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open)
 {
+	sovia_mem_buffers(sk);
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	rcu_assign_pointer(sovia_sk(sk)->conn, conn);
 	sovia_sk(sk)->rx.open = open;
 	sovia_sk(sk)->rx.over = false;
 	sovia_sk(sk)->rx.asks = false;
 	sovia_sk(sk)->rx.lowering = false;
+	sovia_mem_asked(sk, 0);
 	sovia_rx_advance(sk);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 }
@@ -265,9 +330,9 @@ bool sovia_rx_accepted(struct sock *sk, const struct sovia_conn *conn,
 	       READ_ONCE(sk->sk_state) == TCP_SYN_SENT;
 	if (ours) {
 		WRITE_ONCE(ss->tx.wnd_end, msg->window);
+		/* The window is that of CONN until data moves. */
 		ss->rx.open = true;
 		ss->rx.asks = true;
-		sovia_rx_advance(sk);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 	return ours;
@@ -289,6 +354,7 @@ bool sovia_rx_close(struct sock *sk)
 
 	spin_lock_bh(&sk->sk_receive_queue.lock);
 	ss->rx.closed = true;
+	refuse_more(sk);
 	left = ss->rx.nxt != ss->rx.copied + ss->urg.skip;
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	return left;
@@ -296,8 +362,14 @@ bool sovia_rx_close(struct sock *sk)
 
 /* ---- bottom half ---- */
 
-/* Timestamp a payload, if enabled. */
-static void recv_stamp(const struct sock *sk, struct sk_buff *skb)
+/**
+ * sovia_rx_stamp() - timestamp a payload, if the program wants that
+ * @sk: the socket
+ * @skb: the payload
+ *
+ * Context: any.
+ */
+void sovia_rx_stamp(const struct sock *sk, struct sk_buff *skb)
 {
 	if (sock_flag(sk, SOCK_RCVTSTAMP) || sock_flag(sk, SOCK_TIMESTAMPING_RX_SOFTWARE))
 		__net_timestamp(skb);
@@ -329,17 +401,55 @@ static void drop_kept(struct sock *sk)
 	}
 }
 
-/* The last buffer, if it has room for a small payload, or a new one; NULL without memory. */
-static struct sk_buff *gather_tail(struct sock *sk, u32 len, gfp_t gfp)
+/* Is all that arrives gathered, as the window is the smallest? */
+static bool gathers_all(const struct sock *sk)
 {
-	struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
-	u32 size;
+	return unlikely(sovia_sk(sk)->rx.promised <= SOVIA_WINDOW_LEAST);
+}
 
-	if (tail && !skb_is_nonlinear(tail) && !skb_cloned(tail) && skb_tailroom(tail) >= len)
+/*
+ * How large is a new buffer for @len bytes, after @done ones of the same message?  For the smallest
+ * window, perhaps for a part of them.
+ */
+static u32 gather_size(const struct sock *sk, u32 done, u32 len)
+{
+	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
+	const struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
+	/* Large payloads may come between small ones, each of which begins a buffer then. */
+	bool first = !tail || skb_is_nonlinear(tail);
+
+	if (likely(!gathers_all(sk)))
+		return max_t(u32, len, first ? SOVIA_GATHER_FIRST : SOVIA_GATHER);
+	/* One of each size has room for all that may come. */
+	if (rx->most - rx->nxt - done <= SOVIA_LEAST_FIRST || (!tail && len <= SOVIA_LEAST_FIRST))
+		return SOVIA_LEAST_FIRST;
+	return SOVIA_LEAST_SECOND;
+}
+
+/*
+ * The last buffer, if it has room for @need of @len bytes, or a new one; NULL without memory, or if
+ * room would be wasted that the smallest window counts on.  @done bytes of the message are there.
+ */
+static struct sk_buff *gather_tail(struct sock *sk, u32 need, u32 done, u32 len, gfp_t gfp)
+{
+	struct sk_buff *tail;
+	u32 room = 0, size;
+
+	/* The smallest window counts on buffers of its sizes. */
+	if (gathers_all(sk))
+		drop_kept(sk);
+	tail = skb_peek_tail(&sk->sk_receive_queue);
+	if (tail && !skb_is_nonlinear(tail) && !skb_cloned(tail))
+		room = skb_tailroom(tail);
+	if (room >= need)
 		return tail;
+	if (room && tail->len && gathers_all(sk))
+		return NULL;
 	drop_kept(sk);
-	size = skb_queue_empty(&sk->sk_receive_queue) ? SOVIA_GATHER_FIRST : SOVIA_GATHER;
-	tail = alloc_skb(max(size, len), gfp | __GFP_NOWARN);
+	size = gather_size(sk, done, len);
+	if (size < need)
+		return NULL;
+	tail = alloc_skb(size, gfp | __GFP_NOWARN);
 	if (!tail)
 		return NULL;
 	/* A sender here has paid for it. */
@@ -371,17 +481,23 @@ bool sovia_rx_keep(struct sock *sk, struct sk_buff *skb)
 	return true;
 }
 
-/* Append a small payload to the last buffer.  False if that is not possible. */
-static bool recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
+/* Append a small payload to the last buffers.  Returns how much of it, less for want of memory. */
+static u32 recv_gather(struct sock *sk, struct sk_buff *skb, u32 len)
 {
-	struct sk_buff *tail = gather_tail(sk, len, GFP_ATOMIC);
+	struct sk_buff *tail;
+	u32 done = 0, some;
 
-	if (!tail)
-		return false;
-	/* Cannot fail: the length has been checked against the message. */
-	skb_copy_bits(skb, 0, skb_put(tail, len), len);
-	recv_stamp(sk, tail);
-	return true;
+	while (done < len) {
+		tail = gather_tail(sk, gathers_all(sk) ? 1 : len, done, len - done, GFP_ATOMIC);
+		if (!tail)
+			break;
+		some = min_t(u32, len - done, skb_tailroom(tail));
+		/* Cannot fail: the length has been checked against the message. */
+		skb_copy_bits(skb, done, skb_put(tail, some), some);
+		sovia_rx_stamp(sk, tail);
+		done += some;
+	}
+	return done;
 }
 
 /*
@@ -393,18 +509,24 @@ static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 	const struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
 
 	return !sovia_conn_of(sk)->link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
-	       (!tail || !tail->len);
+	       !gathers_all(sk) && (!tail || !tail->len);
 }
 
 /* Queue a payload.  Returns true if @skb itself was taken. */
 static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 {
-	if (len <= SOVIA_COPYBREAK && !may_take(sk, skb) && recv_gather(sk, skb, len))
+	u32 done = 0;
+
+	if ((len <= sovia_conn_copybreak(sovia_conn_of(sk)) || gathers_all(sk)) &&
+	    !may_take(sk, skb))
+		done = recv_gather(sk, skb, len);
+	if (done == len)
 		return false;
 	drop_kept(sk);
 	/* Where both sockets are here, it is the memory of the sender. */
 	recv_append(sk, skb, !sovia_conn_of(sk)->link->prov->by_lane);
-	recv_stamp(sk, skb);
+	SOVIA_RX_CB(skb)->off = done;
+	sovia_rx_stamp(sk, skb);
 	return true;
 }
 
@@ -474,12 +596,14 @@ void sovia_rx_ready(struct sock *sk, struct sovia_conn *conn, bool urgent)
  * @taken: the sk_buff was taken
  * @urgent: it has the urgent byte
  * @push: the peer's window has opened for queued data
+ * @opened: it has used up its window here, which has opened again
  * @breach: enum sovia_code to reset the connection with, or 0
  */
 struct rx_result {
 	bool	taken;
 	bool	urgent;
 	bool	push;
+	bool	opened;
 	u32	breach;
 };
 
@@ -500,6 +624,24 @@ static u32 data_check(const struct sock *sk, const struct sovia_msg *msg)
 	return SOVIA_CODE_NONE;
 }
 
+/* FIN has come. */
+static void rx_ended(struct sock *sk, const struct sovia_msg *msg)
+{
+	if (msg->flags & SOVIA_F_TAKEN)
+		sovia_peer_refuses(sk, msg->ref);
+	rx_settle(sk);
+}
+
+/*
+ * Grow a lowered window even if the receiver does not read: it may wait for more bytes than the
+ * window has room for, by MSG_PEEK, FIONREAD or SO_RCVLOWAT.
+ */
+static bool rx_used_up(struct sock *sk)
+{
+	sovia_rx_advance(sk);
+	return sovia_sk(sk)->rx.most != sovia_sk(sk)->rx.nxt;
+}
+
 static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk_buff *skb,
 		       const struct sovia_msg *msg, struct rx_result *res)
 {
@@ -517,20 +659,26 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	res->taken = recv_enqueue(sk, skb, msg->len);
 	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
 	ss->rx.bytes += msg->len;
+	WRITE_ONCE(ss->rx.used, true);
 	ss->rx.fin = msg->flags & SOVIA_F_FIN;
 	if (ss->rx.fin)
-		rx_settle(sk);
-	res->push = !msg->compact && sovia_window_moved(sk, msg->window);
+		rx_ended(sk, msg);
+	else if (unlikely(ss->rx.most == ss->rx.nxt))
+		res->opened = rx_used_up(sk);
+	res->push = sovia_no_more(sk);
+	if (!msg->compact)
+		res->push |= sovia_window_moved(sk, msg->window);
 }
 
 /**
  * sovia_rx_fin() - FIN came alone
  * @sk: the socket
+ * @msg: it
  *
  * Context: the lane's bottom half, the connection's lock held.
  * Return: true if it ends the stream.
  */
-bool sovia_rx_fin(struct sock *sk)
+bool sovia_rx_fin(struct sock *sk, const struct sovia_msg *msg)
 {
 	struct sovia_rx *rx = &sovia_sk(sk)->rx;
 	bool open, again;
@@ -541,7 +689,7 @@ bool sovia_rx_fin(struct sock *sk)
 	again = open && rx->fin;
 	if (open && !again) {
 		rx->fin = true;
-		rx_settle(sk);
+		rx_ended(sk, msg);
 	}
 	spin_unlock(&sk->sk_receive_queue.lock);
 	if (again)
@@ -598,6 +746,8 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 	spin_unlock(&conn->lock);
 	if (res.push)
 		sovia_defer(conn, SOVIA_DEFER_PUSH, 0);
+	if (res.opened)
+		sovia_defer(conn, SOVIA_DEFER_WINDOW, 0);
 	if (res.breach)
 		sovia_defer(conn, SOVIA_DEFER_BREACH, res.breach);
 	else if (msg->flags & SOVIA_F_FIN)
@@ -605,13 +755,17 @@ bool sovia_sock_rx_data(struct sovia_conn *conn, struct sk_buff *skb,
 	return res.taken;
 }
 
-/* May bytes come without a message?  If not, the message finds out what is wrong. */
+/*
+ * May bytes come without a message?  If not, the message finds out what is wrong, or opens the
+ * window that it uses up.
+ */
 static bool copy_allowed(const struct sock *sk, u32 len)
 {
 	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
 
 	return rx->open && !rx->closed && !rx->over && !rx->fin &&
-	       !sovia_before(rx->most, rx->nxt + len) &&
+	       !READ_ONCE(sovia_sk(sk)->tx.more) &&
+	       sovia_before(rx->nxt + len, rx->most) &&
 	       sovia_sk(sk)->urg.state != SOVIA_URG_EXPECTED &&
 	       !rcu_access_pointer(sk->sk_filter);
 }
@@ -649,11 +803,12 @@ bool sovia_sock_rx_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
 	spin_lock(&sk->sk_receive_queue.lock);
 	/* It may just be leaving. */
 	if (sovia_conn_of(sk) == conn && copy_allowed(sk, len)) {
-		tail = gather_tail(sk, len, GFP_ATOMIC | __GFP_ACCOUNT);
+		tail = gather_tail(sk, len, 0, len, GFP_ATOMIC | __GFP_ACCOUNT);
 		done = tail && copy_some(tail, from, len);
 		if (done) {
-			recv_stamp(sk, tail);
+			sovia_rx_stamp(sk, tail);
 			sovia_sk(sk)->rx.bytes += len;
+			WRITE_ONCE(sovia_sk(sk)->rx.used, true);
 			WRITE_ONCE(sovia_sk(sk)->rx.nxt, sovia_sk(sk)->rx.nxt + len);
 		} else {
 			drop_kept(sk);

@@ -18,9 +18,11 @@ void sovia_rx_advance(struct sock *sk);
 void sovia_rx_over(struct sock *sk);
 void sovia_rx_purge(struct sock *sk);
 void sovia_rx_may_ask(struct sock *sk);
-s64 sovia_rx_lower(struct sock *sk);
+s64 sovia_rx_lower(struct sock *sk, enum sovia_lent list);
+void sovia_rx_forget_asked(struct sock *sk);
 bool sovia_rx_returned(struct sock *sk, u32 end);
-bool sovia_rx_fin(struct sock *sk);
+bool sovia_rx_fin(struct sock *sk, const struct sovia_msg *msg);
+void sovia_rx_stamp(const struct sock *sk, struct sk_buff *skb);
 bool sovia_rx_enough(const struct sovia_sock *ss, u32 start, int target);
 void sovia_rx_ready(struct sock *sk, struct sovia_conn *conn, bool urgent);
 

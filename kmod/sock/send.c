@@ -16,6 +16,8 @@
 #include "compat/splice.h"
 #include "defer.h"
 #include "fallback.h"
+#include "link/direct.h"
+#include "link/lane.h"
 #include "link/lane_tx.h"
 #include "mem.h"
 #include "send.h"
@@ -37,20 +39,72 @@ module_param(combine, bool, 0644);
 MODULE_PARM_DESC(combine, "combine small sends into a message (Y)");
 
 /**
+ * sovia_untaken() - what has been handed to the lane and the peer's socket does not take
+ * @ss: the socket
+ *
+ * The peer's lane acknowledges it as any message; its socket answers it with RESET.
+ *
+ * Context: any.
+ * Return: bytes.
+ */
+u32 sovia_untaken(const struct sovia_sock *ss)
+{
+	u32 taken, nxt = READ_ONCE(ss->tx.nxt);
+
+	/* Pairs with sovia_peer_refuses(). */
+	if (likely(!smp_load_acquire(&ss->tx.refused)))
+		return 0;
+	taken = READ_ONCE(ss->tx.taken);
+	return sovia_before(taken, nxt) ? nxt - taken : 0;
+}
+
+/**
+ * sovia_peer_refuses() - the peer's socket takes no more data
+ * @sk: the socket
+ * @taken: stream offset up to which it has
+ *
+ * Context: the lane's bottom half, one at a time, sk_receive_queue.lock held.
+ */
+void sovia_peer_refuses(struct sock *sk, u32 taken)
+{
+	struct sovia_tx *tx = &sovia_sk(sk)->tx;
+
+	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(tx->taken, taken);
+	/* Pairs with sovia_untaken(). */
+	smp_store_release(&tx->refused, true);
+}
+
+/**
  * sovia_outq() - SIOCOUTQ
  * @sk: the socket
  *
  * Context: any.
- * Return: bytes that the peer has not acknowledged.
+ * Return: bytes that the peer has not acknowledged; of the last connection, after it has ended.
  */
 int sovia_outq(const struct sock *sk)
 {
+	const struct sovia_sock *ss = sovia_sk(sk);
 	const struct sovia_conn *conn;
+	u32 untaken;
 	int outq;
 
 	rcu_read_lock();
-	conn = rcu_dereference(sovia_sk(sk)->conn);
-	outq = conn ? max(atomic_read(&conn->outq), 0) : 0;
+	conn = rcu_dereference(ss->conn);
+	if (conn) {
+		outq = atomic_read(&conn->outq);
+		/* Pairs with sovia_conn_account(): what is dropped goes from there to here. */
+		smp_rmb();
+		outq += atomic_read(&conn->lost);
+		/* Beside what the lane never had. */
+		untaken = sovia_untaken(ss);
+		if (unlikely(untaken)) {
+			untaken += READ_ONCE(ss->tx.queued) + READ_ONCE(ss->tx.purged);
+			outq = max_t(int, outq, untaken);
+		}
+	} else {
+		outq = READ_ONCE(ss->tx.lost);
+	}
 	rcu_read_unlock();
 	return outq;
 }
@@ -76,7 +130,8 @@ static int send_limit(const struct sock *sk)
 	/* With a closed window, buffer as much as TCP would. */
 	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && window_closed(sovia_sk(sk)) &&
 	    sovia_mem_ample(sk))
-		return max(size, READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]));
+		return clamp(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]),
+			     size, SOVIA_BUF_MOST);
 	return size;
 }
 
@@ -167,13 +222,15 @@ void sovia_write_space(struct sock *sk)
 void sovia_purge_queue(struct sock *sk)
 {
 	struct sovia_conn *conn = sovia_conn_of(sk);
+	struct sovia_tx *tx = &sovia_sk(sk)->tx;
 	struct sk_buff *skb;
 
 	while ((skb = __skb_dequeue(&sk->sk_write_queue))) {
-		atomic_sub(skb->len, &conn->outq);
+		sovia_conn_account(conn, skb->len, false);
 		kfree_skb(skb);
 	}
-	WRITE_ONCE(sovia_sk(sk)->tx.queued, 0);
+	WRITE_ONCE(tx->purged, tx->purged + tx->queued);
+	WRITE_ONCE(tx->queued, 0);
 }
 
 /**
@@ -205,7 +262,7 @@ static int send_split(struct sock *sk, struct sk_buff *skb, u32 len)
 	sovia_own_tx(rest, sk);
 	*SOVIA_TX_CB(rest) = *SOVIA_TX_CB(skb);
 	skb_split(skb, rest, len);
-	SOVIA_TX_CB(skb)->flags &= ~(SOVIA_F_FIN | SOVIA_F_GONE);
+	SOVIA_TX_CB(skb)->flags &= ~(SOVIA_F_FIN | SOVIA_F_GONE | SOVIA_F_TAKEN);
 	SOVIA_TX_CB(skb)->len = skb->len;
 	SOVIA_TX_CB(rest)->len = rest->len;
 	__skb_queue_after(&sk->sk_write_queue, skb, rest);
@@ -221,7 +278,7 @@ static bool urgent_waits(const struct sovia_sock *ss)
 /* Should the message wait for more data? */
 static bool held_back(const struct sovia_sock *ss)
 {
-	return (ss->opt.cork || ss->tx.more) && !ss->tx.flush;
+	return (ss->opt.cork || READ_ONCE(ss->tx.more)) && !ss->tx.flush;
 }
 
 /*
@@ -236,7 +293,7 @@ static bool grow_buffer(struct sock *sk)
 	if (!skb_queue_empty(&sk->sk_write_queue) || (sk->sk_userlocks & SOCK_SNDBUF_LOCK) ||
 	    sk->sk_sndbuf >= most || !sovia_mem_ample(sk))
 		return false;
-	WRITE_ONCE(sk->sk_sndbuf, min(sk->sk_sndbuf * 2, most));
+	WRITE_ONCE(sk->sk_sndbuf, min_t(u32, 2U * sk->sk_sndbuf, most));
 	return true;
 }
 
@@ -251,7 +308,6 @@ static bool hand_over(struct sock *sk, struct sk_buff *skb, bool small)
 	bool ask;
 
 	__skb_unlink(skb, &sk->sk_write_queue);
-	ss->end.reset_due |= ss->end.peer_gone && len;
 	/* Request acknowledgments often enough to keep the writer busy. */
 	ask = unasked >= READ_ONCE(sk->sk_sndbuf) / SOVIA_ASK_PARTS && !grow_buffer(sk);
 	cb->prompt = prompt;
@@ -292,7 +348,8 @@ static bool push_one(struct sock *sk, struct sk_buff *skb, u32 full)
 	bool last = skb_queue_is_last(&sk->sk_write_queue, skb);
 	bool fin = SOVIA_TX_CB(skb)->flags & SOVIA_F_FIN;
 	bool small = data && last && !fin && skb->len < full && !urgent_waits(ss);
-	u32 room = window_room(ss);
+	/* Who has closed opens no window: it resets when something comes. */
+	u32 room = unlikely(ss->end.peer_gone) ? U32_MAX : window_room(ss);
 
 	if (small && held_back(ss)) {
 		if (!timer_pending(&ss->tx.cork_timer))
@@ -378,6 +435,7 @@ void sovia_queue_fin(struct sock *sk, bool gone)
 	}
 	if (gone)
 		SOVIA_TX_CB(skb)->flags |= SOVIA_F_GONE;
+	SOVIA_TX_CB(skb)->flags |= sovia_conn_tell_taken(sovia_conn_of(sk), &SOVIA_TX_CB(skb)->ref);
 	sovia_sk(sk)->end.fin_gone = gone;
 	sovia_push(sk);
 }
@@ -475,8 +533,9 @@ static int send_append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg,
 		return 0;
 	if (lent)
 		len = append_spliced(sk, skb, from, len, sovia_conn_max_frags(conn));
-	else if (room)
-		len = append_linear(skb, from, min(len, room));
+	/* All or nothing: data that is not there ends the call as it would end TCP's. */
+	else if (iov_iter_count(from) <= room)
+		len = append_linear(skb, from, len);
 	else
 		len = append_page(sk, skb, from, len, sovia_conn_max_frags(conn));
 	if (len > 0) {
@@ -615,7 +674,7 @@ static bool send_small(struct sock *sk, struct msghdr *msg)
 	    !len || len > window_room(ss) || !skb_queue_empty(&sk->sk_write_queue) ||
 	    !sovia_conn_copy(sovia_conn_of(sk), &msg->msg_iter, len))
 		return false;
-	ss->tx.more = false;
+	WRITE_ONCE(ss->tx.more, false);
 	ss->tx.bytes += len;
 	WRITE_ONCE(ss->tx.nxt, ss->tx.nxt + len);
 	ss->urg.snd_end = ss->tx.nxt;
@@ -655,7 +714,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 		/* A call that sends nothing does not flush corked data. */
 		if (ret) {
 			trace_sovia_sock_copy(sk, ret);
-			ss->tx.more = msg->msg_flags & MSG_MORE;
+			WRITE_ONCE(ss->tx.more, msg->msg_flags & MSG_MORE);
 		}
 		/* URGENT has to be sent before the byte. */
 		if (msg_data_left(msg) || !(msg->msg_flags & MSG_OOB))
@@ -701,9 +760,10 @@ int sovia_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 /**
  * sovia_give_back() - PRESSURE came: give back what is left of the peer's window
  * @sk: in any state
- * @end: stream offset down to which the peer wants it back
+ * @end: stream offset to which the peer wants it back
  *
- * What has been handed to the lane keeps its place.
+ * What has been handed to the lane keeps its place.  @end may be news: up to there the peer had
+ * room that it had not told of.
  *
  * Context: process or softirq, socket lock held.
  */
@@ -717,12 +777,28 @@ void sovia_give_back(struct sock *sk, u32 end)
 	if (sovia_before(end, ss->tx.nxt))
 		end = ss->tx.nxt;
 	spin_lock_bh(&sk->sk_receive_queue.lock);
-	if (sovia_before(end, ss->tx.wnd_end))
-		WRITE_ONCE(ss->tx.wnd_end, end);
-	else
-		end = ss->tx.wnd_end;
+	WRITE_ONCE(ss->tx.wnd_end, end);
 	spin_unlock_bh(&sk->sk_receive_queue.lock);
 	sovia_conn_control(conn, SOVIA_RETURN, end);
+	if (ss->tx.queued)
+		sovia_push(sk);
+}
+
+/**
+ * sovia_no_more() - MSG_MORE holds nothing back once something of the peer's has arrived, as TCP's
+ * @sk: the socket
+ *
+ * Context: the lane's bottom half, or the socket lock held.
+ * Return: true if queued data has waited for more.
+ */
+bool sovia_no_more(struct sock *sk)
+{
+	struct sovia_tx *tx = &sovia_sk(sk)->tx;
+
+	if (likely(!READ_ONCE(tx->more)))
+		return false;
+	WRITE_ONCE(tx->more, false);
+	return READ_ONCE(tx->queued);
 }
 
 /**
@@ -738,6 +814,8 @@ bool sovia_window_moved(struct sock *sk, u32 window)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	lockdep_assert_held(&sk->sk_receive_queue.lock);
+	/* Of a socket here, as it is now: without a lane, a message may be older than PRESSURE. */
+	window = sovia_direct_window(sovia_conn_of(sk), window);
 	if (!sovia_before(ss->tx.wnd_end, window))
 		return false;
 	WRITE_ONCE(ss->tx.wnd_end, window);

@@ -17,5 +17,8 @@ void sovia_write_space(struct sock *sk);
 void sovia_check_space(struct sock *sk);
 void sovia_cork_timeout(struct timer_list *timer);
 int sovia_outq(const struct sock *sk);
+u32 sovia_untaken(const struct sovia_sock *ss);
+void sovia_peer_refuses(struct sock *sk, u32 taken);
+bool sovia_no_more(struct sock *sk);
 
 #endif /* _SOVIA_SEND_H */

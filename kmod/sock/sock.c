@@ -8,6 +8,7 @@
 #include "debug/objcount.h"
 #include "fallback.h"
 #include "link/link_net.h"
+#include "mem.h"
 #include "send.h"
 #include "upcall.h"
 
@@ -62,6 +63,8 @@ void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 	struct sovia_sock *ss = sovia_sk(sk);
 
 	ss->tenant = tenant;
+	INIT_LIST_HEAD(&ss->rx.lent);
+	ss->rx.list = SOVIA_LENT_NONE;
 	INIT_LIST_HEAD(&ss->accept.ready);
 	INIT_LIST_HEAD(&ss->accept.node);
 	INIT_LIST_HEAD(&ss->accept.pending);
@@ -80,6 +83,11 @@ void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
 	/* Not of a child. */
 	if (sk->sk_socket) {
+		/* As TCP's: net.core's defaults are for others. */
+		sk->sk_sndbuf = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[1]),
+				    SOVIA_BUF_MOST);
+		sk->sk_rcvbuf = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[1]),
+				    SOVIA_BUF_MOST);
 		sovia_see_sol_socket(sk->sk_socket);
 		sovia_charge_begin(sk);
 	}

@@ -19,8 +19,9 @@ enum sovia_deferred {
 	SOVIA_DEFER_ACCEPT,
 	SOVIA_DEFER_REFUSE,
 	SOVIA_DEFER_FIN,
-	SOVIA_DEFER_DELIVERED,
+	/* First: who closes answers what came in between, before FIN's delivery ends it. */
 	SOVIA_DEFER_BREACH,
+	SOVIA_DEFER_DELIVERED,
 	SOVIA_DEFER_RESET,
 	SOVIA_DEFER_DOWN,
 	SOVIA_DEFER_BARRED,
@@ -123,7 +124,12 @@ struct sovia_listening {
  * @bytes: the same in 64 bits, for TCP_INFO
  * @unasked: bytes of buffer sent since the last request for an acknowledgment
  * @queued: payload bytes in sk_write_queue
- * @more: the last send had MSG_MORE
+ * @taken: stream offset up to which the peer has taken data, if @refused.  As @wnd_end.
+ * @lost: bytes of the last connection that the peer has not acknowledged, once it was left
+ * @purged: bytes of this one that were dropped before the lane had them
+ * @refused: the peer takes no more data.  As @wnd_end.
+ * @more: the last send had MSG_MORE, and nothing of the peer's has arrived since, which clears it
+ *	without the lock
  * @flush: the cork timer has expired
  * @cork_timer: flushes what was corked for too long; holds a reference
  *
@@ -135,6 +141,10 @@ struct sovia_tx {
 	u64			bytes;
 	u32			unasked;
 	u32			queued;
+	u32			taken;
+	u32			lost;
+	u32			purged;
+	bool			refused;
 	bool			more;
 	bool			flush;
 	struct timer_list	cork_timer;
@@ -145,35 +155,54 @@ struct sovia_tx {
  * @bytes: bytes from the peer so far, for TCP_INFO
  * @nxt: the same in 32 bits: stream offset of the next byte from the peer
  * @copied: stream offset of the next byte for the program
+ * @base: stream offset of the first buffer that is queued; @copied if none is
  * @most: stream offset up to which data is taken.  It is sovia_conn::rcv_wnd_end, unless
  *	@lowering or @over.
- * @promised: bytes from @copied to @most, as the ledger has them
+ * @promised: bytes up to @most, from @copied, or from @base if the window is the smallest, as the
+ *	ledger has them
+ * @cost: bytes of memory that the ledger has for it
+ * @left: bytes of the window that are left to the peer by PRESSURE
+ * @asked: bytes of memory that may come back by RETURN, as the ledger has them
  * @open: data may be received
  * @asks: the peer takes PRESSURE: it has, or gets before, ACCEPT
  * @lowering: the peer has been asked to give back its window beyond sovia_conn::rcv_wnd_end
  * @over: nothing more is expected
  * @fin: FIN has arrived, no data may follow
  * @closed: the program closed the socket or shut down both halves, data is refused
+ * @gathers: the window is the smallest, and all that was there before has been read
+ * @used: data has moved since the window was last considered for PRESSURE
+ * @list: the list of the tenant that @lent is in: enum sovia_lent
+ * @lent: there; lock of that list
+ * @asked_time: when PRESSURE was sent, jiffies
  * @counts: what is queued counts in sk_rmem_alloc; of a child, since accept()
  * @pays: its memory control group is charged for it: charge.c
  * @half_time: when the reader last completed half of a window, jiffies.  Socket lock.
  *
- * sk_receive_queue.lock, except @half_time.
+ * sk_receive_queue.lock, except @half_time and @lent.  @used is a hint.
  */
 struct sovia_rx {
 	u64			bytes;
 	u32			nxt;
 	u32			copied;
+	u32			base;
 	u32			most;
 	u32			promised;
+	u32			left;
+	s64			cost;
+	s64			asked;
 	bool			open;
 	bool			asks;
 	bool			lowering;
 	bool			over;
 	bool			fin;
 	bool			closed;
+	bool			gathers;
+	bool			used;
+	u8			list;
 	bool			counts;
 	bool			pays;
+	struct list_head	lent;
+	unsigned long		asked_time;
 	unsigned long		half_time;
 };
 
@@ -287,7 +316,6 @@ struct sovia_connecting {
  * struct sovia_end - how the connection ends
  * @fin_gone: our FIN has SOVIA_F_GONE: the program has closed
  * @peer_gone: the peer's FIN had it
- * @reset_due: data has been sent since, which the peer answers with RESET
  * @orphan: the socket counts as an orphan, see mem.c
  *
  * Socket lock.
@@ -295,7 +323,6 @@ struct sovia_connecting {
 struct sovia_end {
 	bool			fin_gone;
 	bool			peer_gone;
-	bool			reset_due;
 	bool			orphan;
 };
 

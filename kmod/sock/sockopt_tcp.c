@@ -38,7 +38,7 @@ static int set_cork(struct sock *sk, int on)
 	ss->opt.cork = on;
 	if (!on) {
 		/* Also send data held back by MSG_MORE. */
-		ss->tx.more = false;
+		WRITE_ONCE(ss->tx.more, false);
 		sovia_push(sk);
 	}
 	return 0;
@@ -267,9 +267,10 @@ static void fill_conn(const struct sovia_sock *ss, const struct sovia_conn *conn
 	info->tcpi_snd_mss = sovia_conn_payload(conn);
 	info->tcpi_rcv_mss = conn->link->lane.own_payload;
 	info->tcpi_unacked = READ_ONCE(conn->inflight);
-	info->tcpi_rcv_space = conn->rcv_wnd_end - ss->rx.copied;
+	/* While a window is asked back, more may have come, or have been read, than was told. */
+	info->tcpi_rcv_space = max_t(s32, conn->rcv_wnd_end - ss->rx.copied, 0);
 #ifdef SOVIA_TCPI_RCV_WND
-	info->tcpi_rcv_wnd = READ_ONCE(conn->rcv_wnd_sent) - ss->rx.nxt;
+	info->tcpi_rcv_wnd = max_t(s32, READ_ONCE(conn->rcv_wnd_sent) - ss->rx.nxt, 0);
 #endif
 }
 

@@ -129,7 +129,7 @@ void sovia_splice_eof(struct socket *sock)
 	if (!sovia_is(sk))
 		return;
 	lock_sock(sk);
-	sovia_sk(sk)->tx.more = false;
+	WRITE_ONCE(sovia_sk(sk)->tx.more, false);
 	sovia_push(sk);
 	release_sock(sk);
 }

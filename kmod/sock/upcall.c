@@ -32,6 +32,14 @@ static void on_refuse(struct sock *sk, u32 code)
 	sovia_refused(sk, code);
 }
 
+/* The peer's socket takes nothing from this stream offset on. */
+static void refuse_from(struct sock *sk, u32 taken)
+{
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	sovia_peer_refuses(sk, taken);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+}
+
 static void on_fin(struct sock *sk, u32 gone)
 {
 	struct sovia_sock *ss = sovia_sk(sk);
@@ -43,10 +51,15 @@ static void on_fin(struct sock *sk, u32 gone)
 	ss->end.peer_gone = gone;
 	if (gone)
 		ss->alive.probe_time = jiffies;
+	/* One that does not say how far it was: at least what follows is refused. */
+	if (gone && !ss->tx.refused)
+		refuse_from(sk, ss->tx.nxt);
 	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
 	sock_set_flag(sk, SOCK_DONE);
 	/* The last step may drop the last reference. */
 	sock_hold(sk);
+	if (sovia_no_more(sk) || gone)
+		sovia_push(sk);
 	sovia_step(sk, SOVIA_EV_FIN);
 	if (!sock_flag(sk, SOCK_DEAD)) {
 		sk->sk_state_change(sk);
@@ -59,7 +72,7 @@ static void on_fin(struct sock *sk, u32 gone)
 static void on_delivered(struct sock *sk, u32 unused)
 {
 	/* If a RESET will follow, it ends the connection, with an error. */
-	if (!sovia_sk(sk)->end.reset_due && sovia_step(sk, SOVIA_EV_DELIVERED)) {
+	if (!sovia_untaken(sovia_sk(sk)) && sovia_step(sk, SOVIA_EV_DELIVERED)) {
 		/* A task lingering in close() waits for the state. */
 		if (!sock_flag(sk, SOCK_DEAD))
 			sk->sk_state_change(sk);
@@ -126,8 +139,8 @@ void (* const sovia_deferred_handlers[SOVIA_DEFER_COUNT])(struct sock *sk, u32 a
 	[SOVIA_DEFER_ACCEPT]	= on_accept,
 	[SOVIA_DEFER_REFUSE]	= on_refuse,
 	[SOVIA_DEFER_FIN]	= on_fin,
-	[SOVIA_DEFER_DELIVERED]	= on_delivered,
 	[SOVIA_DEFER_BREACH]	= on_breach,
+	[SOVIA_DEFER_DELIVERED]	= on_delivered,
 	[SOVIA_DEFER_RESET]	= on_reset,
 	[SOVIA_DEFER_DOWN]	= on_down,
 	[SOVIA_DEFER_BARRED]	= on_barred,
@@ -155,12 +168,16 @@ static bool update_window(struct sock *sk, u32 window)
 static bool control_locked(struct sock *sk, struct sovia_conn *conn,
 			   const struct sovia_msg *msg, bool *push, bool *breach)
 {
+	/* Before ACCEPT, other messages belong to an earlier connection on these ports. */
+	if (unlikely(!READ_ONCE(sovia_sk(sk)->rx.open)) && msg->type != SOVIA_ACCEPT &&
+	    msg->type != SOVIA_REFUSE)
+		return false;
 	switch (msg->type) {
 	case SOVIA_WAKEUP:
 		*push = update_window(sk, msg->window);
 		return false;
 	case SOVIA_PRESSURE:
-		return READ_ONCE(sovia_sk(sk)->rx.open);
+		return true;
 	case SOVIA_RETURN:
 		*push = update_window(sk, msg->window);
 		*breach = !sovia_rx_returned(sk, msg->ref);
@@ -171,17 +188,16 @@ static bool control_locked(struct sock *sk, struct sovia_conn *conn,
 		return false;
 	case SOVIA_FIN:
 		*push = update_window(sk, msg->window);
-		return sovia_rx_fin(sk);
+		return sovia_rx_fin(sk, msg);
 	case SOVIA_ACCEPT:
 		return sovia_rx_accepted(sk, conn, msg);
 	case SOVIA_REFUSE:
 		return READ_ONCE(conn->conn_seq) == msg->ref;
 	case SOVIA_RESET:
-		/*
-		 * Before ACCEPT, RESET belongs to an earlier connection: this one would get
-		 * REFUSE.  Decide this now, as both may be deferred.
-		 */
-		return READ_ONCE(sovia_sk(sk)->rx.open);
+		if (msg->flags & SOVIA_F_TAKEN)
+			refuse_from(sk, msg->ref);
+		/* Decided above, now, as ACCEPT may be deferred together with it. */
+		return true;
 	default:
 		return false;
 	}

@@ -210,7 +210,7 @@ static void direct_small_limits(struct kunit *test)
 		sent += ret;
 	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
 	KUNIT_EXPECT_EQ(test, rx->nxt, rx->most);
-	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk), sovia_mem_cost(rx->promised));
+	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk), sovia_mem_cost(b->sk, rx->promised));
 	while ((ret = direct_get(b, data, SOVIA_COPYBREAK)) > 0 || sovia_outq(a->sk)) {
 		sent -= max(ret, 0);
 		cond_resched();

@@ -129,6 +129,11 @@ static void link_local_tenants(struct kunit *test)
 	while ((links[count] = link_test_get_local(0x0a640000 + count, tenant)))
 		count++;
 	KUNIT_EXPECT_EQ(test, count, 128U);
+	/* One that is DOWN counts until it is freed. */
+	link_test_happen(test, links[count - 1], HAS_KILL);
+	KUNIT_EXPECT_NULL(test, link_test_get_local(0x0a640000 + count, tenant));
+	sovia_link_put(links[--count]);
+	KUNIT_EXPECT_EQ(test, atomic_read(&tenant->local_spare), 127);
 	other = link_test_get_local(0x0a650000, tenant2);
 	KUNIT_EXPECT_NOT_NULL(test, other);
 	if (other)

@@ -272,6 +272,7 @@ static void park_wait_is_over(struct kunit *test)
 static void park_asks_others(struct kunit *test)
 {
 	struct socket *socks[2] = { test_socket(test), test_socket(test) };
+	struct sovia_net *snet = sovia_net(&init_net);
 	unsigned int most = sovia_max_links;
 	struct sovia_link *a, *b, *fresh, *found;
 	int i;
@@ -301,6 +302,17 @@ static void park_asks_others(struct kunit *test)
 		link_test_receive(test, found, SOVIA_ACK, 0, true);
 		sovia_link_put(found);
 	}
+	/* One that is parked and waits is one more: there is room for it, or another one goes. */
+	sovia_max_links = snet->link_count;
+	KUNIT_EXPECT_NULL(test, sovia_link_excess(fresh));
+	sovia_link_set_parked(fresh, true);
+	KUNIT_EXPECT_NULL(test, sovia_link_excess(fresh));
+	sovia_max_links = snet->link_count;
+	found = sovia_link_excess(fresh);
+	KUNIT_EXPECT_NOT_NULL(test, found);
+	if (found)
+		sovia_link_put(found);
+	sovia_link_set_parked(fresh, false);
 	sovia_max_links = most;
 	link_test_gone(test, fresh);
 	park_test_end(test, a, socks[0]);

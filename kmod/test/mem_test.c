@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of the limits of all sockets together; included by mem.c. */
+#include <linux/prandom.h>
 #include <net/ip.h>
 #include "sock/recv.h"
 #include "sock/rx.h"
@@ -55,6 +56,18 @@ static int limits_send(struct socket *sock, int len)
 	return ret;
 }
 
+static int limits_recv(struct socket *sock, int len)
+{
+	struct kvec vec = { .iov_len = len };
+	struct msghdr msg = {};
+	int ret;
+
+	vec.iov_base = kzalloc(len, GFP_KERNEL);
+	ret = kernel_recvmsg(sock, &msg, &vec, 1, len, MSG_WAITALL);
+	kfree(vec.iov_base);
+	return ret;
+}
+
 /* Wait for the other end and for RCU. */
 #define limits_wait(cond)						\
 do {									\
@@ -78,8 +91,8 @@ static void limits_short(struct kunit *test)
 	mem[0] = 0;
 	limits_use(SZ_1M);
 	test_connected(test, &a, &b);
-	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
-	KUNIT_EXPECT_EQ(test, test_conn(a)->rcv_wnd_end, ipv4->sysctl_tcp_rmem[0] / 2);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, sovia_mem_floor(b->sk));
+	KUNIT_EXPECT_EQ(test, test_conn(a)->rcv_wnd_end, sovia_mem_floor(a->sk));
 	KUNIT_EXPECT_TRUE(test, sovia_stream_memory_free(a->sk, 0));
 	/* Fills the window, and then the smallest buffer. */
 	while (limits_send(a, 1000) > 0)
@@ -137,10 +150,10 @@ static void limits_none(struct kunit *test)
 	sock_release(b);
 }
 
-/* Windows that are not used come back, and grow again when there is memory. */
+/* Windows that are not used come back, and grow again when data moves and there is memory. */
 static void limits_return(struct kunit *test)
 {
-	u32 floor = init_net.ipv4.sysctl_tcp_rmem[0] / 2, first, other_first;
+	u32 first, other_first;
 	struct sovia_rx *rx, *other;
 	struct socket *a, *b;
 	s64 held;
@@ -152,28 +165,291 @@ static void limits_return(struct kunit *test)
 	other = &sovia_sk(a->sk)->rx;
 	first = rx->promised;
 	other_first = other->promised;
-	KUNIT_ASSERT_GT(test, first, floor);
+	KUNIT_ASSERT_GT(test, first, sovia_mem_floor(b->sk));
 	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), 3000);
 	limits_wait(sovia_inq(b->sk) == 3000);
 	held = sovia_tenants_sum();
-	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk), sovia_mem_cost(first - 3000));
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk, SOVIA_LENT_SOME),
+			sovia_mem_cost(b->sk, first) - sovia_mem_cost(b->sk, 3000));
 	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_EQ(test, rx->promised, 3000U);
+	KUNIT_EXPECT_EQ(test, rx->most, rx->nxt);
+	/* Memory is not short: it grows again when data moves. */
+	KUNIT_EXPECT_EQ(test, limits_recv(b, 3000), 3000);
 	KUNIT_EXPECT_EQ(test, rx->promised, first);
-	/* Memory is not short: it grew again. */
+	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), 3000);
+	limits_wait(sovia_inq(b->sk) == 3000);
 	mem[0] = 0;
 	limits_use(SZ_1M);
-	sovia_rx_lower(b->sk);
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
 	limits_wait(READ_ONCE(rx->promised) == 3000);
 	KUNIT_EXPECT_EQ(test, rx->promised, 3000U);
 	KUNIT_EXPECT_EQ(test, rx->most, rx->nxt);
 	KUNIT_EXPECT_EQ(test, sovia_sk(a->sk)->tx.wnd_end, rx->most);
 	/* The other end's may have been asked for as well, by pressure_work(). */
 	limits_wait(!READ_ONCE(other->lowering));
-	KUNIT_EXPECT_EQ(test, sovia_tenants_sum() - SZ_1M,
-			held - sovia_mem_cost(first - 3000) -
-			sovia_mem_cost(other_first - other->promised));
+	held -= sovia_mem_cost(b->sk, first) - sovia_mem_cost(b->sk, 3000);
+	held -= sovia_mem_cost(a->sk, other_first) - sovia_mem_cost(a->sk, other->promised);
+	KUNIT_EXPECT_EQ(test, sovia_tenants_sum() - SZ_1M, held);
 	/* Not a second time. */
-	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk), 0LL);
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk, SOVIA_LENT_SOME), 0LL);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* Of a large buffer that has been read in part, asking for the window takes no more memory. */
+static void limits_part_read(struct kunit *test)
+{
+	struct socket *a, *b;
+	struct sovia_rx *rx;
+	s64 held;
+
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	KUNIT_EXPECT_EQ(test, limits_send(a, 40000), 40000);
+	limits_wait(sovia_inq(b->sk) == 40000);
+	KUNIT_EXPECT_EQ(test, limits_recv(b, 36000), 36000);
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	held = rx->cost;
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_LT(test, rx->cost, held);
+	KUNIT_EXPECT_EQ(test, rx->promised, 4000U);
+	/* What has been read of a buffer does not make it smaller. */
+	KUNIT_EXPECT_GE(test, rx->cost, (s64)sk_rmem_alloc_get(b->sk));
+	/* Nor does reading a byte open a large window. */
+	KUNIT_EXPECT_EQ(test, limits_recv(b, 1), 1);
+	KUNIT_EXPECT_LE(test, rx->promised, 4000U);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* A lowered window grows for a receiver that waits for more bytes without reading. */
+static void limits_only_looked_at(struct kunit *test)
+{
+	struct socket *a, *b;
+	struct sovia_rx *rx;
+
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_LE(test, rx->promised, SOVIA_WINDOW_LEAST);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	KUNIT_EXPECT_EQ(test, limits_send(a, 8192), 8192);
+	limits_wait(sovia_inq(b->sk) == 8192);
+	KUNIT_EXPECT_EQ(test, sovia_inq(b->sk), 8192);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* PRESSURE is not sent over a parked link. */
+static void limits_parked(struct kunit *test)
+{
+	struct sovia_lane *lane;
+	struct socket *a, *b;
+
+	test_connected(test, &a, &b);
+	lock_sock(b->sk);
+	lane = &sovia_conn_of(b->sk)->link->lane;
+	release_sock(b->sk);
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	WRITE_ONCE(lane->parked, true);
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk, SOVIA_LENT_SOME), 0);
+	WRITE_ONCE(lane->parked, false);
+	KUNIT_EXPECT_GT(test, sovia_rx_lower(b->sk, SOVIA_LENT_SOME), 0);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* Above the mark from which windows are asked back, but below the limit. */
+static void limits_between_begin(void)
+{
+	mem[0] = 4096;
+	mem[1] = 6144;
+	limits_use(3584LL << PAGE_SHIFT);
+}
+
+static void limits_between_end(struct kunit *test)
+{
+	limits_use(-(3584LL << PAGE_SHIFT));
+	limits_restore(test);
+}
+
+/* What came back stays back. */
+static void limits_stay_back(struct kunit *test)
+{
+	struct sovia_rx *rx;
+	struct socket *a, *b;
+
+	limits_wait(!sovia_tenants_sum());
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	KUNIT_EXPECT_EQ(test, limits_send(a, 3000), 3000);
+	limits_wait(sovia_inq(b->sk) == 3000);
+	limits_between_begin();
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_FALSE(test, sovia_mem_short(b->sk));
+	KUNIT_EXPECT_EQ(test, rx->promised, 3000U);
+	KUNIT_EXPECT_EQ(test, test_conn(b)->rcv_wnd_end, rx->nxt);
+	limits_between_end(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* Below the mark nothing shrinks, though nothing moves: the next request needs no round trip. */
+static void limits_below_mark(struct kunit *test)
+{
+	struct sovia_rx *rx;
+	struct socket *a, *b;
+	u32 first;
+
+	limits_wait(!sovia_tenants_sum());
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	first = rx->promised;
+	KUNIT_EXPECT_GE(test, first, (u32)SZ_8K);
+	mem[0] = 4096;
+	mem[1] = 6144;
+	limits_use(2560LL << PAGE_SHIFT);
+	KUNIT_EXPECT_FALSE(test, sovia_mem_is_due(SOVIA_LENT_LARGE));
+	sovia_pressure();
+	msleep(300);
+	KUNIT_EXPECT_FALSE(test, rx->lowering);
+	KUNIT_EXPECT_EQ(test, rx->promised, first);
+	/* A bit more, and it is asked for. */
+	limits_use(1024LL << PAGE_SHIFT);
+	WRITE_ONCE(rx->used, false);
+	sovia_pressure();
+	limits_wait(READ_ONCE(rx->promised) == SOVIA_WINDOW_FIRST);
+	KUNIT_EXPECT_EQ(test, rx->promised, (u32)SOVIA_WINDOW_FIRST);
+	limits_use(-(3584LL << PAGE_SHIFT));
+	limits_restore(test);
+	sock_release(a);
+	sock_release(b);
+}
+
+/* What peers have been asked for is not asked of others, too. */
+static void limits_coming(struct kunit *test)
+{
+	struct sovia_rx *rx;
+	struct socket *a, *b;
+	s64 excess, asked;
+
+	limits_wait(!sovia_tenants_sum());
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	limits_between_begin();
+	excess = sovia_mem_excess(SOVIA_LENT_LARGE);
+	KUNIT_EXPECT_GT(test, excess, 0LL);
+	/* It cannot answer. */
+	lock_sock(a->sk);
+	asked = sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	KUNIT_EXPECT_GT(test, asked, 0LL);
+	KUNIT_EXPECT_EQ(test, sovia_mem_excess(SOVIA_LENT_LARGE), excess - asked);
+	KUNIT_EXPECT_EQ(test, sovia_tenants_coming(), asked);
+	release_sock(a->sk);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_EQ(test, sovia_tenants_coming(), 0LL);
+	limits_between_end(test);
+	/* Nor is it expected of a connection that has ended. */
+	lock_sock_nested(a->sk, SINGLE_DEPTH_NESTING);
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	sock_release(b);
+	KUNIT_EXPECT_EQ(test, sovia_tenants_coming(), 0LL);
+	release_sock(a->sk);
+	limits_use(-SZ_1M);
+	limits_restore(test);
+	sock_release(a);
+}
+
+/* Which windows there is something to be had of. */
+static void limits_lists(struct kunit *test)
+{
+	unsigned int *count = limits_tenant->lent_count;
+	unsigned int large = count[SOVIA_LENT_LARGE], some = count[SOVIA_LENT_SOME];
+	struct sovia_rx *rx;
+	struct socket *a, *b;
+
+	limits_wait(!sovia_tenants_sum());
+	test_connected(test, &a, &b);
+	rx = &sovia_sk(b->sk)->rx;
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_LARGE], large + 2);
+	limits_between_begin();
+	/* A message is left. */
+	sovia_rx_lower(b->sk, SOVIA_LENT_LARGE);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_EQ(test, rx->promised, (u32)SOVIA_WINDOW_FIRST);
+	KUNIT_EXPECT_EQ(test, sovia_rx_lower(b->sk, SOVIA_LENT_LARGE), 0LL);
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_LARGE], large + 1);
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_SOME], some + 1);
+	/* The smallest window is. */
+	sovia_rx_lower(b->sk, SOVIA_LENT_SOME);
+	limits_wait(!READ_ONCE(rx->lowering));
+	KUNIT_EXPECT_EQ(test, rx->promised, sovia_mem_floor(b->sk));
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_SOME], some);
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_ASKED], 0U);
+	limits_between_end(test);
+	sock_release(a);
+	sock_release(b);
+	limits_wait(count[SOVIA_LENT_LARGE] == large);
+	KUNIT_EXPECT_EQ(test, count[SOVIA_LENT_LARGE], large);
+}
+
+/* The smallest window takes no more memory than it counts, however data comes and is read. */
+static void limits_least(struct kunit *test)
+{
+	struct socket *a, *b;
+	u32 sent = 0, read = 0;
+	struct rnd_state rnd;
+	u8 *data;
+	int i;
+
+	data = kunit_kzalloc(test, 2 * SOVIA_WINDOW_LEAST, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	prandom_seed_state(&rnd, 38);
+	mem[0] = 0;
+	limits_use(SZ_1M);
+	test_connected_far(test, &a, &b);
+	for (i = 0; i < 3000; i++) {
+		u32 random = prandom_u32_state(&rnd);
+		u32 len = 1 + (random >> 8) % (random & 1 ? SOVIA_WINDOW_LEAST : 60);
+		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+		struct kvec vec = { data, len };
+		int ret, at;
+
+		if (random & 2) {
+			for (at = 0; at < len; at++)
+				data[at] = sent + at;
+			ret = kernel_sendmsg(a, &msg, &vec, 1, len);
+			sent += max(ret, 0);
+		} else {
+			ret = kernel_recvmsg(b, &msg, &vec, 1, len, MSG_DONTWAIT);
+			for (at = 0; at < ret; at++)
+				if (data[at] != (u8)(read + at))
+					break;
+			KUNIT_ASSERT_EQ(test, at, max(ret, 0));
+			read += max(ret, 0);
+		}
+		KUNIT_ASSERT_LE(test, sk_rmem_alloc_get(b->sk), (int)SOVIA_LEAST_COST);
+	}
+	limits_wait(sovia_inq(b->sk) == sent - read);
+	KUNIT_EXPECT_GT(test, read, 100000U);
+	KUNIT_EXPECT_EQ(test, b->sk->sk_err, 0);
 	limits_use(-SZ_1M);
 	limits_restore(test);
 	sock_release(a);
@@ -194,14 +470,14 @@ static void limits_shares(struct kunit *test)
 	sovia_tenant_charge(limits_other, 4096LL << PAGE_SHIFT);
 	/* Two tenants: each may have a third. */
 	spin_lock_bh(&b->sk->sk_receive_queue.lock);
-	KUNIT_EXPECT_EQ(test, sovia_mem_window(b->sk, size), size);
+	KUNIT_EXPECT_EQ(test, sovia_mem_window(b->sk, size, sovia_sk(b->sk)->rx.promised), size);
 	spin_unlock_bh(&b->sk->sk_receive_queue.lock);
 	KUNIT_EXPECT_FALSE(test, sovia_mem_short(b->sk));
-	KUNIT_EXPECT_LT(test, sovia_mem_excess(b->sk), 0LL);
+	KUNIT_EXPECT_LT(test, sovia_mem_beyond_share(limits_tenant), 0LL);
 	/* But not beyond its own. */
 	limits_use(1400LL << PAGE_SHIFT);
 	spin_lock_bh(&b->sk->sk_receive_queue.lock);
-	KUNIT_EXPECT_LT(test, sovia_mem_window(b->sk, size), size);
+	KUNIT_EXPECT_LT(test, sovia_mem_window(b->sk, size, sovia_sk(b->sk)->rx.promised), size);
 	spin_unlock_bh(&b->sk->sk_receive_queue.lock);
 	KUNIT_EXPECT_TRUE(test, sovia_mem_short(b->sk));
 	KUNIT_EXPECT_FALSE(test, sovia_mem_none(b->sk));
@@ -290,6 +566,14 @@ static struct kunit_case limits_test_cases[] = {
 	KUNIT_CASE(limits_short),
 	KUNIT_CASE(limits_none),
 	KUNIT_CASE(limits_return),
+	KUNIT_CASE(limits_part_read),
+	KUNIT_CASE(limits_only_looked_at),
+	KUNIT_CASE(limits_parked),
+	KUNIT_CASE(limits_stay_back),
+	KUNIT_CASE(limits_below_mark),
+	KUNIT_CASE(limits_coming),
+	KUNIT_CASE(limits_lists),
+	KUNIT_CASE(limits_least),
 	KUNIT_CASE(limits_shares),
 	KUNIT_CASE(limits_of_orphans),
 	KUNIT_CASE(limits_of_tenants),

@@ -56,9 +56,11 @@ static bool peer_test_address(struct in6_addr *addr)
 	for_each_netdev_rcu(&init_net, dev) {
 		in_dev = __in_dev_get_rcu(dev);
 		ifa = in_dev ? rcu_dereference(in_dev->ifa_list) : NULL;
-		if (!ifa || !sovia_verbs_provider.has_netdev(dev))
+		if (!ifa)
 			continue;
 		ipv6_addr_set_v4mapped(ifa->ifa_local, addr);
+		if (!sovia_verbs_provider.reaches(&init_net, addr, dev))
+			continue;
 		found = true;
 	}
 	rcu_read_unlock();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of port.c; included by it. */
 #include "sock/port.h"
+#include "sock/port_search.h"
 #include "sock_helper.h"
 #include "suites.h"
 
@@ -162,6 +163,39 @@ static void port_children(struct kunit *test)
 	sock_release(c);
 }
 
+/* What a search of connect() finds: all ports of the first parity are in use. */
+struct port_search {
+	int low;
+	unsigned int looks;
+};
+
+static int port_second_parity(struct sock *sk, void *context)
+{
+	struct port_search *search = context;
+
+	search->looks++;
+	return (inet_sk(sk)->inet_num - search->low) & 1 ? 0 : -EADDRNOTAVAIL;
+}
+
+/* They are looked at now and then, and not by each search. */
+static void port_first_parity_used(struct kunit *test)
+{
+	struct port_search search = {};
+	struct socket *sock;
+	int high, i;
+
+	inet_get_local_port_range(&init_net, &search.low, &high);
+	for (i = 0; i < 1000; i++) {
+		sock = test_socket(test);
+		inet_sk(sock->sk)->inet_dport = htons(PORT_TEST_PORT);
+		KUNIT_EXPECT_EQ(test, sovia_connect_port(sock->sk, port_second_parity, &search), 0);
+		sock_release(sock);
+	}
+	/* Each search that does costs half of the range: sixteen of 1000 are expected. */
+	KUNIT_EXPECT_GE(test, search.looks, (unsigned int)(high - search.low + 1) / 2);
+	KUNIT_EXPECT_LE(test, search.looks, (unsigned int)(high - search.low + 1) / 2 * 60);
+}
+
 static struct kunit_case port_test_cases[] = {
 	KUNIT_CASE_PARAM(port_conflicts, port_gen_params),
 	KUNIT_CASE(port_second_listener),
@@ -169,6 +203,7 @@ static struct kunit_case port_test_cases[] = {
 	KUNIT_CASE(port_many_owners),
 	KUNIT_CASE(port_borrowed),
 	KUNIT_CASE(port_children),
+	KUNIT_CASE(port_first_parity_used),
 	{}
 };
 

@@ -91,6 +91,30 @@ static void window_never_shrinks(struct kunit *test)
 	sock_release(b);
 }
 
+/* What MSG_MORE holds back goes when data of the peer's arrives. */
+static void window_more_until_arrival(struct kunit *test)
+{
+	struct msghdr msg = { .msg_flags = MSG_MORE | MSG_NOSIGNAL };
+	struct kvec vec = { .iov_base = "abc", .iov_len = 3 };
+	struct socket *a, *b;
+	struct sovia_tx *tx;
+	int tries = 500;
+
+	test_connected(test, &a, &b);
+	tx = &sovia_sk(a->sk)->tx;
+	KUNIT_EXPECT_EQ(test, kernel_sendmsg(a, &msg, &vec, 1, 3), 3);
+	KUNIT_EXPECT_EQ(test, tx->queued, 3U);
+	/* Not the timer. */
+	sk_stop_timer(a->sk, &tx->cork_timer);
+	window_inject(test, a, 5);
+	while (READ_ONCE(tx->queued) && tries--)
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, tx->queued, 0U);
+	KUNIT_EXPECT_EQ(test, window_recv(b, 3), 3);
+	sock_release(a);
+	sock_release(b);
+}
+
 static void window_overrun(struct kunit *test)
 {
 	struct sovia_net *snet = sovia_net(&init_net);
@@ -145,7 +169,8 @@ static void window_truesize(struct kunit *test)
 	}
 	KUNIT_EXPECT_GT(test, n, 10);
 	KUNIT_EXPECT_LE(test, sk_rmem_alloc_get(b->sk), b->sk->sk_rcvbuf * 3 / 2);
-	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk), sovia_mem_cost(ss->rx.promised));
+	KUNIT_EXPECT_LE(test, (s64)sk_rmem_alloc_get(b->sk),
+			sovia_mem_cost(b->sk, ss->rx.promised));
 	sock_release(a);
 	sock_release(b);
 }
@@ -165,6 +190,7 @@ static void window_data_after_fin(struct kunit *test)
 static struct kunit_case window_test_cases[] = {
 	KUNIT_CASE(window_advertised),
 	KUNIT_CASE(window_never_shrinks),
+	KUNIT_CASE(window_more_until_arrival),
 	KUNIT_CASE(window_overrun),
 	KUNIT_CASE(window_gathers),
 	KUNIT_CASE(window_truesize),

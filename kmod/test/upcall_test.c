@@ -13,6 +13,7 @@
 #include "link/lane.h"
 #include "sock/close.h"
 #include "sock/defer.h"
+#include "sock/send.h"
 #include "sock/upcall.h"
 #include "sock/urgent.h"
 #include "sock_helper.h"
@@ -71,6 +72,9 @@ static const struct {
 	{ TCP_SYN_SENT, LINK_STALE, TCP_SYN_SENT },
 	/* TCP's shutdown() ends a connect(). */
 	{ TCP_SYN_SENT, CALL_SHUTDOWN, TCP_CLOSE },
+	/* What is queued is sent whatever the window: the peer, which has not gone, resets. */
+	{ TCP_ESTABLISHED, SAYS_GONE, TCP_CLOSE },
+	{ TCP_FIN_WAIT1, SAYS_GONE, TCP_CLOSE },
 	/* A listener has no peer and no link. */
 	{ TCP_LISTEN, SAYS_RESET, TCP_LISTEN },
 	{ TCP_LISTEN, LINK_LOST, TCP_LISTEN },
@@ -128,6 +132,15 @@ static void events_fill(struct socket *sock)
 		if (kernel_sendmsg(sock, &msg, &vec, 1, sizeof(bytes)) < 0)
 			msleep(20);
 	}
+}
+
+static void events_send(struct socket *sock, int len)
+{
+	struct msghdr msg = { .msg_flags = MSG_NOSIGNAL };
+	u8 bytes[16] = {};
+	struct kvec vec = { bytes, len };
+
+	kernel_sendmsg(sock, &msg, &vec, 1, len);
 }
 
 /* A connection in that state, with a FIN that is not delivered. */
@@ -196,19 +209,26 @@ static struct sovia_conn *events_conn(const struct sock *sk)
 }
 
 /* Like the bottom half of the lane, if it finds the connection. */
-static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
+static void events_message_ref(struct sock *sk, u8 type, u16 flags, u32 code, u32 ref)
 {
 	struct sovia_conn *conn = events_conn(sk);
 	struct sovia_msg msg = {
-		.type = type, .flags = flags, .code = code, .window = sovia_sk(sk)->tx.wnd_end,
+		.type = type, .flags = flags, .code = code, .ref = ref,
+		.window = sovia_sk(sk)->tx.wnd_end,
 	};
 
 	if (!conn || !conn->hashed)
 		return;
-	msg.ref = conn->conn_seq;
 	local_bh_disable();
 	sovia_sock_client.control(conn, &msg);
 	local_bh_enable();
+}
+
+static void events_message(struct sock *sk, u8 type, u16 flags, u32 code)
+{
+	const struct sovia_conn *conn = events_conn(sk);
+
+	events_message_ref(sk, type, flags, code, conn ? conn->conn_seq : 0);
 }
 
 static void events_link_dies(struct sock *sk, int err)
@@ -307,6 +327,7 @@ static void events_all(struct kunit *test)
 	for (what = 0; what < HAPPENINGS; what++) {
 		events_begin(test, &set, state, what);
 		events_happen(&set, what);
+		events_reach(set.sk, events_expected(state, what));
 		KUNIT_EXPECT_EQ_MSG(test, set.sk->sk_state, events_expected(state, what),
 				    "happening %d", what);
 		if (what == LINK_LOST && set.sk->sk_state == TCP_CLOSE && state != TCP_CLOSE)
@@ -314,6 +335,49 @@ static void events_all(struct kunit *test)
 		events_end(&set);
 		KUNIT_EXPECT_TRUE_MSG(test, events_socks(socks), "happening %d", what);
 	}
+}
+
+/* SIOCOUTQ has what the peer's socket refused, although its lane has acknowledged it. */
+static void events_unacknowledged(struct kunit *test)
+{
+	struct events_set set;
+	u32 nxt;
+
+	events_begin(test, &set, TCP_CLOSE_WAIT, SAYS_RESET);
+	KUNIT_EXPECT_EQ(test, sovia_untaken(sovia_sk(set.sk)), 0U);
+	nxt = sovia_sk(set.sk)->tx.nxt;
+	events_message_ref(set.sk, SOVIA_RESET, SOVIA_F_TAKEN, SOVIA_CODE_ABORT, nxt - 100000);
+	KUNIT_EXPECT_EQ(test, set.sk->sk_state, TCP_CLOSE);
+	KUNIT_EXPECT_GE(test, sovia_outq(set.sk), 100000);
+	lock_sock(set.sk);
+	sovia_disconnect(set.sk, 0);
+	release_sock(set.sk);
+	KUNIT_EXPECT_GE(test, sovia_outq(set.sk), 100000);
+	events_end(&set);
+}
+
+/* A peer that has closed and has not taken everything will reset: no end before that. */
+static void events_reset_follows(struct kunit *test)
+{
+	struct socket *a, *b;
+	u32 nxt;
+
+	test_connected(test, &a, &b);
+	events_send(a, 5);
+	KUNIT_EXPECT_EQ(test, sovia_outq(a->sk), 0);
+	nxt = sovia_sk(a->sk)->tx.nxt;
+	events_message_ref(a->sk, SOVIA_FIN, SOVIA_F_GONE | SOVIA_F_TAKEN, 0, nxt - 2);
+	KUNIT_EXPECT_TRUE(test, events_reach(a->sk, TCP_CLOSE_WAIT));
+	KUNIT_EXPECT_EQ(test, sovia_outq(a->sk), 2);
+	kernel_sock_shutdown(a, SHUT_WR);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, a->sk->sk_state, TCP_LAST_ACK);
+	/* From where the connection is not known any more: it says nothing about the stream. */
+	events_message_ref(a->sk, SOVIA_RESET, 0, SOVIA_CODE_NO_SOCKET, 0);
+	KUNIT_EXPECT_TRUE(test, events_reach(a->sk, TCP_CLOSE));
+	KUNIT_EXPECT_EQ(test, sovia_outq(a->sk), 2);
+	sock_release(a);
+	sock_release(b);
 }
 
 /* What was deferred for a link that has been replaced does not concern the next one. */
@@ -328,6 +392,30 @@ static void events_of_old_link(struct kunit *test)
 	release_sock(set.sk);
 	KUNIT_EXPECT_EQ(test, set.sk->sk_state, TCP_SYN_SENT);
 	KUNIT_EXPECT_EQ(test, set.sk->sk_err, 0);
+	events_end(&set);
+}
+
+/* Windows and urgent bytes of the connection that had these ports before are not of this one. */
+static void events_of_predecessor(struct kunit *test)
+{
+	static const u8 types[] = { SOVIA_WAKEUP, SOVIA_RETURN, SOVIA_URGENT, SOVIA_PRESSURE };
+	struct events_set set;
+	u32 window;
+	int i;
+
+	events_begin(test, &set, TCP_SYN_SENT, HAPPENINGS);
+	window = sovia_sk(set.sk)->tx.wnd_end;
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		struct sovia_msg msg = { .type = types[i], .window = window + 1000, .ref = 77 };
+
+		local_bh_disable();
+		sovia_sock_client.control(events_conn(set.sk), &msg);
+		local_bh_enable();
+	}
+	KUNIT_EXPECT_EQ(test, set.sk->sk_state, TCP_SYN_SENT);
+	KUNIT_EXPECT_EQ(test, set.sk->sk_err, 0);
+	KUNIT_EXPECT_EQ(test, sovia_sk(set.sk)->tx.wnd_end, window);
+	KUNIT_EXPECT_EQ(test, sovia_sk(set.sk)->urg.state, SOVIA_URG_NONE);
 	events_end(&set);
 }
 
@@ -440,6 +528,9 @@ static struct kunit_case events_test_cases[] = {
 	KUNIT_CASE(events_fins),
 	KUNIT_CASE(events_late),
 	KUNIT_CASE(events_of_old_link),
+	KUNIT_CASE(events_of_predecessor),
+	KUNIT_CASE(events_unacknowledged),
+	KUNIT_CASE(events_reset_follows),
 	{}
 };
 

@@ -13,7 +13,10 @@
  * @dev: ours
  * @err: result of the driver's calls
  * @made: queues
+ * @freed: queues
+ * @vector: of the last one
  * @locked: one was made with the device lock held
+ * @disowned: messages that have no owner any more
  * @cqs: the module's parameter
  */
 static struct dev_test {
@@ -21,7 +24,10 @@ static struct dev_test {
 	struct verbs_dev	*dev;
 	int			err;
 	int			made;
+	int			freed;
+	u32			vector;
 	bool			locked;
+	int			disowned;
 	unsigned int		cqs;
 } dev_test;
 
@@ -34,11 +40,13 @@ static int dev_test_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *at
 {
 	dev_test.locked |= mutex_is_locked(&dev_test.dev->lock);
 	dev_test.made += !dev_test.err;
+	dev_test.vector = attr->comp_vector;
 	return dev_test.err;
 }
 
 static int dev_test_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
+	dev_test.freed++;
 	return 0;
 }
 
@@ -137,6 +145,57 @@ static void dev_shares_cqs(struct kunit *test)
 		verbs_vi_free(v[i]);
 }
 
+/* The interrupts of a device's queues go to different processors, as many as it has vectors for. */
+static void dev_spreads_cqs(struct kunit *test)
+{
+	unsigned int most = min(8U, num_online_cpus());
+	struct told told[2];
+	struct verbs_vi *v[2];
+	u32 vector[2];
+	unsigned int i;
+
+	verbs_cqs = 2;
+	dev_test.ibdev->num_comp_vectors = 8;
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		v[i] = told_vi(test, &told[i]);
+		KUNIT_EXPECT_EQ(test, verbs_dev_attach(v[i], dev_test.ibdev), 0);
+		vector[i] = dev_test.vector;
+		KUNIT_EXPECT_LT(test, vector[i], most);
+	}
+	KUNIT_EXPECT_EQ(test, dev_test.made, 2);
+	KUNIT_EXPECT_EQ(test, vector[1], (vector[0] + 1) % most);
+	for (i = 0; i < ARRAY_SIZE(v); i++)
+		verbs_vi_free(v[i]);
+}
+
+/* Queues that many VIs have needed are freed with them, but for one that the next VI uses. */
+static void dev_frees_cqs(struct kunit *test)
+{
+	struct told told[4];
+	struct verbs_vi *v[4];
+	unsigned int i;
+
+	verbs_cqs = 1;
+	/* A VI needs 15 completions: each has a queue of its own. */
+	dev_test.ibdev->attrs.max_cqe = 15;
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		v[i] = told_vi(test, &told[i]);
+		KUNIT_EXPECT_EQ(test, verbs_dev_attach(v[i], dev_test.ibdev), 0);
+	}
+	KUNIT_EXPECT_EQ(test, dev_test.made, 4);
+	verbs_vi_free(v[0]);
+	KUNIT_EXPECT_EQ(test, dev_test.freed, 0);
+	verbs_vi_free(v[1]);
+	KUNIT_EXPECT_EQ(test, dev_test.freed, 1);
+	v[1] = told_vi(test, &told[1]);
+	KUNIT_EXPECT_EQ(test, verbs_dev_attach(v[1], dev_test.ibdev), 0);
+	KUNIT_EXPECT_EQ(test, dev_test.made, 4);
+	for (i = 1; i < ARRAY_SIZE(v); i++)
+		verbs_vi_free(v[i]);
+	KUNIT_EXPECT_EQ(test, dev_test.freed, 3);
+	KUNIT_EXPECT_EQ(test, dev_test.dev->num_cqs, 1);
+}
+
 /* One queue is enough if the driver makes no other; without any, or with short ones, no VI is. */
 static void dev_lacks_cqs(struct kunit *test)
 {
@@ -177,11 +236,101 @@ static void dev_cq_fails(struct kunit *test)
 	verbs_vi_free(v);
 }
 
+/* One that drains already when its device fails does not have the time of a device that works. */
+static void dev_fails_while_draining(struct kunit *test)
+{
+	struct told told;
+	struct verbs_vi *v = told_vi(test, &told);
+
+	KUNIT_ASSERT_EQ(test, verbs_dev_attach(v, dev_test.ibdev), 0);
+	v->drain_end = jiffies + VERBS_DRAIN_TIMEOUT;
+	verbs_drain_late(&v->drain_deadline.work);
+	KUNIT_EXPECT_FALSE(test, v->stuck);
+	KUNIT_EXPECT_TRUE(test, cancel_delayed_work_sync(&v->drain_deadline));
+	WRITE_ONCE(dev_test.dev->failed, true);
+	verbs_drain_late(&v->drain_deadline.work);
+	KUNIT_EXPECT_TRUE(test, v->stuck);
+	KUNIT_EXPECT_FALSE(test, cancel_delayed_work_sync(&v->drain_deadline));
+	KUNIT_EXPECT_TRUE(test, verbs_dev_release(v));
+	verbs_vi_free(v);
+}
+
+static void dev_test_disown(struct sk_buff *skb)
+{
+	dev_test.disowned++;
+}
+
+static void dev_test_post(struct kunit *test, struct verbs_tx *tx, unsigned int num_sge)
+{
+	tx->skb = alloc_skb(SOVIA_COPYBREAK, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tx->skb);
+	skb_put_u8(tx->skb, 0xa5);
+	tx->skb->destructor = dev_test_disown;
+	tx->num_sge = num_sge;
+	sovia_object_add(mappings, num_sge);
+}
+
+/* In quarantine a VI reports its messages, and keeps what the device may still read. */
+static void dev_quarantine_disowns(struct kunit *test)
+{
+	struct told told;
+	struct verbs_vi *v = told_vi(test, &told);
+
+	KUNIT_ASSERT_EQ(test, verbs_dev_attach(v, dev_test.ibdev), 0);
+	v->ibdev = dev_test.ibdev;
+	v->max_sge = 1;
+	KUNIT_ASSERT_EQ(test, verbs_tx_alloc(v), 0);
+	dev_test_post(test, &v->tx[0], 0);
+	dev_test_post(test, &v->tx[1], 1);
+	verbs_dev_quarantine(v);
+	KUNIT_EXPECT_EQ(test, told.unsent, 2);
+	KUNIT_EXPECT_EQ(test, dev_test.disowned, 2);
+	KUNIT_EXPECT_NULL(test, v->tx[0].kept);
+	KUNIT_ASSERT_NOT_NULL(test, v->tx[1].kept);
+	KUNIT_EXPECT_EQ(test, v->tx[1].kept->data[0], 0xa5);
+	KUNIT_EXPECT_TRUE(test, verbs_dev_release(v));
+	verbs_tx_free(v);
+	KUNIT_EXPECT_EQ(test, told.unsent, 2);
+	verbs_vi_free(v);
+}
+
+/* A port that goes down ends what is being connected over it, and has open VIs looked at. */
+static void dev_port_fails(struct kunit *test)
+{
+	struct ib_event event = { .device = dev_test.ibdev, .event = IB_EVENT_PORT_ERR };
+	struct told told[3];
+	struct verbs_vi *v[3];
+	unsigned int i;
+
+	dev_test.ibdev->attrs.max_cqe = 45;
+	for (i = 0; i < ARRAY_SIZE(v); i++) {
+		v[i] = told_vi(test, &told[i]);
+		v[i]->port = i < 2 ? 1 : 2;
+		KUNIT_ASSERT_EQ(test, verbs_dev_attach(v[i], dev_test.ibdev), 0);
+	}
+	WRITE_ONCE(v[1]->state, VERBS_OPEN);
+	event.element.port_num = 1;
+	verbs_dev_event(&dev_test.dev->events, &event);
+	told_expect(test, &told[0], -EBUSY);
+	told_expect(test, &told[1], 0);
+	told_expect(test, &told[2], 0);
+	KUNIT_EXPECT_EQ(test, told[0].doubted, 0);
+	KUNIT_EXPECT_EQ(test, told[1].doubted, 1);
+	KUNIT_EXPECT_EQ(test, told[2].doubted, 0);
+	for (i = 0; i < ARRAY_SIZE(v); i++)
+		verbs_vi_free(v[i]);
+}
+
 static struct kunit_case dev_test_cases[] = {
 	KUNIT_CASE(dev_makes_cqs_unlocked),
 	KUNIT_CASE(dev_shares_cqs),
+	KUNIT_CASE(dev_spreads_cqs),
+	KUNIT_CASE(dev_frees_cqs),
 	KUNIT_CASE(dev_lacks_cqs),
 	KUNIT_CASE(dev_cq_fails),
+	KUNIT_CASE(dev_fails_while_draining),
+	KUNIT_CASE(dev_quarantine_disowns),
+	KUNIT_CASE(dev_port_fails),
 	{}
 };
 

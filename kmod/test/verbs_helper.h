@@ -12,6 +12,8 @@
  * @opened: established upcalls
  * @closed: closed upcalls
  * @err: of the last one
+ * @doubted: doubted upcalls
+ * @unsent: send_done upcalls of messages that have not been sent
  * @die: the VI dies with this while it is being opened, unless it is 0
  * @ended: the ended upcall
  */
@@ -19,6 +21,8 @@ struct told {
 	int opened;
 	int closed;
 	int err;
+	int doubted;
+	int unsent;
 	int die;
 	struct completion ended;
 };
@@ -47,6 +51,20 @@ static inline void told_closed(struct sovia_vi *vi, int err)
 	told->err = err;
 }
 
+static inline void told_doubted(struct sovia_vi *vi)
+{
+	struct told *told = vi->context;
+
+	told->doubted++;
+}
+
+static inline void told_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool ok)
+{
+	struct told *told = vi->context;
+
+	told->unsent += !ok;
+}
+
 static inline void told_ended(struct sovia_vi *vi)
 {
 	struct told *told = vi->context;
@@ -67,6 +85,8 @@ static const struct sovia_vi_client told_client = {
 	.seal		= told_seal,
 	.established	= told_established,
 	.closed		= told_closed,
+	.doubted	= told_doubted,
+	.send_done	= told_send_done,
 	.ended		= told_ended,
 };
 

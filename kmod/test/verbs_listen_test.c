@@ -204,7 +204,9 @@ static void listen_codes(struct kunit *test)
 		{ -ENOMEM,	SOVIA_CODE_NO_MEMORY },
 		{ -EBUSY,	SOVIA_CODE_NO_MEMORY },
 		{ -ESTALE,	SOVIA_CODE_NO_LINK },
-		{ -ENODEV,	SOVIA_CODE_NO_LISTENER },
+		{ -ENODEV,	SOVIA_CODE_NO_MEMORY },
+		{ -EIO,		SOVIA_CODE_NO_MEMORY },
+		{ -ECONNREFUSED, SOVIA_CODE_NO_LISTENER },
 	};
 	unsigned int i;
 

@@ -30,11 +30,11 @@
 #include "verbs.h"
 #include "work.h"
 
-/* Requested; fewer if the device does not support as many. */
-#define VERBS_INLINE	128
-
 /* Flushed completions may be processed before the error that caused them. */
 #define VERBS_FLUSH_DELAY	(HZ / 10)
+
+/* Mapped in one piece, of a receive, where that costs something: the default payload. */
+#define VERBS_MAPPED		16384U
 
 /* ---- states ---- */
 
@@ -125,6 +125,28 @@ void verbs_vi_die(struct verbs_vi *v, int err)
 		return;
 	cancel_delayed_work(&v->deadline);
 	v->vi.client->closed(&v->vi, err);
+}
+
+/**
+ * verbs_vi_doubt - the port of a VI is down: one that is being connected dies, an open one may not
+ * @v: VI in any state
+ *
+ * Context: process, verbs_vi::lock not held.
+ */
+void verbs_vi_doubt(struct verbs_vi *v)
+{
+	switch (READ_ONCE(v->state)) {
+	case VERBS_CONNECTING:
+		/* It would wait for VERBS_STEP_MS.  The client tries again, with pauses. */
+		verbs_vi_die(v, -EBUSY);
+		break;
+	case VERBS_OPENING:
+	case VERBS_OPEN:
+		v->vi.client->doubted(&v->vi);
+		break;
+	case VERBS_DEAD:
+		break;
+	}
 }
 
 /**
@@ -244,6 +266,8 @@ static void verbs_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
+	/* cxgb4 tells of its completion queue's here. */
+	case IB_EVENT_CQ_ERR:
 		/* may be a hard interrupt */
 		verbs_vi_fail(v, 0);
 		break;
@@ -253,15 +277,18 @@ static void verbs_qp_event(struct ib_event *event, void *context)
 }
 
 /*
- * Chooses the pages of a receive descriptor: single ones if the device takes
- * enough pieces, larger ones otherwise.
+ * Chooses the pages of a receive descriptor: single ones if the device takes enough pieces, larger
+ * ones otherwise, and where memory is really mapped for the device: a mapping costs more than what
+ * is copied instead, messages of up to half a page.
  */
-static int verbs_size_rx(struct verbs_vi *v, const struct ib_device *ibdev)
+static int verbs_size_rx(struct verbs_vi *v, struct ib_device *ibdev)
 {
 	unsigned int rest = v->vi.attr.msg_size - min(v->vi.attr.msg_size, VERBS_HEAD);
 	unsigned int most = min(ibdev->attrs.max_recv_sge - 1, (int)MAX_SKB_FRAGS);
 	unsigned int order = 0;
 
+	while (!ib_uses_virt_dma(ibdev) && PAGE_SIZE << order < min(rest, VERBS_MAPPED))
+		order++;
 	while (DIV_ROUND_UP(rest, PAGE_SIZE << order) > most)
 		if (++order > PAGE_ALLOC_COSTLY_ORDER) {
 			pr_warn_ratelimited("%s: max_recv_sge %d too small for %u-byte messages\n",
@@ -271,6 +298,7 @@ static int verbs_size_rx(struct verbs_vi *v, const struct ib_device *ibdev)
 		}
 	v->rx_order = order;
 	v->rx_num_pages = DIV_ROUND_UP(rest, PAGE_SIZE << order);
+	v->vi.copybreak = max_t(unsigned int, SOVIA_COPYBREAK, (PAGE_SIZE << order) / 2);
 	return 0;
 }
 
@@ -337,19 +365,13 @@ static int verbs_create_qp_inline(struct verbs_vi *v, unsigned int max_inline)
 	return 0;
 }
 
-/* Devices do not report their maximum of inline data: try. */
+/* With more pieces or descriptors than the device was tried with, it may have less inline data. */
 static int verbs_create_qp(struct verbs_vi *v)
 {
-	unsigned int max_inline;
-	int err;
+	unsigned int max_inline = verbs_dev_max_inline(v->dev);
+	int err = verbs_create_qp_inline(v, max_inline);
 
-	for (max_inline = VERBS_INLINE; ; max_inline /= 2) {
-		if (max_inline < sizeof(struct sovia_hdr))
-			max_inline = 0;
-		err = verbs_create_qp_inline(v, max_inline);
-		if (!err || !max_inline)
-			return err;
-	}
+	return err && max_inline ? verbs_create_qp_inline(v, 0) : err;
 }
 
 /**
@@ -359,20 +381,21 @@ static int verbs_create_qp(struct verbs_vi *v)
  * From then on the VI is closed before rdma_cm handles the device's removal.
  *
  * Context: process, may sleep; holds the handler mutex of the VI's identifier.
- * Return: 0, -ENODEV if it has been removed, -EOPNOTSUPP if it supports too little of
- * something, which is logged, or another negative errno.
+ * Return: 0, -ENODEV if it has been removed or is not for the VI's namespace, -EOPNOTSUPP if it
+ * supports too little of something, which is logged, or another negative errno.
  */
 int verbs_vi_attach(struct verbs_vi *v)
 {
 	struct ib_device *ibdev = v->id->device;
 	int err;
 
-	if (!ibdev)
+	if (!ibdev || !verbs_dev_serves(ibdev, v->net))
 		return -ENODEV;
 	err = verbs_check_depth(v, ibdev) ?: verbs_size_rx(v, ibdev);
 	if (err)
 		return err;
 	verbs_size_tx(v, ibdev);
+	v->port = v->id->port_num;
 	return verbs_dev_attach(v, ibdev);
 }
 
@@ -510,7 +533,7 @@ const struct sovia_provider sovia_verbs_provider = {
 	.stats		= SOVIA_STAT_verbs_tx_msgs,
 	.introduced	= true,
 	.rx_borrowed	= true,
-	.has_netdev	= verbs_dev_has_netdev,
+	.reaches	= verbs_dev_reaches,
 	.listen		= verbs_listen,
 	.unlisten	= verbs_unlisten,
 	.connect	= verbs_connect,

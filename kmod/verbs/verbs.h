@@ -35,8 +35,14 @@ struct verbs_dev;
 struct verbs_request;
 struct verbs_vi;
 
-/* Bytes of a message that land in the descriptor's head, not in pages. */
-#define VERBS_HEAD	256
+/*
+ * Bytes of a message that land in the descriptor's head, not in pages.  With what an sk_buff has
+ * behind them they are 512, where the kernel has no cache of its own for small ones.
+ */
+#define VERBS_HEAD	192
+
+/* Bytes of a message that are inline; fewer if the device does not support as many. */
+#define VERBS_INLINE	128
 
 /* Receive descriptors that are posted with one call, if there are more than the first few. */
 #define VERBS_RX_BATCH	4
@@ -52,6 +58,9 @@ struct verbs_vi;
  * broken: see verbs_drain_late().
  */
 #define VERBS_DRAIN_TIMEOUT	(10 * HZ)
+
+/* How often it is looked whether the device has said itself that it is broken. */
+#define VERBS_DRAIN_LOOK	HZ
 
 /**
  * struct verbs_cq - a completion queue that several VIs share
@@ -81,6 +90,7 @@ struct verbs_cq {
  * @cqe: completion
  * @v: its VI
  * @skb: reference to the message, NULL in a free descriptor
+ * @kept: memory of a message that has been reported, which the device may still read: quarantine
  * @sge: DMA addresses of its parts
  * @num_sge: how many of @sge are mapped; 0 if the data is inline
  *
@@ -90,6 +100,7 @@ struct verbs_tx {
 	struct ib_cqe	cqe;
 	struct verbs_vi	*v;
 	struct sk_buff	*skb;
+	struct sk_buff	*kept;
 	struct ib_sge	*sge;
 	unsigned int	num_sge;
 };
@@ -170,6 +181,7 @@ enum verbs_setup {
  * @qp: queue pair, NULL before the device is known
  * @ibdev: the device of @qp
  * @dev: device that it is attached to, or NULL
+ * @port: of @dev
  * @cq: completion queue, room for @cqes reserved
  * @cqes: see @cq
  * @dev_entry: in verbs_dev::vis or ::stuck, protected by the device lock
@@ -200,7 +212,8 @@ enum verbs_setup {
  * @drain_tx: completion of the last send
  * @drain_rx: completion of the last receive
  * @draining: number of these that are due, and one more until both are posted
- * @drain_deadline: the device does not complete them
+ * @drain_deadline: the device does not complete them, or has failed
+ * @drain_end: when that is certain, jiffies
  * @finish_work: frees the VI when nothing is in flight, on the end queue
  * @break_work: sets the error state, for tests
  * @heard_work: tells rdma_cm that a message has arrived
@@ -239,6 +252,7 @@ struct verbs_vi {
 	struct ib_qp		*qp;
 	struct ib_device	*ibdev;
 	struct verbs_dev	*dev;
+	u32			port;
 	struct verbs_cq		*cq;
 	unsigned int		cqes;
 	struct list_head	dev_entry;
@@ -268,6 +282,7 @@ struct verbs_vi {
 	struct ib_cqe		drain_rx;
 	atomic_t		draining;
 	struct delayed_work	drain_deadline;
+	unsigned long		drain_end;
 	struct work_struct	finish_work;
 	struct work_struct	break_work;
 	struct work_struct	heard_work;
@@ -307,6 +322,12 @@ static inline struct ib_device *verbs_ibdev(const struct verbs_vi *v)
 	return v->ibdev;
 }
 
+/* Where memory is near to a device; soft ones have no place. */
+static inline int verbs_node(const struct ib_device *ibdev)
+{
+	return ibdev->dma_device ? dev_to_node(ibdev->dma_device) : NUMA_NO_NODE;
+}
+
 /* Once the device is known. */
 static inline bool verbs_iwarp(const struct verbs_vi *v)
 {
@@ -335,6 +356,7 @@ int verbs_vi_attach(struct verbs_vi *v);
 int verbs_vi_create_qp(struct verbs_vi *v);
 void verbs_vi_opened(struct verbs_vi *v);
 void verbs_vi_die(struct verbs_vi *v, int err);
+void verbs_vi_doubt(struct verbs_vi *v);
 void verbs_vi_silence(struct verbs_vi *v);
 void verbs_vi_fail(struct verbs_vi *v, unsigned long delay);
 void verbs_vi_failed_wc(struct verbs_vi *v, const struct ib_wc *wc);
@@ -360,6 +382,7 @@ int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path);
 int verbs_seal(struct verbs_vi *v);
 void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
 void verbs_set_timers(struct rdma_cm_id *id);
+void verbs_set_service_type(struct rdma_cm_id *id);
 void verbs_cm_setup(struct verbs_vi *v, enum verbs_setup setup);
 void verbs_heard_work(struct work_struct *work);
 
@@ -377,15 +400,21 @@ void verbs_request_drop(struct verbs_request *rq, int err);
 /* verbs_dev.c */
 int verbs_dev_init(void);
 void verbs_dev_exit(void);
-bool verbs_dev_has_netdev(struct net_device *ndev);
+bool verbs_devs_serve(const struct net *net);
+bool verbs_dev_serves(struct ib_device *ibdev, const struct net *net);
+bool verbs_dev_reaches(const struct net *net, const struct in6_addr *addr,
+		       struct net_device *ndev);
+unsigned int verbs_dev_max_inline(const struct verbs_dev *dev);
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
 void verbs_dev_detach(struct verbs_vi *v);
+bool verbs_dev_failed(const struct verbs_vi *v);
 void verbs_dev_quarantine(struct verbs_vi *v);
 bool verbs_dev_release(struct verbs_vi *v);
 struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev);
 
 /* verbs_tx.c */
 int verbs_tx_alloc(struct verbs_vi *v);
+void verbs_tx_disown(struct verbs_vi *v);
 void verbs_tx_free(struct verbs_vi *v);
 int verbs_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct sovia_post *how);
 

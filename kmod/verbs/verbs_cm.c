@@ -66,6 +66,16 @@ sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIM
 MODULE_PARM_DESC(ack_timeout, "QP retransmission timeout, 4 us * 2^n, 10-31 (17)");
 
 /*
+ * The service type of a lane's packets: the DSCP and the ECN bits of RoCE's and iWARP's, for
+ * switches that keep RDMA apart from the rest.  A lane is one for many connections, so that
+ * theirs (IP_TOS) do not matter.
+ */
+#define VERBS_TOS_DEFAULT	256
+static unsigned int verbs_tos = VERBS_TOS_DEFAULT;
+sovia_param(tos, verbs_tos, 0, VERBS_TOS_DEFAULT, 0444);
+MODULE_PARM_DESC(tos, "type of service of RDMA packets, DSCP << 2, 0-255 (256: as rdma_cm's configfs has it)");
+
+/*
  * Requests come from privileged ports, the range that sunrpc uses.
  * Each uses the next one: with iWARP they are TCP's, and a port that was used may be
  * in TIME_WAIT for the same peer.
@@ -376,6 +386,21 @@ void verbs_set_timers(struct rdma_cm_id *id)
 	rdma_set_min_rnr_timer(id, VERBS_RNR_TIMER);
 }
 
+/**
+ * verbs_set_service_type - set the type of service of what an identifier sends
+ * @id: identifier without an address yet, or one that is to listen
+ *
+ * The request tells the peer, where the fabric carries that; with iWARP each end has its own,
+ * the passive one from its listener.
+ *
+ * Context: process.
+ */
+void verbs_set_service_type(struct rdma_cm_id *id)
+{
+	if (verbs_tos != VERBS_TOS_DEFAULT)
+		rdma_set_service_type(id, verbs_tos);
+}
+
 /* The route is resolved: create the queue pair, send the request. */
 static void verbs_setup_connect(struct verbs_vi *v)
 {
@@ -478,6 +503,7 @@ static int verbs_create_id(struct verbs_vi *v)
 		return PTR_ERR(id);
 	v->id = id;
 	verbs_set_timers(id);
+	verbs_set_service_type(id);
 	err = verbs_bind_source(v);
 	return err ? verbs_route_errno(err) : 0;
 }

@@ -19,10 +19,14 @@
 #define pr_fmt(fmt) "sovia: " fmt
 
 #include <linux/completion.h>
+#include <linux/if_vlan.h>
 #include <linux/kref.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
+#include <rdma/ib_cache.h>
 
 #include "compat/list.h"
 #include "compat/netdevice.h"
@@ -40,24 +44,44 @@
 /* More would only waste memory. */
 #define VERBS_CQS_MAX	64
 
+/* Queue pairs that do not drain before the device counts as broken: each keeps its memory. */
+#define VERBS_STUCK	8
+
+/* Of all devices: their interrupts are spread over processors together. */
+static atomic_t verbs_vector = ATOMIC_INIT(-1);
+
 static unsigned int verbs_cqs = 1;
 sovia_param(cqs, verbs_cqs, 1, VERBS_CQS_MAX, 0444);
 MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them, 1-64 (1)");
 
+enum {
+	VERBS_NS_NEVER,
+	VERBS_NS_MOVED,
+	VERBS_NS_SHARED,
+};
+
+static unsigned int verbs_namespaces = VERBS_NS_MOVED;
+sovia_param(verbs_namespaces, verbs_namespaces, VERBS_NS_NEVER, VERBS_NS_SHARED, 0444);
+MODULE_PARM_DESC(verbs_namespaces, "RDMA devices in other network namespaces than the first: 0 none, 1 those moved there, 2 shared ones, too (1)");
+
 /**
  * struct verbs_dev - an RDMA device
- * @entry: in verbs_devs, protected by verbs_devs_lock
+ * @entry: in verbs_devs, protected by verbs_devs_lock; readers use RCU
+ * @rcu: readers find it in the list
  * @kref: one until it is removed, one for each VI
- * @cq_lock: held while a completion queue is made; outside @lock, which is not held over
+ * @cq_lock: held while completion queues are made or freed; outside @lock, which is not held over
  *	that: a driver may take long, or for ever
  * @lock: the device lock, protects what follows @napi_dev, except @failed and @fail_work
  * @ibdev: the device
  * @pd: its protection domain; only the local key is used, no memory is registered
+ * @max_inline: bytes of a message that a queue pair can have inline, as far as they are of use
+ * @events: the device's events
  * @napi_dev: a dummy network device, required by NAPI
  * @cqs: struct verbs_cq
  * @num_cqs: length of @cqs
  * @vis: struct verbs_vi attached to it
- * @stuck: those in quarantine; while there are any, no other is attached
+ * @stuck: those in quarantine; while there are VERBS_STUCK, no other is attached
+ * @num_stuck: length of @stuck; read without the lock, too
  * @removed: the device is being removed
  * @failed: it has reported that a completion queue does not work any more: no VI is attached
  * @fail_work: closes its VIs then
@@ -65,16 +89,20 @@ MODULE_PARM_DESC(cqs, "completion queues per device, lanes are spread over them,
  */
 struct verbs_dev {
 	struct list_head	entry;
+	struct rcu_head		rcu;
 	struct kref		kref;
 	struct mutex		cq_lock;	/* see above */
 	struct mutex		lock;		/* see above */
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
+	unsigned int		max_inline;
+	struct ib_event_handler	events;
 	struct net_device	*napi_dev;
 	struct list_head	cqs;
 	unsigned int		num_cqs;
 	struct list_head	vis;
 	struct list_head	stuck;
+	unsigned int		num_stuck;
 	bool			removed;
 	bool			failed;
 	struct work_struct	fail_work;
@@ -84,6 +112,7 @@ struct verbs_dev {
 static struct ib_client verbs_ib_client;
 static DEFINE_MUTEX(verbs_devs_lock);	/* protects verbs_devs; never held over a driver's call */
 static LIST_HEAD(verbs_devs);
+static BLOCKING_NOTIFIER_HEAD(verbs_chain);
 
 /**
  * verbs_dev_pd - protection domain of a device
@@ -94,9 +123,18 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev)
 	return dev->pd;
 }
 
+/**
+ * verbs_dev_max_inline - how many bytes a queue pair can have inline
+ * @dev: device that a VI of the caller is attached to
+ */
+unsigned int verbs_dev_max_inline(const struct verbs_dev *dev)
+{
+	return dev->max_inline;
+}
+
 static void verbs_dev_kfree(struct kref *kref)
 {
-	kfree(container_of(kref, struct verbs_dev, kref));
+	kfree_rcu(container_of(kref, struct verbs_dev, kref), rcu);
 }
 
 /* With a reference, or NULL. */
@@ -115,6 +153,47 @@ static struct verbs_dev *verbs_dev_find(const struct ib_device *ibdev)
 	return found;
 }
 
+/**
+ * verbs_dev_serves - may a network namespace have VIs on a device
+ * @ibdev: the device
+ * @net: the namespace
+ *
+ * RDMA bypasses the policy of the host for its containers' interfaces, and the kernel's queue
+ * pairs are in no control group: so only with a device that the administrator has moved into the
+ * namespace, unless verbs_namespaces says otherwise.  The initial one may have what the core gives
+ * it.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool verbs_dev_serves(struct ib_device *ibdev, const struct net *net)
+{
+	if (!rdma_dev_access_netns(ibdev, net))
+		return false;
+	return net_eq(net, &init_net) || verbs_namespaces == VERBS_NS_SHARED ||
+	       (verbs_namespaces == VERBS_NS_MOVED &&
+		net_eq(read_pnet(&ibdev->coredev.rdma_net), net));
+}
+
+/**
+ * verbs_devs_serve - is there a device that a network namespace may have VIs on
+ * @net: the namespace
+ *
+ * Context: process, may sleep.
+ * Return: true if so.
+ */
+bool verbs_devs_serve(const struct net *net)
+{
+	struct verbs_dev *dev;
+	bool found = false;
+
+	mutex_lock(&verbs_devs_lock);
+	list_for_each_entry(dev, &verbs_devs, entry)
+		found |= verbs_dev_serves(dev->ibdev, net);
+	mutex_unlock(&verbs_devs_lock);
+	return found;
+}
+
 /* The device with the lowest index from @index on, with a reference, or NULL. */
 static struct verbs_dev *verbs_dev_from(const struct net *net, u32 index)
 {
@@ -124,7 +203,7 @@ static struct verbs_dev *verbs_dev_from(const struct net *net, u32 index)
 	list_for_each_entry(dev, &verbs_devs, entry)
 		if (dev->ibdev->index >= index &&
 		    (!found || dev->ibdev->index < found->ibdev->index) &&
-		    rdma_dev_access_netns(dev->ibdev, net))
+		    verbs_dev_serves(dev->ibdev, net))
 			found = dev;
 	if (found)
 		kref_get(&found->kref);
@@ -143,7 +222,7 @@ static bool verbs_dev_show(struct verbs_dev *dev, u32 *index, struct sovia_devic
 		*index = dev->ibdev->index;
 		strscpy(info->name, dev_name(&dev->ibdev->dev), sizeof(info->name));
 		info->vis = list_count_nodes(&dev->vis);
-		info->stuck = list_count_nodes(&dev->stuck);
+		info->stuck = dev->num_stuck;
 		info->cqs = dev->num_cqs;
 	}
 	mutex_unlock(&dev->lock);
@@ -197,6 +276,25 @@ static int verbs_cq_poll(struct napi_struct *napi, int budget)
 	return done;
 }
 
+/*
+ * Nothing is polled until verbs_cq_disown().  Not napi_disable(): since Linux 6.14 two of them
+ * would wait for each other, and since 6.13 the queue would have another NAPI ID afterwards.
+ */
+static void verbs_cq_own(struct verbs_cq *cq)
+{
+	/* One that is polled already would be polled again for each look. */
+	while (test_bit(NAPI_STATE_SCHED, &cq->napi.state) || !napi_schedule_prep(&cq->napi))
+		usleep_range(20, 200);
+}
+
+/* Schedule the poll: completions may have come while it was owned. */
+static void verbs_cq_disown(struct verbs_cq *cq)
+{
+	local_bh_disable();
+	__napi_schedule(&cq->napi);
+	local_bh_enable();
+}
+
 /* Completions may have been lost, and VIs would wait for them. */
 static void verbs_fail_vis(struct work_struct *work)
 {
@@ -224,13 +322,20 @@ static void verbs_cq_failed(struct ib_event *event, void *context)
 	queue_work(sovia_end_wq, &dev->fail_work);
 }
 
-static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int vector,
-					unsigned int need)
+/* As many as there are processors to take them. */
+static int verbs_next_vector(const struct ib_device *ibdev)
+{
+	unsigned int count = min_t(unsigned int, ibdev->num_comp_vectors, num_online_cpus());
+
+	return (unsigned int)atomic_inc_return(&verbs_vector) % max(count, 1U);
+}
+
+static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int need)
 {
 	unsigned int limit = max(dev->ibdev->attrs.max_cqe, 0);
 	const struct ib_cq_init_attr attr = {
 		.cqe = min(max_t(unsigned int, need, VERBS_CQ_SIZE), limit),
-		.comp_vector = vector % max(dev->ibdev->num_comp_vectors, 1),
+		.comp_vector = verbs_next_vector(dev->ibdev),
 	};
 	struct verbs_cq *cq;
 
@@ -239,7 +344,7 @@ static struct verbs_cq *verbs_cq_create(struct verbs_dev *dev, unsigned int vect
 				    dev_name(&dev->ibdev->dev), limit, need);
 		return ERR_PTR(-ENOSPC);
 	}
-	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+	cq = kzalloc_node(sizeof(*cq), GFP_KERNEL, verbs_node(dev->ibdev));
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
 	cq->dev = dev;
@@ -275,10 +380,16 @@ static bool verbs_cq_is_wanted(const struct verbs_dev *dev, const struct verbs_c
 	return !best || (best->used && dev->num_cqs < verbs_cqs);
 }
 
-/* Returns 0, or -ENODEV if no VI is to be attached. */
-static int verbs_dev_check(const struct verbs_dev *dev)
+/* Has it failed, or does it keep too much?  A hint without the device lock. */
+static bool verbs_dev_is_broken(const struct verbs_dev *dev)
 {
-	return dev->removed || READ_ONCE(dev->failed) || !list_empty(&dev->stuck) ? -ENODEV : 0;
+	return READ_ONCE(dev->failed) || READ_ONCE(dev->num_stuck) >= VERBS_STUCK;
+}
+
+/* Returns 0, or -ENODEV if no VI is to be attached. */
+static int verbs_dev_check(struct verbs_dev *dev)
+{
+	return dev->removed || verbs_dev_is_broken(dev) ? -ENODEV : 0;
 }
 
 /*
@@ -288,7 +399,6 @@ static int verbs_dev_check(const struct verbs_dev *dev)
 static int verbs_cq_provide(struct verbs_dev *dev, unsigned int need)
 {
 	struct verbs_cq *best, *cq;
-	unsigned int vector;
 	bool wanted;
 	int err;
 
@@ -298,11 +408,10 @@ static int verbs_cq_provide(struct verbs_dev *dev, unsigned int need)
 	err = verbs_dev_check(dev);
 	best = verbs_cq_find(dev, need);
 	wanted = verbs_cq_is_wanted(dev, best);
-	vector = dev->num_cqs;
 	mutex_unlock(&dev->lock);
 	if (err || !wanted)
 		return err;
-	cq = verbs_cq_create(dev, vector, need);
+	cq = verbs_cq_create(dev, need);
 	if (IS_ERR(cq))
 		return best ? 0 : PTR_ERR(cq);
 	mutex_lock(&dev->lock);
@@ -312,17 +421,73 @@ static int verbs_cq_provide(struct verbs_dev *dev, unsigned int need)
 	return 0;
 }
 
+/* It is not polled any more. */
+static void verbs_cq_free(struct verbs_cq *cq)
+{
+	ib_destroy_cq(cq->cq);
+	/* Waits for busy pollers that may have looked up its NAPI ID. */
+	netif_napi_del(&cq->napi);
+	kfree(cq);
+}
+
+/* Nothing is polled after this: completions that are there stay. */
+static void verbs_cqs_stop(struct verbs_dev *dev)
+{
+	struct verbs_cq *cq;
+
+	list_for_each_entry(cq, &dev->cqs, entry)
+		napi_disable(&cq->napi);
+}
+
 static void verbs_cqs_free(struct verbs_dev *dev)
 {
 	struct verbs_cq *cq, *next;
 
-	list_for_each_entry_safe(cq, next, &dev->cqs, entry) {
-		napi_disable(&cq->napi);
-		ib_destroy_cq(cq->cq);
-		/* Waits for busy pollers that may have looked up its NAPI ID. */
-		netif_napi_del(&cq->napi);
-		kfree(cq);
-	}
+	list_for_each_entry_safe(cq, next, &dev->cqs, entry)
+		verbs_cq_free(cq);
+}
+
+/* Of the queues without a VI, all but one are more than needed, if there are enough: takes one. */
+static struct verbs_cq *verbs_cq_take_spare(struct verbs_dev *dev)
+{
+	struct verbs_cq *cq, *spare = NULL;
+	unsigned int unused = 0;
+
+	lockdep_assert_held(&dev->cq_lock);
+	lockdep_assert_held(&dev->lock);
+	if (dev->removed || dev->num_cqs <= verbs_cqs)
+		return NULL;
+	list_for_each_entry(cq, &dev->cqs, entry)
+		if (!cq->used) {
+			spare = cq;
+			unused++;
+		}
+	if (unused < 2)
+		return NULL;
+	list_del(&spare->entry);
+	dev->num_cqs--;
+	return spare;
+}
+
+/* Many links may have been there once, each with its part of a queue. */
+static void verbs_cqs_trim(struct verbs_dev *dev)
+{
+	struct verbs_cq *spare;
+
+	/* While a queue is made, which may take long, the next VI that leaves does it. */
+	if (!mutex_trylock(&dev->cq_lock))
+		return;
+	do {
+		mutex_lock(&dev->lock);
+		spare = verbs_cq_take_spare(dev);
+		mutex_unlock(&dev->lock);
+		if (spare) {
+			napi_disable(&spare->napi);
+			verbs_cq_free(spare);
+		}
+	} while (spare);
+	/* Removal waits for us, too: see verbs_dev_close_vis(). */
+	mutex_unlock(&dev->cq_lock);
 }
 
 /* ---- VIs ---- */
@@ -409,30 +574,51 @@ void verbs_dev_detach(struct verbs_vi *v)
 		verbs_dev_left(dev);
 	}
 	mutex_unlock(&dev->lock);
+	verbs_cqs_trim(dev);
 	kref_put(&dev->kref, verbs_dev_kfree);
 }
 
 /**
- * verbs_dev_quarantine - the queue pair of a VI does not drain: its device is broken
+ * verbs_dev_failed - has the device of a VI reported that it, or a completion queue, has failed
+ * @v: VI that is attached
+ *
+ * Context: any.
+ * Return: true if so: what is posted may never complete.
+ */
+bool verbs_dev_failed(const struct verbs_vi *v)
+{
+	return READ_ONCE(v->dev->failed);
+}
+
+/**
+ * verbs_dev_quarantine - the queue pair of a VI does not drain: its device may be broken
  * @v: VI that is ending
  *
- * The VI keeps everything, because the device may still access it, until a late completion
- * or the removal of the device.  The latter does not wait for it.
+ * The VI keeps all memory that the device may still access, until a late completion or the
+ * removal of the device.  The latter does not wait for it.  Nor do sockets: what they have sent is
+ * reported now.
  *
  * Context: process, may sleep.
  */
 void verbs_dev_quarantine(struct verbs_vi *v)
 {
 	struct verbs_dev *dev = v->dev;
+	unsigned int count;
 
-	pr_err("%s: link to %pI6c does not drain, device not used until it does, or is removed\n",
-	       dev_name(&dev->ibdev->dev), &v->vi.pair.remote);
 	sovia_object_inc(stuck_vis);
+	verbs_cq_own(v->cq);
+	verbs_tx_disown(v);
+	verbs_cq_disown(v->cq);
 	mutex_lock(&dev->lock);
 	v->stuck = true;
 	list_move_tail(&v->dev_entry, &dev->stuck);
 	verbs_dev_left(dev);
+	count = dev->num_stuck + 1;
+	WRITE_ONCE(dev->num_stuck, count);
 	mutex_unlock(&dev->lock);
+	pr_err("%s: link to %pI6c does not drain%s\n", dev_name(&dev->ibdev->dev),
+	       &v->vi.pair.remote, count < VERBS_STUCK ? "" :
+	       ", nor do others: device not used until they do, or it is removed");
 }
 
 /**
@@ -452,35 +638,216 @@ bool verbs_dev_release(struct verbs_vi *v)
 	if (ours && v->stuck) {
 		v->stuck = false;
 		list_move_tail(&v->dev_entry, &dev->vis);
+		WRITE_ONCE(dev->num_stuck, dev->num_stuck - 1);
 		sovia_object_dec(stuck_vis);
 	}
 	mutex_unlock(&dev->lock);
 	return ours;
 }
 
-static int verbs_is_netdev(struct net_device *ndev, struct netdev_nested_priv *unused)
-{
-	struct ib_device *ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+/* ---- which addresses devices have ---- */
 
-	if (!ibdev)
-		return 0;
-	ib_device_put(ibdev);
-	return 1;
+/* RoCE: the device's table of addresses has those of VLANs and bonds above its interface, too. */
+static bool verbs_has_gid(struct ib_device *ibdev, u32 port, const struct in6_addr *addr,
+			  struct net_device *ndev, enum ib_gid_type type)
+{
+	const struct ib_gid_attr *attr;
+
+	attr = rdma_find_gid_by_port(ibdev, (const union ib_gid *)addr, type, port, ndev);
+	if (IS_ERR(attr))
+		return false;
+	rdma_put_gid_attr(attr);
+	return true;
+}
+
+/* iWARP: rdma_cm takes a device for its own interface, and for VLANs above that. */
+static bool verbs_is_iwarp_of(struct ib_device *ibdev, struct net_device *ndev)
+{
+	struct ib_device *found;
+
+	if (is_vlan_dev(ndev))
+		ndev = vlan_dev_real_dev(ndev);
+	found = ib_device_get_by_netdev(ndev, ibdev->ops.driver_id);
+	if (found)
+		ib_device_put(found);
+	return found == ibdev;
+}
+
+static bool verbs_port_reaches(struct ib_device *ibdev, u32 port, const struct in6_addr *addr,
+			       struct net_device *ndev)
+{
+	if (rdma_cap_iw_cm(ibdev, port))
+		return verbs_is_iwarp_of(ibdev, ndev);
+	if (!rdma_cap_ib_cm(ibdev, port))
+		return false;
+	if (rdma_protocol_ib(ibdev, port))
+		return ndev->type == ARPHRD_INFINIBAND;
+	return verbs_has_gid(ibdev, port, addr, ndev, IB_GID_TYPE_ROCE_UDP_ENCAP) ||
+	       verbs_has_gid(ibdev, port, addr, ndev, IB_GID_TYPE_ROCE);
 }
 
 /**
- * verbs_dev_has_netdev - has_netdev of struct sovia_provider
+ * verbs_dev_reaches - reaches of struct sovia_provider
+ * @net: see there
+ * @addr: see there
  * @ndev: see there; it may be a VLAN or a bond above the RDMA device's, or IPoIB's
+ *
+ * The answer is rdma_cm's: it chooses the device by the same tables.  Not all drivers tell the core
+ * which interface is theirs, and some interfaces have a device that carries no VI.
  *
  * Context: under RCU.
  * Return: see there.
  */
-bool verbs_dev_has_netdev(struct net_device *ndev)
+bool verbs_dev_reaches(const struct net *net, const struct in6_addr *addr,
+		       struct net_device *ndev)
 {
-	struct netdev_nested_priv none = {};
+	struct verbs_dev *dev;
+	u32 port;
 
-	return ndev->type == ARPHRD_INFINIBAND || verbs_is_netdev(ndev, &none) ||
-	       netdev_walk_all_lower_dev_rcu(ndev, verbs_is_netdev, &none);
+	list_for_each_entry_rcu(dev, &verbs_devs, entry) {
+		if (verbs_dev_is_broken(dev) || !verbs_dev_serves(dev->ibdev, net))
+			continue;
+		rdma_for_each_port(dev->ibdev, port)
+			if (verbs_port_reaches(dev->ibdev, port, addr, ndev))
+				return true;
+	}
+	return false;
+}
+
+/* ---- events of a device ---- */
+
+/**
+ * sovia_verbs_watch() - have a notifier called when devices, ports or their addresses have come
+ * @nb: the notifier
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int sovia_verbs_watch(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_register(&verbs_chain, nb);
+}
+
+/**
+ * sovia_verbs_unwatch() - undo sovia_verbs_watch()
+ * @nb: the notifier, which is not called any more when this returns
+ *
+ * Context: process.
+ */
+void sovia_verbs_unwatch(struct notifier_block *nb)
+{
+	blocking_notifier_chain_unregister(&verbs_chain, nb);
+}
+
+static void verbs_devices_changed(void)
+{
+	blocking_notifier_call_chain(&verbs_chain, 0, NULL);
+}
+
+/* Nothing that is posted completes but by software, which some drivers do when they are polled. */
+static void verbs_dev_fatal(struct verbs_dev *dev)
+{
+	struct verbs_cq *cq;
+
+	pr_err_ratelimited("%s: the device has failed, not used until it is removed\n",
+			   dev_name(&dev->ibdev->dev));
+	WRITE_ONCE(dev->failed, true);
+	queue_work(sovia_end_wq, &dev->fail_work);
+	mutex_lock(&dev->lock);
+	local_bh_disable();
+	list_for_each_entry(cq, &dev->cqs, entry)
+		napi_schedule(&cq->napi);
+	local_bh_enable();
+	mutex_unlock(&dev->lock);
+}
+
+/* No message arrives until the port is active again, which may be soon. */
+static void verbs_port_failed(struct verbs_dev *dev, u32 port)
+{
+	struct verbs_vi *v;
+
+	mutex_lock(&dev->lock);
+	list_for_each_entry(v, &dev->vis, dev_entry)
+		if (v->port == port)
+			verbs_vi_doubt(v);
+	mutex_unlock(&dev->lock);
+}
+
+static void verbs_dev_event(struct ib_event_handler *events, struct ib_event *event)
+{
+	struct verbs_dev *dev = container_of(events, struct verbs_dev, events);
+
+	switch (event->event) {
+	case IB_EVENT_DEVICE_FATAL:
+		verbs_dev_fatal(dev);
+		break;
+	case IB_EVENT_PORT_ERR:
+		verbs_port_failed(dev, event->element.port_num);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_GID_CHANGE:
+		verbs_devices_changed();
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- what a device can do ---- */
+
+/* Completions of a queue that no queue pair has posted to. */
+static void verbs_trial_event(struct ib_cq *ibcq, void *context)
+{
+}
+
+/* Returns 0 or a negative errno. */
+static int verbs_trial_qp(struct verbs_dev *dev, struct ib_cq *cq, unsigned int max_inline)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq	= cq,
+		.recv_cq	= cq,
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+		.qp_type	= IB_QPT_RC,
+		.cap.max_send_wr	= 2,
+		.cap.max_recv_wr	= 2,
+		.cap.max_send_sge	= 2,
+		.cap.max_recv_sge	= 2,
+		.cap.max_inline_data	= max_inline,
+	};
+	struct ib_qp *qp = ib_create_qp(dev->pd, &attr);
+
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	dev->max_inline = min(attr.cap.max_inline_data, max_inline);
+	ib_destroy_qp(qp);
+	return 0;
+}
+
+/*
+ * Can the device carry VIs, and with how much inline data?  Devices tell neither: some have no
+ * queue pairs for the kernel, or too few pieces in a message.
+ */
+static int verbs_dev_try(struct verbs_dev *dev)
+{
+	static const unsigned int sizes[] = { VERBS_INLINE, 96, 64, sizeof(struct sovia_hdr), 0 };
+	const struct ib_cq_init_attr attr = { .cqe = 2 * 2 };
+	const struct ib_device_attr *attrs = &dev->ibdev->attrs;
+	struct ib_cq *cq;
+	unsigned int i;
+	int err = 0;
+
+	if (min(attrs->max_send_sge, attrs->max_recv_sge) < 2)
+		return -EOPNOTSUPP;
+	cq = ib_create_cq(dev->ibdev, verbs_trial_event, NULL, dev, &attr);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		err = verbs_trial_qp(dev, cq, sizes[i]);
+		if (!err)
+			break;
+	}
+	ib_destroy_cq(cq);
+	return err;
 }
 
 /* ---- the RDMA core's callbacks ---- */
@@ -515,6 +882,7 @@ static struct verbs_dev *verbs_dev_alloc(struct ib_device *ibdev)
 	mutex_init(&dev->cq_lock);
 	mutex_init(&dev->lock);
 	INIT_WORK(&dev->fail_work, verbs_fail_vis);
+	INIT_IB_EVENT_HANDLER(&dev->events, ibdev, verbs_dev_event);
 	dev->ibdev = ibdev;
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->vis);
@@ -530,13 +898,16 @@ static struct verbs_dev *verbs_dev_alloc(struct ib_device *ibdev)
 static void verbs_dev_list(struct verbs_dev *dev)
 {
 	mutex_lock(&verbs_devs_lock);
-	list_add_tail(&dev->entry, &verbs_devs);
+	list_add_tail_rcu(&dev->entry, &verbs_devs);
 	mutex_unlock(&verbs_devs_lock);
+	ib_register_event_handler(&dev->events);
+	verbs_devices_changed();
 }
 
 static int verbs_dev_add(struct ib_device *ibdev)
 {
 	struct verbs_dev *dev;
+	int err;
 
 	if (!verbs_dev_usable(ibdev))
 		return -EOPNOTSUPP;
@@ -545,9 +916,16 @@ static int verbs_dev_add(struct ib_device *ibdev)
 		return -ENOMEM;
 	dev->pd = ib_alloc_pd(ibdev, 0);
 	if (IS_ERR(dev->pd)) {
-		int err = PTR_ERR(dev->pd);
-
+		err = PTR_ERR(dev->pd);
 		pr_warn("%s: cannot allocate a PD: %d\n", dev_name(&ibdev->dev), err);
+		verbs_dev_free(dev);
+		return err;
+	}
+	err = verbs_dev_try(dev);
+	/* Others may pass: want of memory, or of queue pairs. */
+	if (err == -EINVAL || err == -EOPNOTSUPP) {
+		pr_notice("%s: not used, it has no queue pair for links: %pe\n",
+			  dev_name(&ibdev->dev), ERR_PTR(err));
 		verbs_dev_free(dev);
 		return err;
 	}
@@ -561,9 +939,12 @@ static void verbs_dev_close_vis(struct verbs_dev *dev)
 {
 	struct verbs_vi *v;
 
+	ib_unregister_event_handler(&dev->events);
 	mutex_lock(&verbs_devs_lock);
-	list_del(&dev->entry);
+	list_del_rcu(&dev->entry);
 	mutex_unlock(&verbs_devs_lock);
+	/* Readers of the list use the device. */
+	synchronize_rcu();
 	mutex_lock(&dev->lock);
 	dev->removed = true;
 	list_for_each_entry(v, &dev->vis, dev_entry)
@@ -614,8 +995,14 @@ static void verbs_dev_remove(struct ib_device *ibdev, void *data)
 		if (!wait_for_completion_timeout(&dev->idle, 30 * HZ))
 			pr_warn("%s: device removal blocked by active links\n",
 				dev_name(&ibdev->dev));
-	list_for_each_entry(v, &stuck, dev_entry)
+	/* A driver may look at the queue pair of a completion. */
+	verbs_cqs_stop(dev);
+	list_for_each_entry(v, &stuck, dev_entry) {
+		/* It has queued the deadline, and may not have returned. */
+		flush_work(&v->end_work);
+		cancel_delayed_work_sync(&v->refill_work);
 		rdma_destroy_qp(v->id);
+	}
 	verbs_cqs_free(dev);
 	cancel_work_sync(&dev->fail_work);
 	verbs_dev_free_stuck(&stuck);

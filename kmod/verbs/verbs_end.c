@@ -13,6 +13,8 @@
  * mapped for the device, until they do complete or the device is removed.
  */
 
+#define pr_fmt(fmt) "sovia: " fmt
+
 #include <linux/slab.h>
 
 #include "debug/fault.h"
@@ -125,7 +127,8 @@ static void verbs_drain_rx_done(struct ib_cq *cq, struct ib_wc *wc)
 
 /*
  * As ib_drain_qp(), which waits without a deadline: a last descriptor on each queue, whose
- * completion tells that there is no other.
+ * completion tells that there is no other.  A driver may refuse the state, where the peer or the
+ * firmware has ended the queue pair before: then it flushes what is posted all the same.
  */
 static int verbs_drain_post(struct verbs_vi *v)
 {
@@ -137,24 +140,54 @@ static int verbs_drain_post(struct verbs_vi *v)
 	v->drain_tx.done = verbs_drain_tx_done;
 	v->drain_rx.done = verbs_drain_rx_done;
 	err = ib_modify_qp(v->qp, &attr, IB_QP_STATE);
-	if (!err)
-		err = ib_post_send(v->qp, &tx, NULL);
+	if (err)
+		pr_debug("link to %pI6c: no error state: %pe\n", &v->vi.pair.remote, ERR_PTR(err));
+	err = ib_post_send(v->qp, &tx, NULL);
 	if (!err)
 		err = sovia_fault_drain() ? -EIO : ib_post_recv(v->qp, &rx, NULL);
 	return err;
 }
 
+/*
+ * One that has never been ready to receive has nothing in flight, and not all drivers flush what is
+ * posted to it: qedr's device does not know of it yet.  Under the handler mutex it does not become
+ * ready.  Returns true if it has been destroyed.
+ */
+static bool verbs_destroy_unready(struct verbs_vi *v)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+	bool unready;
+
+	/* iWARP's states are others. */
+	if (v->cm_established || verbs_iwarp(v))
+		return false;
+	cancel_delayed_work_sync(&v->refill_work);
+	rdma_lock_handler(v->id);
+	unready = !ib_query_qp(v->qp, &attr, IB_QP_STATE, &init) && attr.qp_state == IB_QPS_INIT;
+	if (unready)
+		rdma_destroy_qp(v->id);
+	rdma_unlock_handler(v->id);
+	return unready;
+}
+
+/* A device that does not take a descriptor has failed, and does not complete the other one. */
 static void verbs_drain(struct verbs_vi *v)
 {
-	/* The third is ours: the deadline is to be there when the work is queued. */
+	int err;
+
+	/* The third is ours: the deadline is to be there when finish_work is queued. */
 	atomic_set(&v->draining, 3);
-	queue_delayed_work(sovia_end_wq, &v->drain_deadline, VERBS_DRAIN_TIMEOUT);
-	if (!verbs_drain_post(v))
+	/* Not under the deadline: what is quarantined may be freed by its device's removal. */
+	err = verbs_drain_post(v);
+	v->drain_end = jiffies + (err ? 0 : VERBS_DRAIN_TIMEOUT);
+	queue_delayed_work(sovia_end_wq, &v->drain_deadline, err ? 0 : VERBS_DRAIN_LOOK);
+	if (!err)
 		verbs_drained(v);
 }
 
 /**
- * verbs_drain_late - verbs_vi::drain_deadline: the device does not complete in time
+ * verbs_drain_late - verbs_vi::drain_deadline: does the device complete in time
  * @work: the work
  *
  * Context: process, the end queue.
@@ -164,7 +197,10 @@ void verbs_drain_late(struct work_struct *work)
 	struct verbs_vi *v = container_of(to_delayed_work(work), struct verbs_vi,
 					  drain_deadline);
 
-	verbs_dev_quarantine(v);
+	if (time_before(jiffies, v->drain_end) && !verbs_dev_failed(v))
+		queue_delayed_work(sovia_end_wq, &v->drain_deadline, VERBS_DRAIN_LOOK);
+	else
+		verbs_dev_quarantine(v);
 }
 
 /* ---- the end ---- */
@@ -200,8 +236,12 @@ void verbs_end_work(struct work_struct *work)
 	verbs_vi_flush_events(v);
 	if (v->started) {
 		rdma_disconnect(v->id);
-		verbs_drain(v);
-		return;
+		if (!verbs_destroy_unready(v)) {
+			verbs_drain(v);
+			return;
+		}
+		verbs_vi_free_rings(v);
+		v->qp = NULL;
 	}
 	verbs_vi_release(v);
 	verbs_vi_ended(v);

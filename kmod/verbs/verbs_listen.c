@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
+#include <rdma/iw_cm.h>
 
 #include "debug/objcount.h"
 #include "l3.h"
@@ -98,9 +99,20 @@ static int verbs_request_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev
 	return 0;
 }
 
-/* Has the peer fewer than its part of the pending requests?  Counts this one then. */
-static bool verbs_request_admit(struct verbs_request *rq)
+/* Does the peer's request come from a privileged port? */
+static bool verbs_from_reserved(const struct rdma_cm_id *id)
 {
+	/* At the same offset in sockaddr_in6. */
+	const struct sockaddr_in *from = (const struct sockaddr_in *)&id->route.addr.dst_addr;
+
+	return from->sin_port && ntohs(from->sin_port) < SOVIA_PORTS_RESERVED;
+}
+
+/* Has the peer fewer than its part of the pending requests?  Counts this one then. */
+static bool verbs_request_admit(struct verbs_request *rq, const struct rdma_cm_id *id)
+{
+	/* Those that users of the peer can make do not displace its kernel's. */
+	int most = verbs_from_reserved(id) ? VERBS_PEER_REQUESTS : VERBS_PEER_REQUESTS / 2;
 	const struct verbs_request *other;
 	int same = 0;
 
@@ -108,10 +120,10 @@ static bool verbs_request_admit(struct verbs_request *rq)
 	list_for_each_entry(other, &verbs_requests, entry)
 		same += other->req.net == rq->req.net &&
 			ipv6_addr_equal(&other->req.pair.remote, &rq->req.pair.remote);
-	if (same < VERBS_PEER_REQUESTS)
+	if (same < most)
 		list_add_tail(&rq->entry, &verbs_requests);
 	spin_unlock(&verbs_requests_lock);
-	return same < VERBS_PEER_REQUESTS;
+	return same < most;
 }
 
 static void verbs_reject_work(struct work_struct *work);
@@ -126,7 +138,7 @@ static int verbs_new_request(struct rdma_cm_id *id, struct verbs_listener *lis,
 		return -ENOMEM;
 	rq->req.net = lis->net;
 	err = verbs_pair(&rq->req.pair, lis->net, id) ?: verbs_path(id, &rq->req.path);
-	if (!err && !verbs_request_admit(rq))
+	if (!err && !verbs_request_admit(rq, id))
 		err = -EBUSY;
 	if (err) {
 		kfree(rq);
@@ -155,6 +167,9 @@ static u32 verbs_reject_code(int err)
 	case -EBUSY:
 	case -ENOMEM:
 	case -ENOSPC:
+	/* The device that it came by is going away, or has failed. */
+	case -ENODEV:
+	case -EIO:
 		return SOVIA_CODE_NO_MEMORY;
 	case -ESTALE:
 		return SOVIA_CODE_NO_LINK;
@@ -173,13 +188,14 @@ static void verbs_send_reject(struct rdma_cm_id *id, int err)
 	rdma_reject(id, &rej, sizeof(rej), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
-/* Does the peer's request come from a privileged port? */
-static bool verbs_from_reserved(const struct rdma_cm_id *id)
+/*
+ * iWARP's port mapper (iwpmd) replaces ports, and a request has its own one if the mapper has not
+ * answered in time.  The request's MAC proves who asks, as it does over RoCE.
+ */
+static bool verbs_ports_are_mapped(const struct rdma_cm_id *id)
 {
-	/* At the same offset in sockaddr_in6. */
-	const struct sockaddr_in *from = (const struct sockaddr_in *)&id->route.addr.dst_addr;
-
-	return from->sin_port && ntohs(from->sin_port) < SOVIA_PORTS_RESERVED;
+	return id->device && rdma_cap_iw_cm(id->device, id->port_num) &&
+	       !(id->device->iw_driver_flags & IW_F_NO_PORT_MAP);
 }
 
 static int verbs_refuse_user(struct rdma_cm_id *id, const struct verbs_listener *lis)
@@ -198,7 +214,7 @@ static int verbs_listen_handler(struct rdma_cm_id *id, struct rdma_cm_event *eve
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	if (!verbs_from_reserved(id))
+	if (!verbs_from_reserved(id) && !verbs_ports_are_mapped(id))
 		return verbs_refuse_user(id, id->context);
 	err = -EBUSY;
 	if (!atomic_add_unless(&verbs_pending, 1, VERBS_MAX_REQUESTS))
@@ -361,6 +377,7 @@ static struct rdma_cm_id *verbs_listen_on(struct verbs_listener *lis,
 	if (IS_ERR(id))
 		return id;
 	sovia_sockaddr(&addr, any, 0, verbs_service_port);
+	verbs_set_service_type(id);
 	err = rdma_set_afonly(id, 1);
 	if (!err)
 		err = rdma_bind_addr(id, (struct sockaddr *)&addr);
@@ -433,6 +450,10 @@ static struct verbs_listener *verbs_listener_get(struct net *net,
  * @net: see there; held until verbs_unlisten()
  * @request: see there
  *
+ * Other namespaces than the first do not listen without a device of theirs: rdma_cm listens on all,
+ * and iWARP's drivers and siw have one port for all namespaces.  A call that follows when there is
+ * one does.
+ *
  * Context: worker, which has all capabilities; may sleep.
  * Return: 0, or a negative errno: another call may succeed.
  */
@@ -441,6 +462,8 @@ int verbs_listen(struct net *net, void (*request)(struct sovia_vi_request *req))
 	struct verbs_listener *lis;
 	int err = -ENOMEM;
 
+	if (!net_eq(net, &init_net) && !verbs_devs_serve(net))
+		return 0;
 	mutex_lock(&verbs_listen_lock);
 	lis = verbs_listener_get(net, request);
 	if (lis)

@@ -6,7 +6,7 @@
  * rest in pages.  The head is copied into an sk_buff preallocated in the
  * descriptor, so that nothing can fail once a message has arrived.
  *
- * The client borrows a small message, and the descriptor is reposted with the
+ * The client borrows a small message, at most half a page, and the descriptor is reposted with the
  * same memory.  For a large one the pages that it used move to the client with
  * the sk_buff; they are replaced and the descriptor posted before the
  * client sees the message.  Without memory it waits in verbs_vi::rx_unposted until
@@ -48,7 +48,7 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	struct page *page;
 	u64 addr;
 
-	page = sovia_page_alloc(v->rx_order, gfp);
+	page = sovia_page_alloc(v->rx_order, gfp, verbs_node(verbs_ibdev(v)));
 	if (!page)
 		return -ENOMEM;
 	addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
@@ -87,13 +87,19 @@ static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
 	return 0;
 }
 
-/* Unmaps page @i; the caller owns it then. */
-static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i)
+/*
+ * Unmaps page @i; the caller owns it then.  @synced: what the device has written has been copied to
+ * it, where that is needed, and the page is in use by now.
+ */
+static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i, bool synced)
 {
+	struct ib_device *ibdev = verbs_ibdev(rx->v);
 	struct page *page = rx->pages[i];
 
-	ib_dma_unmap_page(verbs_ibdev(rx->v), rx->sge[i + 1].addr,
-			  verbs_page_size(rx->v), DMA_FROM_DEVICE);
+	if (!ib_uses_virt_dma(ibdev))
+		dma_unmap_page_attrs(ibdev->dma_device, rx->sge[i + 1].addr,
+				     verbs_page_size(rx->v), DMA_FROM_DEVICE,
+				     synced ? DMA_ATTR_SKIP_CPU_SYNC : 0);
 	sovia_object_dec(mappings);
 	rx->pages[i] = NULL;
 	return page;
@@ -133,7 +139,7 @@ static void verbs_rx_release(struct verbs_rx *rx)
 		return;
 	for (i = 0; i < rx->v->rx_num_pages; i++)
 		if (rx->pages[i])
-			sovia_page_free(verbs_rx_take_page(rx, i), rx->v->rx_order);
+			sovia_page_free(verbs_rx_take_page(rx, i, false), rx->v->rx_order);
 	ib_dma_unmap_single(verbs_ibdev(rx->v), rx->sge[0].addr, VERBS_HEAD, DMA_FROM_DEVICE);
 	sovia_object_dec(mappings);
 	sovia_object_dec(receives);
@@ -346,7 +352,7 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 	if (unlikely(v->vi.client->receive(&v->vi, skb, imm))) {
 		rx->skb = NULL;
 		if (page)
-			verbs_rx_take_page(rx, 0);
+			verbs_rx_take_page(rx, 0, true);
 	} else {
 		verbs_rx_reset_skb(skb, truesize);
 	}
@@ -364,7 +370,7 @@ static void verbs_rx_give(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 
 	for (i = 0; rest; i++, rest -= len) {
 		len = min(rest, verbs_page_size(v));
-		skb_add_rx_frag(skb, i, verbs_rx_take_page(rx, i), 0, len,
+		skb_add_rx_frag(skb, i, verbs_rx_take_page(rx, i, false), 0, len,
 				verbs_page_size(v));
 	}
 	skb_mark_for_recycle(skb);
@@ -384,7 +390,7 @@ static void verbs_rx_deliver(struct verbs_rx *rx)
 	const u32 imm = rx->imm, *has = rx->has_imm ? &imm : NULL;
 
 	verbs_rx_put_head(rx, head);
-	if (rx->len <= header + SOVIA_COPYBREAK)
+	if (rx->len <= header + rx->v->vi.copybreak)
 		verbs_rx_lend(rx, rest, has);
 	else
 		verbs_rx_give(rx, rest, has);

@@ -9,7 +9,8 @@
  *
  * The others hold a reference to the sk_buff and its DMA mappings until
  * their completion.  verbs_tx_free() releases messages that a dead queue pair has not
- * sent and reports them to the client.
+ * sent and reports them to the client.  One in quarantine reports them before, and keeps
+ * their memory alone, so that no socket waits for the device.
  */
 
 #include <linux/slab.h>
@@ -22,11 +23,12 @@
 
 static void verbs_tx_unmap(struct verbs_tx *tx)
 {
+	const struct sk_buff *skb = tx->skb ?: tx->kept;
 	struct ib_device *ibdev = verbs_ibdev(tx->v);
 	unsigned int i;
 
 	for (i = 0; i < tx->num_sge; i++)
-		if (!i && skb_headlen(tx->skb))
+		if (!i && skb_headlen(skb))
 			ib_dma_unmap_single(ibdev, tx->sge[i].addr, tx->sge[i].length,
 					    DMA_TO_DEVICE);
 		else
@@ -227,6 +229,45 @@ int verbs_tx_alloc(struct verbs_vi *v)
 	return 0;
 }
 
+/* Report a message that has not been sent, and drop the reference to it. */
+static void verbs_tx_report(struct verbs_vi *v, struct sk_buff *skb)
+{
+	local_bh_disable();
+	v->vi.client->send_done(&v->vi, skb, false);
+	local_bh_enable();
+	kfree_skb(skb);
+}
+
+/**
+ * verbs_tx_disown - report messages that the device may still read, and keep their memory
+ * @v: VI that is ending
+ *
+ * The sockets that they come from, and what is charged to them, do not wait for the device.
+ * Without memory for that a message stays as it is until verbs_tx_free().
+ *
+ * Context: process; owns the NAPI of the completion queue.
+ */
+void verbs_tx_disown(struct verbs_vi *v)
+{
+	unsigned int i;
+
+	for (i = 0; v->tx && i <= v->tx_mask; i++) {
+		struct verbs_tx *tx = &v->tx[i];
+		struct sk_buff *skb = tx->skb;
+
+		if (!skb)
+			continue;
+		if (tx->num_sge) {
+			/* It has the data, but neither owner nor destructor. */
+			tx->kept = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
+			if (!tx->kept)
+				continue;
+		}
+		tx->skb = NULL;
+		verbs_tx_report(v, skb);
+	}
+}
+
 /**
  * verbs_tx_free - free the send descriptors and unsent messages
  * @v: VI whose queue pair is drained or was never connected
@@ -239,13 +280,12 @@ void verbs_tx_free(struct verbs_vi *v)
 	unsigned int i;
 
 	for (i = 0; v->tx && i <= v->tx_mask; i++) {
-		if (!v->tx[i].skb)
+		if (!v->tx[i].skb && !v->tx[i].kept)
 			continue;
 		skb = verbs_tx_release(&v->tx[i]);
-		local_bh_disable();
-		v->vi.client->send_done(&v->vi, skb, false);
-		local_bh_enable();
-		kfree_skb(skb);
+		if (skb)
+			verbs_tx_report(v, skb);
+		kfree_skb(v->tx[i].kept);
 	}
 	kvfree(v->tx);
 	kvfree(v->tx_sge);

@@ -22,6 +22,11 @@ EXPECTED = os.path.join(ROOT, "tests/expected_failures.csv")
 
 # Of nightly stages, in a run for one commit: one that takes longer would run by hand only.
 SLICE_SECONDS = 720
+# After so many seconds of a run none of them begins.
+SLICE_WITHIN = 3000
+
+# Before the newest commit: what has not run for longer may have rotted.
+NIGHTLY_DAYS = 30
 
 # @seconds that it took, @processor of them one processor's; @result as check's last line.
 Nightly = collections.namedtuple("Nightly", "stage date commit result seconds processor")
@@ -102,9 +107,12 @@ def oldest(stages):
 
 
 def some(stages, cost, seconds, seed):
-    """Stages whose costs are no more than @seconds together, other ones for each seed."""
+    """Stages whose costs are no more than @seconds together, other ones for each seed: the longer one takes, the more often it is
+    the first, as there is no room for it later."""
+    chance = random.Random(seed)
     shuffled = sorted(stages, key=lambda stage: stage.name)
-    random.Random(seed).shuffle(shuffled)
+    weights = {stage.name: chance.random() ** (1 / max(1, cost([stage]))) for stage in shuffled}
+    shuffled.sort(key=lambda stage: -weights[stage.name])
     found = []
     for stage in shuffled:
         if cost(found + [stage]) <= seconds:
@@ -112,11 +120,30 @@ def some(stages, cost, seconds, seed):
     return found
 
 
-def complaints(stages, nightly_stages, by_slice, cost):
-    """What the tables say of stages or results that there are not, or not of nightly stages: those @by_slice cost too much."""
+def head_date():
+    """When the commit was made that is checked out, as the rows have it; without git no row is too old."""
+    try:
+        return datetime.datetime.fromtimestamp(int(git("log", "-1", "--format=%ct")), datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M")
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return ""
+
+
+def complaints(stages, nightly_stages, by_slice, cost, now=""):
+    """What the tables say of stages or results that there are not, or not of nightly stages: those @by_slice cost too much.  And of
+    nightly ones that have not run for NIGHTLY_DAYS before @now, and others whose cost is not known."""
     names = {stage.name for stage in stages}
     ours = {stage.name for stage in nightly_stages}
-    results = {row.stage: row.result for row in read(NIGHTLY, Nightly)}
+    rows = read(NIGHTLY, Nightly)
+    results = {row.stage: row.result for row in rows}
+    if now:
+        oldest_date = (datetime.datetime.fromisoformat(now) - datetime.timedelta(days=NIGHTLY_DAYS)).strftime("%Y-%m-%dT%H:%M")
+        for row in rows:
+            if row.date < oldest_date:
+                yield f"tests/nightly.csv: {row.stage} has not run since {row.date}: scripts/check {row.stage}"
+    costs_of = {row.stage for row in read(COSTS, Cost)}
+    for stage in stages:
+        if stage.counts and stage.name not in ours | costs_of:
+            yield f"tests/costs.csv: {stage.name} has no row: .build/check/costs.csv has it after a run"
     for stage in by_slice:
         if stage.name in results and cost([stage]) > SLICE_SECONDS:
             yield f"tests/nightly.csv: {stage.name} takes {cost([stage]):.0f} s, and no slice has room for it"

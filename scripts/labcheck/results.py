@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A stage: a command whose output lines are parsed for results."""
 
+import collections
 import fnmatch
 import os
 import re
@@ -14,6 +15,7 @@ from labvm import EMULATOR_FAILED, KERNEL_REPORT, NO_GUEST, TIME_UP
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 HEARTBEAT = 30      # seconds without a line from us
+NOTES = 12          # lines that a test prints of its failure, which are shown with it: the last ones say most
 
 TAP = re.compile(r"^(?P<no>not )?ok\b(?: +\d+)?(?: +-)? *(?P<name>.*?)(?: +# *SKIP\b *(?P<why>.*))?$", re.I)
 PLAN = re.compile(r"^1\.\.(\d+)")
@@ -217,6 +219,7 @@ class Tap(Stage):
     def forget(self):
         super().forget()
         self.planned = 0
+        self.notes = None       # the last lines after a failure, until the next result
         self.reports = []       # of a guest's kernel
 
     def line(self, text):
@@ -227,13 +230,29 @@ class Tap(Stage):
         if plan:
             self.planned = int(plan[1])
         elif match:
+            self.show_notes()
+            failures = len(self.failures)
             self.result(match["no"], match["name"].strip(), match["why"])
+            if len(self.failures) > failures:
+                self.notes = collections.deque(maxlen=NOTES)
+        elif self.notes is not None and text.startswith("#"):
+            self.notes.append(f"     {text}")
+
+    def show_notes(self):
+        for text in self.notes or ():
+            self.failures[-1] += "\n" + text
+            self.say(text)
+        self.notes = None
 
     def end(self, status):
+        self.show_notes()
         for text in self.reports[:20]:
             self.say(f"     {text}")
         if status in GUEST_TROUBLE:
+            failures = len(self.failures)
             self.fails("the run", GUEST_TROUBLE[status])
+            if len(self.failures) > failures:
+                self.failures[-1] += "".join(f"\n     {text}" for text in self.reports[:NOTES])
         elif status and not self.count.failed and not (self.count.expected and self.planned and status == 1):
             # also if a test has failed as expected: what comes after it may not have run
             self.fails("the run", f"status {status}")

@@ -6,8 +6,10 @@ beside each other as keep the machine's processors busy: tests/costs.csv and tes
 uses, which for a test that waits for timers is little.
 """
 
+import math
 import os
 import threading
+import time
 
 from . import record
 from .results import Preparation
@@ -61,11 +63,13 @@ def slice_of(seed, besides):
 
 
 class Schedule:
-    """@done is called for each stage that has run, by the thread that ran it."""
+    """@done is called for each stage that has run, by the thread that ran it.  Those of a slice begin within @room seconds, or not
+    at all: on a machine that is slow the others have the time."""
 
-    def __init__(self, stages, logs, done):
+    def __init__(self, stages, logs, done, room=math.inf):
         self.logs = logs
         self.done = done
+        self.late = time.monotonic() + room
         self.costs = Costs()
         self.by_name = {stage.name: stage for stage in stages}
         self.urgency = {}
@@ -91,6 +95,8 @@ class Schedule:
         busy = sum(self.costs.of(stage)[1] for stage in self.running)
         if len(self.running) >= MOST:
             return None
+        if time.monotonic() > self.late:
+            self.waiting = [stage for stage in self.waiting if not stage.last]
         for stage in self.waiting:
             if all(name in self.finished for name in stage.needs if name in self.by_name):
                 if not self.running or busy + self.costs.of(stage)[1] <= os.cpu_count() + SPARE:
@@ -118,8 +124,9 @@ class Schedule:
         with self.changed:
             while (self.waiting or self.running) and not self.stopped:
                 stage = self.next()
-                if not stage:
+                if not stage and self.running:
                     self.changed.wait()
+                if not stage:
                     continue
                 self.waiting.remove(stage)
                 self.running.append(stage)

@@ -26,18 +26,24 @@ NIGHTLY = (
     "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
     "vm-limits", "vm-bounds*", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
-    "vm-dead_clients",
+    "vm-dead_clients", "vm-many", "vm-many_limit", "vm-many_loop", "vm-many_busy",
     # as another test in the tier before, for the other combinations
     "vm-ftp_mixed", "vm-mixed",
     # minutes each, of parts that seldom change
     "vm-keepalive", "vm-keys", "vm-containers", "vm-containers_lane", "vm-differ", "vm-dissector", "vm-dissector-siw", "vm-selftests",
     "vm-parameters", "vm-impostor", "vm-siege", "vm-storm", "vm-trial", "vm-superservers",
     # load, long runs
-    "vm-syscall_fuzz", "vm-beside_long*", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak", "vm-hosts*", "vm-attackers",
+    "vm-syscall_fuzz", "vm-beside_long*", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak*", "vm-hosts*", "vm-attackers",
     # two Debian systems, made on first use
     "deb-install-*", "first-use-*", "fresh-*",
     # as another kernel or way to open a socket in the tier before
     "vm-cgroup_run-newest", "vm-cgroup_recv-*", "vm-module-debug", "e2e-quick-loop-protocol", "e2e-quick-loop-newest", "e2e-quick-lane",
+    # as one that looks like another card in the tier before
+    "vm-hw", "vm-hw-mlx4", "vm-hw-e810", "vm-hw-bnxt", "vm-hw-hns", "vm-hw-qedr", "vm-hw-cx4-vf", "vm-hw-chelsio", "vm-hw-erdma",
+    "vm-hw-mana72", "vm-hw-usnic", "vm-hw-representor", "vm-hw-*-6.12", "vm-hw-*-newest",
+    "vm-fatal-*", "vm-failover_clan",
+    # of a page, and of parameters
+    "vm-doc", "vm-tos", "vm-verbs_netns", "vm-direct",
     # as a stage without a guest, with the names that a kernel has
     "vm-completion",
     # of a switch that is off by default
@@ -55,8 +61,8 @@ DEBUG_SLOW = 4
 # So many stages share the tests of one that no slice of nightly ones has room for.
 PARTS = {"e2e-quick-pair-debug": 2, "e2e-pair-6.12": 2, "e2e-pair-newest": 2,
          "e2e-loop-debug": 3, "e2e-loop-debug-6.12": 3, "e2e-pair-debug": 6,
-         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 2, "vm-beside_long": 2, "vm-hosts": 2, "vm-e2e_failslab": 3,
-         "vm-bounds": 2}
+         "vm-cpython": 2, "vm-cpython-falls_back": 2, "vm-cpython-only_tcp": 2, "vm-cpython-verbs": 3, "vm-beside_long": 3, "vm-hosts": 2, "vm-e2e_failslab": 4,
+         "vm-bounds": 3}
 # Nightly stages that no slice has room for all the same: their kernel is compiled for them alone, or the module is within
 # an emulated machine.
 BY_HAND = ("*-debug-6.12*", "deb-install-*", "first-use-*")
@@ -71,6 +77,18 @@ STRICT_TOOLS = "WERROR=-Werror"
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
 ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:]}
+
+# Scripts of tests/vm that run with RDMA devices that look like others (tests/devprofile), by kernel.
+ON_PROFILES = {
+    "hw": {STOCK[0]: ("mlx5", "mlx4", "e810", "bnxt", "hns", "qedr", "cx4-vf", "x722", "chelsio",
+                      "erdma", "mana612", "mana72", "usnic", "representor"),
+           STOCK[1]: ("mlx5", "erdma"), STOCK[2]: ("mlx5", "erdma")},
+    "fatal": {STOCK[0]: ("bnxt", "chelsio")},
+}
+IWARP_PROFILES = ("x722", "chelsio")
+# Scripts of tests/vm where the memory of such devices is mapped, as a card's is: by what, and on which kernel.
+ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0]))}
+
 
 def is_guest(command):
     return command[:2] == ["scripts/vm", "run"]
@@ -198,6 +216,9 @@ def parts(name):
 
 
 def e2e(name, mode, *arguments, slow=1, family="both", transport="sovia", only=None):
+    # KUnit has its own stage
+    if slow > 1:
+        arguments += ("--append", "kunit.enable=0")
     command = f"tests/e2e/run.py --transport {transport} --mode {mode} --slow {slow} --family {family}"
     if only:
         command += f" -k '{only}'"
@@ -266,6 +287,10 @@ def all_stages(everything=False):
         *e2e_quick("e2e-quick-loop-fallback", "loop", family="one", transport="fallback"),
         *e2e("e2e-loop-fallback", "loop", family="one", transport="fallback"),
         *e2e("e2e-pair-fallback", "pair", family="other", transport="fallback"),
+        # options reach TCP's socket in another way there
+        *(stage for kernel in STOCK[1:]
+          for stage in e2e(f"e2e-loop-fallback-{kernel}", "loop", "--kernel", kernel, family="one", transport="fallback",
+                           only="options_all or becoming_tcp")),
         *e2e("e2e-pair-lanes", "pair", "--append", "sovia.lanes=4 sovia.cqs=2", family="4"),
     ]
     # Of the two, each has the cases with one family, but the other one.
@@ -294,6 +319,12 @@ def all_stages(everything=False):
             add(f"-{kernel}", "--kernel", kernel)
         if name in OVER_IWARP:
             add("-siw", "--device", "siw")
+        for dma, kernel in ON_DMA.get(name, ()):
+            add(f"-{dma}", "--kernel", kernel, "--profile", "mlx5", "--dma", dma)
+        for kernel, profiles in ON_PROFILES.get(name, {}).items():
+            for profile in profiles:
+                add(f"-{profile}" + ("" if kernel == STOCK[0] else f"-{kernel}"), "--kernel", kernel, "--profile", profile,
+                    *(["--device", "siw"] if profile in IWARP_PROFILES else []))
     return stages
 
 

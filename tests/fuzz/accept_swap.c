@@ -105,13 +105,18 @@ static bool swap(void)
 	};
 	const struct sockaddr unspec = { .sa_family = AF_UNSPEC };
 	int fd = socket(family, SOCK_STREAM, SOVIAPROTO_V4), protocol = 0;
-	const int only_tcp = SOVIA_ONLY_TCP;
+	const int only_tcp = SOVIA_ONLY_TCP, reuse = 1;
 	socklen_t len = sizeof(protocol);
 
 	if (fd < 0) {
 		perror("socket");
 		exit(2);
 	}
+	/*
+	 * So that it gets its port again, beside its first children.  Where listen() finds the port in use, TCP itself
+	 * may leak: it has been a listener for a moment, to which a handshake of the first one may add a child.
+	 */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
 	dup2(fd, FD);
 	close(fd);
 	listen_there();

@@ -5,18 +5,19 @@
  *	beside [--family N] [--seconds N] [--seed N] [--slow] [--only CALL[,CALL]] [--not CALL[,CALL]]
  *	       [--matrix FILE]
  *
- * Two threads have one socket.  For a few milliseconds each makes one kind of call on it, again and again;
- * then it is the next pair's turn, with a new socket.  How the socket was opened, who its peer is (AF_SOVIA, TCP alone,
- * nobody; one that reads, or does not), and how far it is then are chosen at random, and so are some options that both
- * threads prefer to others.  After a call that ends something, such as shutdown() or connect(), its thread brings the
+ * Two threads have one socket, sometimes four, or each has one end of a connection.  For a few milliseconds each makes one
+ * kind of call on it, again and again; then it is the next pair's turn, with a new socket.  How the socket was opened, who
+ * its peer is (AF_SOVIA, TCP alone, nobody, a listener that does not accept; one that reads, or does not), and how far it
+ * is then are chosen at random, and so are some options that all threads prefer to others.  After a call that ends something, such as shutdown() or connect(), its thread brings the
  * socket back to where that has an effect again.  With --slow (root), the memory that calls read and write comes late
  * (userfaultfd).
  *
  * Results are ignored: a call may fail, but the kernel may not crash.  Exits with 0 if every thread came back; if
  * one does not, the process cannot end, but the program does.
  *
- * The matrix has how often two calls were in the kernel at once, one line for each pair.  The last line is
- * "pairs=N never=M rounds=R connected=C tcp=T": M pairs never met.
+ * The matrix has how often two calls were in the kernel at once, one line for each pair: on one socket, and at both ends of
+ * a connection.  The last line is "pairs=N never=M rounds=R connected=C tcp=T ends=E": M pairs never met on one socket, E
+ * met at the ends of a connection.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,6 +57,8 @@
 #include "chance.h"
 
 #define FD		100		/* the socket, whatever it is */
+#define MATE		101		/* the other end of its connection, if that is to be called, too */
+#define THREADS		4
 #define SIZE		(64 << 10)	/* of a thread's memory */
 #define SLICE_MS	4		/* of two calls that leave the socket as it is */
 #define SLICE_ONCE_MS	20		/* of others, which are brought back again and again */
@@ -93,6 +96,7 @@ struct thread {
 	uint64_t	random;
 	pthread_t	id;
 	int		number;
+	int		fd;		/* FD or MATE */
 	char		*memory;
 	int		pipe[2], epoll, file, pass[2];
 	int		ring;		/* io_uring, or -1 */
@@ -111,11 +115,15 @@ static struct {
 	char	*matrix;
 } opt = { .family = SOVIA_FAMILY_DEFAULT, .seconds = 60, .seed = 1 };
 
-static struct thread threads[2];
-static atomic_int pair[2], task[2], inside[2], stop, arrived, meetings;
+static struct thread threads[THREADS];
+static atomic_int task[THREADS], inside[THREADS], stop, arrived, meetings;
+static bool mates;				/* this round has both ends of a connection */
 static atomic_uint favourite;			/* of the options that both threads prefer in this round, the first */
-static int sovia_port, tcp_port;		/* of the peers, network order */
-static unsigned long connected, tcp_connected, rounds;
+static int sovia_port, tcp_port, silent_port;	/* of the peers, network order */
+static int sovia6_port, tcp6_port;		/* of those at ::1 */
+static int own_listener, own_port;		/* for both ends of a connection */
+static atomic_ulong connected, tcp_connected;
+static unsigned long rounds;
 static int uffd = -1;
 
 /* ---- chance ---- */
@@ -172,7 +180,7 @@ static void feed_all(void)
 {
 	static char page[4096];
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < THREADS; i++) {
 		for (size_t at = 0; at < SIZE; at += sizeof(page)) {
 			struct uffdio_copy copy = {
 				.dst = (uintptr_t)threads[i].memory + at, .src = (uintptr_t)page, .len = sizeof(page),
@@ -193,7 +201,7 @@ static void make_slow(void)
 		perror("userfaultfd");
 		exit(1);
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < THREADS; i++) {
 		struct uffdio_register reg = {
 			.range = { (uintptr_t)threads[i].memory, SIZE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
 		};
@@ -214,12 +222,21 @@ static socklen_t address(struct thread *t, struct sockaddr_storage *to)
 	struct sockaddr_in6 *six = (struct sockaddr_in6 *)to;
 	struct sockaddr_in *four = (struct sockaddr_in *)to;
 	const int nobody = htons(9);
-	int port = PIECE(t, ((int[]) { sovia_port, sovia_port, sovia_port, sovia_port, sovia_port, tcp_port, tcp_port, nobody }));
+	int port = PIECE(t, ((int[]) { sovia_port, sovia_port, sovia_port, sovia_port, tcp_port, tcp_port, silent_port, nobody }));
 	int domain = 0;
 	socklen_t len = sizeof(domain);
 
+	/* No signal ends a call of the thread that prepares the sockets. */
+	if (port == silent_port && !t->memory)
+		port = sovia_port;
 	memset(to, 0, sizeof(*to));
-	getsockopt(FD, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+	getsockopt(t->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+	if (domain == AF_INET6 && one_in(t, 2)) {
+		six->sin6_family = AF_INET6;
+		six->sin6_port = PIECE(t, ((int[]) { sovia6_port, sovia6_port, tcp6_port }));
+		six->sin6_addr = in6addr_loopback;
+		return sizeof(*six);
+	}
 	if (domain == AF_INET6 || one_in(t, 8)) {
 		six->sin6_family = AF_INET6;
 		six->sin6_port = port;
@@ -268,12 +285,12 @@ static long do_bind(struct thread *t)
 	socklen_t len = address(t, &to);
 
 	((struct sockaddr_in *)&to)->sin_port = 0;
-	return bind(FD, (struct sockaddr *)&to, len);
+	return bind(t->fd, (struct sockaddr *)&to, len);
 }
 
 static long do_listen(struct thread *t)
 {
-	return listen(FD, pick(t, 8));
+	return listen(t->fd, pick(t, 8));
 }
 
 static long do_connect(struct thread *t)
@@ -281,14 +298,14 @@ static long do_connect(struct thread *t)
 	struct sockaddr_storage to;
 	socklen_t len = address(t, &to);
 
-	return connect(FD, (struct sockaddr *)&to, len);
+	return connect(t->fd, (struct sockaddr *)&to, len);
 }
 
 static long do_connect_nonblock(struct thread *t)
 {
 	int on = 1;
 
-	ioctl(FD, FIONBIO, &on);
+	ioctl(t->fd, FIONBIO, &on);
 	return do_connect(t);
 }
 
@@ -296,7 +313,7 @@ static long do_disconnect(struct thread *t)
 {
 	struct sockaddr to = { .sa_family = AF_UNSPEC };
 
-	return connect(FD, &to, sizeof(to));
+	return connect(t->fd, &to, sizeof(to));
 }
 
 static long dispose(long fd)
@@ -308,7 +325,7 @@ static long dispose(long fd)
 
 static long do_accept(struct thread *t)
 {
-	return dispose(accept4(FD, NULL, NULL, SOCK_NONBLOCK));
+	return dispose(accept4(t->fd, NULL, NULL, SOCK_NONBLOCK));
 }
 
 static long do_getsockname(struct thread *t)
@@ -316,7 +333,7 @@ static long do_getsockname(struct thread *t)
 	struct sockaddr_storage of;
 	socklen_t len = sizeof(of);
 
-	return getsockname(FD, (struct sockaddr *)&of, &len);
+	return getsockname(t->fd, (struct sockaddr *)&of, &len);
 }
 
 static long do_getpeername(struct thread *t)
@@ -324,12 +341,7 @@ static long do_getpeername(struct thread *t)
 	struct sockaddr_storage of;
 	socklen_t len = sizeof(of);
 
-	return getpeername(FD, (struct sockaddr *)&of, &len);
-}
-
-static long do_shutdown(struct thread *t)
-{
-	return shutdown(FD, pick(t, 3));
+	return getpeername(t->fd, (struct sockaddr *)&of, &len);
 }
 
 /* Another socket has the number from now on. */
@@ -337,28 +349,28 @@ static long do_replace(struct thread *t)
 {
 	int fd = new_socket(t);
 
-	dup2(fd, FD);
+	dup2(fd, t->fd);
 	return dispose(fd);
 }
 
 static long do_dup(struct thread *t)
 {
-	return dispose(dup(FD));
+	return dispose(dup(t->fd));
 }
 
 static long do_send(struct thread *t)
 {
-	return send(FD, t->memory, amount(t), flags(t));
+	return send(t->fd, t->memory, amount(t), flags(t));
 }
 
 static long do_send_oob(struct thread *t)
 {
-	return send(FD, t->memory, one_in(t, 2) ? 1 : SIZE, MSG_OOB | MSG_NOSIGNAL | (one_in(t, 2) ? MSG_DONTWAIT : 0));
+	return send(t->fd, t->memory, one_in(t, 2) ? 1 : SIZE, MSG_OOB | MSG_NOSIGNAL | (one_in(t, 2) ? MSG_DONTWAIT : 0));
 }
 
 static long do_send_zerocopy(struct thread *t)
 {
-	return send(FD, t->memory, amount(t), MSG_ZEROCOPY | flags(t));
+	return send(t->fd, t->memory, amount(t), MSG_ZEROCOPY | flags(t));
 }
 
 static long do_send_fastopen(struct thread *t)
@@ -366,30 +378,32 @@ static long do_send_fastopen(struct thread *t)
 	struct sockaddr_storage to;
 	socklen_t len = address(t, &to);
 
-	return sendto(FD, t->memory, amount(t), MSG_FASTOPEN | flags(t), (struct sockaddr *)&to, len);
+	return sendto(t->fd, t->memory, amount(t), MSG_FASTOPEN | flags(t), (struct sockaddr *)&to, len);
 }
 
 static long do_sendmsg(struct thread *t)
 {
 	struct iovec iov[3] = { { t->memory, amount(t) }, { t->memory + 1, 3 }, { t->memory, amount(t) } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
+	struct mmsghdr msgs[2] = { { .msg_hdr = { .msg_iov = iov, .msg_iovlen = 3 } }, { .msg_hdr = { .msg_iov = iov, .msg_iovlen = 1 } } };
 
-	return sendmsg(FD, &msg, flags(t));
+	if (one_in(t, 2))
+		return sendmmsg(t->fd, msgs, 2, flags(t));
+	return sendmsg(t->fd, &msgs[0].msg_hdr, flags(t));
 }
 
 static long do_write(struct thread *t)
 {
-	return write(FD, t->memory, amount(t));
+	return write(t->fd, t->memory, amount(t));
 }
 
 static long do_recv(struct thread *t)
 {
-	return recv(FD, t->memory, amount(t), flags(t));
+	return recv(t->fd, t->memory, amount(t), flags(t));
 }
 
 static long do_recv_oob(struct thread *t)
 {
-	return recv(FD, t->memory, 1, MSG_OOB | flags(t));
+	return recv(t->fd, t->memory, 1, MSG_OOB | flags(t));
 }
 
 static long do_recv_errors(struct thread *t)
@@ -398,21 +412,26 @@ static long do_recv_errors(struct thread *t)
 	struct iovec iov = { t->memory, 100 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
 
-	return recvmsg(FD, &msg, MSG_ERRQUEUE | MSG_DONTWAIT);
+	return recvmsg(t->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT);
 }
 
 static long do_recvmsg(struct thread *t)
 {
 	char control[200];
 	struct iovec iov[2] = { { t->memory, 100 }, { t->memory + 100, amount(t) / 2 } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct mmsghdr msgs[2] = {
+		{ .msg_hdr = { .msg_iov = iov, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof(control) } },
+		{ .msg_hdr = { .msg_iov = iov, .msg_iovlen = 1 } },
+	};
 
-	return recvmsg(FD, &msg, flags(t));
+	if (one_in(t, 2))
+		return recvmmsg(t->fd, msgs, 2, flags(t) | (one_in(t, 2) ? MSG_WAITFORONE : 0), NULL);
+	return recvmsg(t->fd, &msgs[0].msg_hdr, flags(t));
 }
 
 static long do_splice_from(struct thread *t)
 {
-	long ret = splice(FD, NULL, t->pipe[1], NULL, amount(t), one_in(t, 2) ? SPLICE_F_NONBLOCK : 0);
+	long ret = splice(t->fd, NULL, t->pipe[1], NULL, amount(t), one_in(t, 2) ? SPLICE_F_NONBLOCK : 0);
 
 	if (ret > 0)
 		ret = splice(t->pipe[0], NULL, t->file, NULL, ret, 0);
@@ -422,7 +441,7 @@ static long do_splice_from(struct thread *t)
 static long do_splice_to(struct thread *t)
 {
 	int count = vmsplice(t->pipe[1], &(struct iovec) { t->memory, amount(t) % 4096 }, 1, SPLICE_F_NONBLOCK);
-	long ret = splice(t->pipe[0], NULL, FD, NULL, 4096, one_in(t, 2) ? SPLICE_F_NONBLOCK : SPLICE_F_MORE);
+	long ret = splice(t->pipe[0], NULL, t->fd, NULL, 4096, one_in(t, 2) ? SPLICE_F_NONBLOCK : SPLICE_F_MORE);
 
 	/* what was not taken is not to fill the pipe */
 	if (count > 0 && ret < count) {
@@ -438,12 +457,12 @@ static long do_sendfile(struct thread *t)
 {
 	off_t start = 0;
 
-	return sendfile(FD, t->file, &start, amount(t));
+	return sendfile(t->fd, t->file, &start, amount(t));
 }
 
 static long do_poll(struct thread *t)
 {
-	struct pollfd fd = { .fd = FD, .events = POLLIN | POLLOUT | POLLPRI | POLLRDHUP };
+	struct pollfd fd = { .fd = t->fd, .events = POLLIN | POLLOUT | POLLPRI | POLLRDHUP };
 
 	return poll(&fd, 1, pick(t, 3));
 }
@@ -454,18 +473,18 @@ static long do_select(struct thread *t)
 	fd_set set, other;
 
 	FD_ZERO(&set);
-	FD_SET(FD, &set);
+	FD_SET(t->fd, &set);
 	other = set;
-	return select(FD + 1, &set, &other, NULL, &time);
+	return select(t->fd + 1, &set, &other, NULL, &time);
 }
 
 static long do_epoll(struct thread *t)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET | EPOLLEXCLUSIVE };
 
-	epoll_ctl(t->epoll, EPOLL_CTL_ADD, FD, &event);
+	epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->fd, &event);
 	epoll_wait(t->epoll, &event, 1, pick(t, 3));
-	return epoll_ctl(t->epoll, EPOLL_CTL_DEL, FD, &event);
+	return epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->fd, &event);
 }
 
 static long do_ioctl(struct thread *t)
@@ -476,16 +495,16 @@ static long do_ioctl(struct thread *t)
 
 	if (request == SIOCGIFCONF)
 		memcpy(t->memory, &config, sizeof(config));
-	return ioctl(FD, request, t->memory);
+	return ioctl(t->fd, request, t->memory);
 }
 
 static long do_fcntl(struct thread *t)
 {
-	int before = fcntl(FD, F_GETFL);
+	int before = fcntl(t->fd, F_GETFL);
 
-	fcntl(FD, F_SETOWN, getpid());
-	fcntl(FD, F_SETSIG, SIGURG);
-	return fcntl(FD, F_SETFL, before ^ PIECE(t, ((int[]) { O_NONBLOCK, O_ASYNC })));
+	fcntl(t->fd, F_SETOWN, getpid());
+	fcntl(t->fd, F_SETSIG, SIGURG);
+	return fcntl(t->fd, F_SETFL, before ^ PIECE(t, ((int[]) { O_NONBLOCK, O_ASYNC })));
 }
 
 static const struct option_name *some_option(struct thread *t, struct option_name *other)
@@ -604,7 +623,7 @@ static long do_setsockopt(struct thread *t)
 	default:
 		put_group(t, option);
 	}
-	return setsockopt(FD, option->level, option->name, t->memory, len);
+	return setsockopt(t->fd, option->level, option->name, t->memory, len);
 }
 
 static long do_getsockopt(struct thread *t)
@@ -613,7 +632,7 @@ static long do_getsockopt(struct thread *t)
 	const struct option_name *option = some_option(t, &other);
 	socklen_t len = one_in(t, 2) ? (socklen_t)PIECE(t, ((int[]) { 4, 1, 8, 60, 256, 1000 })) : option->size;
 
-	return getsockopt(FD, option->level, option->name, t->memory, &len);
+	return getsockopt(t->fd, option->level, option->name, t->memory, &len);
 }
 
 static long do_rights(struct thread *t)
@@ -626,7 +645,7 @@ static long do_rights(struct thread *t)
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &(int) { FD }, sizeof(int));
+	memcpy(CMSG_DATA(c), &(int) { t->fd }, sizeof(int));
 	if (sendmsg(t->pass[0], &msg, MSG_DONTWAIT) < 0)
 		return -1;
 	msg.msg_controllen = sizeof(space);
@@ -670,7 +689,7 @@ static long ring_do(struct thread *t, struct io_uring_sqe sqe)
 
 	if (t->ring < 0)
 		return -1;
-	sqe.fd = FD;
+	sqe.fd = t->fd;
 	sqe.user_data = number;
 	for (i = 0; i < 2; i++) {
 		t->sqes[(*tail + i) & mask] = i ? cancel : sqe;
@@ -681,7 +700,7 @@ static long ring_do(struct thread *t, struct io_uring_sqe sqe)
 	while (*head != __atomic_load_n(cq_tail, __ATOMIC_ACQUIRE)) {
 		struct io_uring_cqe *cqe = &cqes[*head & cq_mask];
 
-		if (cqe->user_data != 2)
+		if (cqe->user_data != 2 && !(cqe->flags & IORING_CQE_F_NOTIF))
 			ret = cqe->res;
 		/* It may be of a call before, which a signal has ended. */
 		if (cqe->user_data == 3)
@@ -691,16 +710,33 @@ static long ring_do(struct thread *t, struct io_uring_sqe sqe)
 	return ret;
 }
 
+/* One with a message header, or else with the memory itself. */
+static long ring_transfer(struct thread *t, int with_header, int without)
+{
+	struct iovec iov = { t->memory, amount(t) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (one_in(t, 3))
+		return ring_do(t, (struct io_uring_sqe) { .opcode = with_header, .addr = (uintptr_t)&msg, .len = 1, .msg_flags = flags(t) });
+	return ring_do(t, (struct io_uring_sqe) { .opcode = without, .addr = (uintptr_t)iov.iov_base, .len = iov.iov_len,
+						  .msg_flags = flags(t) });
+}
+
 static long do_ring_send(struct thread *t)
 {
-	return ring_do(t, (struct io_uring_sqe) { .opcode = IORING_OP_SEND, .addr = (uintptr_t)t->memory, .len = amount(t),
-						  .msg_flags = flags(t) });
+	return ring_transfer(t, IORING_OP_SENDMSG, one_in(t, 3) ? IORING_OP_SEND_ZC : IORING_OP_SEND);
 }
 
 static long do_ring_recv(struct thread *t)
 {
-	return ring_do(t, (struct io_uring_sqe) { .opcode = IORING_OP_RECV, .addr = (uintptr_t)t->memory, .len = amount(t),
-						  .msg_flags = flags(t) });
+	return ring_transfer(t, IORING_OP_RECVMSG, IORING_OP_RECV);
+}
+
+static long do_shutdown(struct thread *t)
+{
+	if (one_in(t, 2))
+		return shutdown(t->fd, pick(t, 3));
+	return ring_do(t, (struct io_uring_sqe) { .opcode = IORING_OP_SHUTDOWN, .len = pick(t, 3) });
 }
 
 static long do_ring_accept(struct thread *t)
@@ -749,7 +785,7 @@ static const struct {
 
 #define CALLS	((int)COUNT(calls))
 
-static atomic_ulong met[CALLS][CALLS];
+static atomic_ulong met[2][CALLS][CALLS];	/* on one socket, and at the ends of a connection */
 
 /* ---- the socket ---- */
 
@@ -775,9 +811,47 @@ static void prepare(struct thread *t)
 		do_connect(t);
 }
 
+/* A new connection, both ends of which are called. */
+static void prepare_mates(struct thread *t)
+{
+	const struct linger none = { 0 };
+	struct sockaddr_in6 six = {
+		.sin6_family = AF_INET6, .sin6_port = own_port,
+		.sin6_addr.s6_addr32 = { 0, 0, htonl(0xffff), htonl(INADDR_LOOPBACK) },
+	};
+	struct sockaddr_in four = {
+		.sin_family = AF_INET, .sin_port = own_port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = new_socket(t), other, domain = 0;
+	struct pollfd wait = { .fd = own_listener, .events = POLLIN };
+	socklen_t len = sizeof(domain);
+
+	/* of earlier ones that were given up */
+	while ((other = accept4(own_listener, NULL, NULL, 0)) >= 0)
+		close(other);
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len);
+	if (domain == AF_INET6)
+		connect(fd, (struct sockaddr *)&six, sizeof(six));
+	else
+		connect(fd, (struct sockaddr *)&four, sizeof(four));
+	poll(&wait, 1, 100);
+	other = accept4(own_listener, NULL, NULL, one_in(t, 4) ? SOCK_NONBLOCK : 0);
+	for (int at = FD; at <= MATE; at++)
+		setsockopt(at, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	dup2(fd, FD);
+	dispose(fd);
+	if (other >= 0)
+		dup2(other, MATE);
+	dispose(other);
+}
+
 /* After a call that has changed what the socket is. */
 static void bring_back(struct thread *t)
 {
+	if (mates) {
+		prepare_mates(t);
+		return;
+	}
 	if (one_in(t, 4)) {
 		prepare(t);
 		return;
@@ -792,11 +866,11 @@ static void bring_back(struct thread *t)
 /* Half of the time: until the other thread is in the kernel, or has done something there. */
 static void get_ready(struct thread *t, int call)
 {
-	int other = !t->number;
+	int other = t->number ^ 1, its = atomic_load(&task[other]);
 
 	if (one_in(t, 2))
 		return;
-	if (calls[call].once && !calls[atomic_load(&pair[other])].once)
+	if (calls[call].once && its >= 0 && !calls[its].once)
 		usleep(pick(t, PAUSE_US));
 	for (int i = 0; i < SPINS && !atomic_load(&inside[other]); i++)
 		;
@@ -817,10 +891,12 @@ static void *run(void *arg)
 			forget(t);
 			get_ready(t, what);
 			atomic_store(&inside[me], what + 1);
-			other = atomic_load(&inside[!me]);
-			if (other) {
+			for (int i = 0; i < THREADS; i++) {
+				other = i == me ? 0 : atomic_load(&inside[i]);
+				if (!other)
+					continue;
 				atomic_fetch_add(&meetings, 1);
-				atomic_fetch_add(&met[me ? other - 1 : what][me ? what : other - 1], 1);
+				atomic_fetch_add(&met[threads[i].fd != t->fd][what][other - 1], 1);
 			}
 			calls[what].call(t);
 			atomic_store(&inside[me], 0);
@@ -882,20 +958,33 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static int peer(int family, int protocol)
+/* A listener at 127.0.0.1, or ::1. */
+static int listener(int family, int protocol, bool v6, int backlog, int *port)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr *at = v6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
 	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, protocol);
-	socklen_t len = sizeof(at);
+	socklen_t len = v6 ? sizeof(six) : sizeof(four);
+
+	if (fd < 0 || bind(fd, at, len) || listen(fd, backlog) || getsockname(fd, at, &len)) {
+		perror("listener");
+		exit(1);
+	}
+	*port = v6 ? six.sin6_port : four.sin_port;
+	return fd;
+}
+
+static int peer(int family, int protocol, bool v6)
+{
+	int port, fd = listener(family, protocol, v6, 64, &port);
 	pthread_t id;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) || listen(fd, 64) ||
-	    getsockname(fd, (struct sockaddr *)&at, &len) ||
-	    pthread_create(&id, NULL, serve, (void *)(intptr_t)fd)) {
+	if (pthread_create(&id, NULL, serve, (void *)(intptr_t)fd)) {
 		perror("peer");
 		exit(1);
 	}
-	return at.sin_port;
+	return port;
 }
 
 /* ---- rounds ---- */
@@ -914,39 +1003,6 @@ static int slice_ms(int a, int b)
 	if (calls[a].call == do_setsockopt && calls[b].call == do_setsockopt)
 		return SLICE_OPTIONS_MS;
 	return calls[a].once || calls[b].once ? SLICE_ONCE_MS : SLICE_MS;
-}
-
-static bool begin(int a, int b, struct thread *t)
-{
-	int slice = slice_ms(a, b);
-	double deadline;
-
-	choose_favourite(t);
-	prepare(t);
-	atomic_store(&stop, 0);
-	atomic_store(&arrived, 0);
-	atomic_store(&meetings, 0);
-	atomic_store(&pair[0], a);
-	atomic_store(&pair[1], b);
-	atomic_store(&task[0], a);
-	atomic_store(&task[1], b);
-	/* On a machine that is busy, the threads may have no processors at the same time for a while. */
-	for (int ms = 0; ms < slice || (ms < SLICE_MAX_MS && atomic_load(&meetings) < MEETINGS); ms++)
-		usleep(1000);
-	atomic_store(&stop, 1);
-	deadline = now() + PATIENCE_MS / 1000;
-	while (atomic_load(&arrived) < 2) {
-		for (int i = 0; i < 2; i++)
-			if (atomic_load(&task[i]) >= 0)
-				pthread_kill(threads[i].id, SIGUSR1);
-		usleep(500);
-		if (uffd >= 0 && now() > deadline - PATIENCE_MS / 2000)
-			feed_all();
-		if (now() > deadline)
-			return false;
-	}
-	rounds++;
-	return true;
 }
 
 static bool is_in(const char *list, const char *name)
@@ -969,6 +1025,61 @@ static bool wanted(int call)
 	return (!opt.only || is_in(opt.only, name)) && !(opt.without && is_in(opt.without, name));
 }
 
+static int any_call(struct thread *t)
+{
+	int call;
+
+	do
+		call = pick(t, CALLS);
+	while (!wanted(call));
+	return call;
+}
+
+static bool begin(int a, int b, struct thread *t)
+{
+	int slice = slice_ms(a, b), running = one_in(t, 4) ? THREADS : 2;
+	double deadline;
+
+	choose_favourite(t);
+	mates = one_in(t, 4);
+	for (int i = 0; i < THREADS; i++)
+		threads[i].fd = mates && i % 2 ? MATE : FD;
+	if (mates)
+		prepare_mates(t);
+	else
+		prepare(t);
+	atomic_store(&stop, 0);
+	atomic_store(&arrived, 0);
+	atomic_store(&meetings, 0);
+	for (int i = 2; i < running; i++)
+		atomic_store(&task[i], any_call(t));
+	atomic_store(&task[0], a);
+	atomic_store(&task[1], b);
+	/* On a machine that is busy, the threads may have no processors at the same time for a while. */
+	for (int ms = 0; ms < slice || (ms < SLICE_MAX_MS && atomic_load(&meetings) < MEETINGS); ms++)
+		usleep(1000);
+	atomic_store(&stop, 1);
+	deadline = now() + PATIENCE_MS / 1000;
+	while (atomic_load(&arrived) < running) {
+		for (int i = 0; i < running; i++)
+			if (atomic_load(&task[i]) >= 0)
+				pthread_kill(threads[i].id, SIGUSR1);
+		usleep(500);
+		if (uffd >= 0 && now() > deadline - PATIENCE_MS / 2000)
+			feed_all();
+		if (now() > deadline)
+			return false;
+	}
+	rounds++;
+	return true;
+}
+
+/* @ends: of a connection. */
+static unsigned long times_met(bool ends, int a, int b)
+{
+	return atomic_load(&met[ends][a][b]) + (a == b ? 0 : atomic_load(&met[ends][b][a]));
+}
+
 /* The pair that has met least so far. */
 static void rarest(struct thread *t, int *a, int *b)
 {
@@ -977,8 +1088,8 @@ static void rarest(struct thread *t, int *a, int *b)
 	for (int n = 0, at = pick(t, CALLS * CALLS); n < CALLS * CALLS; n++, at = (at + 1) % (CALLS * CALLS)) {
 		int one = at / CALLS, other = at % CALLS;
 
-		if (one <= other && wanted(one) && wanted(other) && met[one][other] < least) {
-			least = met[one][other];
+		if (one <= other && wanted(one) && wanted(other) && times_met(0, one, other) < least) {
+			least = times_met(0, one, other);
 			*a = one;
 			*b = other;
 		}
@@ -988,25 +1099,27 @@ static void rarest(struct thread *t, int *a, int *b)
 static void report(void)
 {
 	FILE *file = opt.matrix ? fopen(opt.matrix, "w") : NULL;
-	int pairs = 0, never = 0;
+	int pairs = 0, never = 0, ends = 0;
 
 	for (int a = 0; a < CALLS; a++) {
 		for (int b = a; b < CALLS; b++) {
-			unsigned long times = met[a][b] + (a == b ? 0 : met[b][a]);
+			unsigned long times = times_met(0, a, b), at_ends = times_met(1, a, b);
 
 			if (!wanted(a) || !wanted(b))
 				continue;
 			pairs++;
 			never += !times;
+			ends += !!at_ends;
 			if (file)
-				fprintf(file, "%s %s %lu\n", calls[a].name, calls[b].name, times);
+				fprintf(file, "%s %s %lu %lu\n", calls[a].name, calls[b].name, times, at_ends);
 			if (!times)
 				printf("never: %s beside %s\n", calls[a].name, calls[b].name);
 		}
 	}
 	if (file)
 		fclose(file);
-	printf("pairs=%d never=%d rounds=%lu connected=%lu tcp=%lu\n", pairs, never, rounds, connected, tcp_connected);
+	printf("pairs=%d never=%d rounds=%lu connected=%lu tcp=%lu ends=%d\n", pairs, never, rounds, atomic_load(&connected),
+	       atomic_load(&tcp_connected), ends);
 }
 
 static void thread_open(int i)
@@ -1069,18 +1182,22 @@ static void arguments(int argc, char **argv)
 
 static int test(void)
 {
-	struct thread chance = { .random = opt.seed };
+	struct thread chance = { .random = opt.seed, .fd = FD };
 	const int options_call = number_of(do_setsockopt);
 	double end;
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < THREADS; i++)
 		thread_open(i);
 	if (opt.slow)
 		make_slow();
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i].id, NULL, run, &threads[i]);
-	sovia_port = peer(opt.family, SOVIAPROTO_V4);
-	tcp_port = peer(AF_INET, 0);
+	sovia_port = peer(opt.family, SOVIAPROTO_V4, false);
+	tcp_port = peer(AF_INET, 0, false);
+	sovia6_port = peer(opt.family, SOVIAPROTO_V6, true);
+	tcp6_port = peer(AF_INET6, 0, true);
+	listener(opt.family, SOVIAPROTO_V4, false, 0, &silent_port);
+	own_listener = listener(opt.family, SOVIAPROTO_V4, false, 64, &own_port);
 	end = now() + opt.seconds;
 	/* All pairs, each time in another order. */
 	while (now() < end) {

@@ -67,6 +67,7 @@ void fuzz_shared(void);
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))
 #endif
 #define WRITE_ONCE(x, value)	(*(volatile __typeof__(x) *)&(x) = (value))
+#define smp_mb__after_atomic()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_load_acquire(p)	READ_ONCE(*(p))
 #define likely(x)		(x)

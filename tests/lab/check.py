@@ -36,7 +36,7 @@ def run(kind, text, status=0, expected=()):
     stage = kind("stage", ["sh", "-c", 'printf %s "$0"; exit $1', text, str(status)])
     stage.expected = [record.Expected("stage", pattern, "issue 1", "reason") for pattern in expected]
     stage.run(WORK)
-    return stage.count
+    return stage
 
 
 def numbers(count):
@@ -74,8 +74,14 @@ RESULTS = {
 
 def check_results():
     for name, (kind, text, status, expected, wanted) in RESULTS.items():
-        found = numbers(run(kind, text, status, expected))
+        found = numbers(run(kind, text, status, expected).count)
         tap.check(found == wanted, f"counted: {name}", f"{found}, not {wanted}")
+    found = run(Tap, "# before\nnot ok 1 - a\n# why\nok 2 - b\n# of b\n", 1).failures
+    tap.check(len(found) == 1 and found[0].split("\n") == ["a", "     # why"], "a failure has the lines that tell of it", str(found))
+    found = run(Tap, "not ok 1 - a\n" + "".join(f"# {number}\n" for number in range(20)), 1).failures[0].split("\n")
+    tap.check(found == ["a"] + [f"     # {number}" for number in range(8, 20)], "if they are many, the last ones", str(found))
+    found = run(Tap, "node-b! BUG: one\nok 1 - a\n1..1\n", 99).failures
+    tap.check(len(found) == 1 and found[0].split("\n")[1:] == ["     node-b! BUG: one"], "a kernel's report is told with it", str(found))
 
 
 # --- the order ---
@@ -100,10 +106,10 @@ def watched(name, needs=(), text="ok 1 - a", last=False):
     return stage
 
 
-def scheduled(stages, costs):
+def scheduled(stages, costs, room=100):
     """Runs them with these costs.  Returns by name when each began and ended."""
     Watched.events.clear()
-    plan = schedule.Schedule(stages, WORK, quiet)
+    plan = schedule.Schedule(stages, WORK, quiet, room)
     plan.costs.known = {stage.name: costs.get(stage.name, (1.0, 1.0)) for stage in stages}
     plan.urgency.clear()
     for stage in stages:
@@ -124,6 +130,8 @@ def check_order():
     tap.check(seen[:2] == ["begin a", "begin b"], "beside it one that waits", " ".join(seen))
     seen = scheduled([watched("a", last=True), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)})
     tap.check(seen[0] == "begin b", "those of the slice come last", " ".join(seen))
+    seen = scheduled([watched("a", last=True), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)}, 0.1)
+    tap.check(seen == ["begin b", "end b"], "... or not at all if the others have taken long", " ".join(seen))
     seen = scheduled([watched("long"), watched("kernel"), watched("test", ["kernel"])],
                      {"long": (300.0, whole), "kernel": (200.0, whole), "test": (200.0, whole)})
     tap.check(seen[0] == "begin kernel", "what others wait for comes before what is long", " ".join(seen))
@@ -182,12 +190,13 @@ def check_hosts():
 
 def check_slices():
     nightly = tiers.nightly()
-    times = {stage.name: 100 + number for number, stage in enumerate(nightly)}
+    # from one minute to eleven
+    times = {stage.name: 60 + 600 * number // len(nightly) for number, stage in enumerate(nightly)}
 
     def cost(stages):
         return sum(times[stage.name] for stage in stages)
 
-    slices = [[stage.name for stage in record.some(nightly, cost, record.SLICE_SECONDS, str(seed))] for seed in range(200)]
+    slices = [[stage.name for stage in record.some(nightly, cost, record.SLICE_SECONDS, str(seed))] for seed in range(1000)]
     tap.check(all(0 < sum(times[name] for name in found) <= record.SLICE_SECONDS for found in slices), "a slice is within its time")
     tap.check(slices[0] == [stage.name for stage in record.some(nightly, cost, record.SLICE_SECONDS, "0")], "the same for the same seed")
     missing = set(times) - {name for found in slices for name in found}
@@ -205,19 +214,27 @@ def check_records():
         record.replace(path, record.Nightly, row)
     found = record.read(path, record.Nightly)
     tap.check([row.stage for row in found] == ["vm-a", "vm-b"] and found[1].seconds == "9", "a row a stage, in order", str(found))
-    record.NIGHTLY, record.EXPECTED = path, os.path.join(WORK, "expected.csv")
+    record.NIGHTLY, record.COSTS, record.EXPECTED = path, os.path.join(WORK, "costs.csv"), os.path.join(WORK, "expected.csv")
+    record.replace(record.COSTS, record.Cost, record.Cost("vm-c", "7", "3"))
     stages = [Tap(name, []) for name in ("vm-a", "vm-b", "vm-c")]
     tap.check([stage.name for stage in record.oldest(stages)] == ["vm-c", "vm-b", "vm-a"], "the oldest first, and before it what has never run")
 
     def cost(chosen):
         return sum(700 if stage.name == "vm-b" else 10 for stage in chosen)
 
-    tap.check(not list(record.complaints(stages, stages, stages[:2], cost)), "nothing is wrong with them")
+    found = list(record.complaints(stages, stages[:2], stages[:2], cost, "2026-01-31T00:00"))
+    tap.check(not found, "nothing is wrong with them", str(found))
+    found = list(record.complaints(stages, stages[:2], stages[:2], cost, "2026-02-01T12:00"))
+    tap.check(len(found) == 1 and "vm-b has not run since" in found[0], "complained of: one that has not run for long", str(found))
+    record.write(record.COSTS, record.Cost, [])
+    found = list(record.complaints(stages, stages[:2], stages[:2], cost))
+    tap.check(len(found) == 1 and "vm-c has no row" in found[0], "complained of: one whose cost is not known", str(found))
     record.write(path, record.Nightly, [rows[0]._replace(result="1 passed, 1 failed"), rows[1]._replace(stage="vm-gone")])
     record.write(record.EXPECTED, record.Expected, [record.Expected("vm-c", "x", "", "reason"), record.Expected("vm-d", "x", "issue 1", "reason"),
                                                     record.Expected("vm-b", "x", "issue 1", "reason")])
     found = "\n".join(record.complaints(stages, stages, stages, lambda chosen: cost(chosen) + 30))
-    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 730 s"), ("an expected failure without an issue", "vm-c"),
+    for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 730 s"),
+                       ("an expected failure without an issue", "vm-c"),
                        ("one of no stage", "vm-d"), ("one that has passed", "x has passed")):
         tap.check(text in found, f"complained of: {name}", found)
 

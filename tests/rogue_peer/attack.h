@@ -31,6 +31,7 @@ void resumes(void);
 void answering(void);
 void links(void);
 void parks(void);
+void parked(void);
 void crowd(void);
 void unacknowledged(void);
 void untaken(void);

@@ -5,7 +5,8 @@
  *
  *     impostor ask OWN VICTIM [PORT [TIMES]]
  *                                         sends all kinds of requests, from PORT (else, or 0, the connection manager chooses
- *                                         one, and another lane is requested as well); prints the number of requests;
+ *                                         one, and another lane is requested as well); prints how many with a
+ *                                         hello, and how many without one;
  *                                         fails if one was granted
  *     impostor listen OWN FILE            listens at the service; prints "ok", creates FILE and exits when it is removed;
  *                                         otherwise prints the error
@@ -121,7 +122,7 @@ static int ask_all(const char *own, const char *victim, const char *port, unsign
 		.payload = htonl(16384), .id = htobe64((uint64_t)getpid() << 32 | 1),
 	};
 	struct sovia_hello hellos[] = { fresh, fresh, fresh, fresh, fresh, fresh };
-	unsigned int i, round, granted = 0, asked = 0;
+	unsigned int i, round, granted = 0, asked = 0, bare = 0;
 
 	/* hellos[1] repeats the first one */
 	hellos[2].id = htobe64(4711);
@@ -143,9 +144,9 @@ static int ask_all(const char *own, const char *victim, const char *port, unsign
 				fprintf(stderr, "request %u was granted\n", i);
 		}
 		/* No hello at all. */
-		asked += ask(own, victim, port, NULL, 0) >= 0;
+		bare += ask(own, victim, port, NULL, 0) >= 0;
 	}
-	printf("%u\n", asked);
+	printf("%u %u\n", asked, bare);
 	return granted || !asked;
 }
 

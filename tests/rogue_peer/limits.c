@@ -61,6 +61,15 @@ void links(void)
 	unused_links(UNACKNOWLEDGED);
 }
 
+/* The victim agrees by closing the lane. */
+static void park(struct lane *l)
+{
+	struct msg m = msg_of(l, SOVIA_PARK, 0, 0);
+
+	msg_send(l, &m);
+	expect(lane_dies(l), "a link that is parked", l->dead, 0);
+}
+
 /*
  * All links are parked, which makes room for others, and then used again at once: no more than
  * MESSAGES and a quarter have queue pairs, whatever is asked for.  The others are told to come again, and not lost.
@@ -72,14 +81,11 @@ void parks(void)
 	unsigned int i, up = 0, busy = 0;
 	struct sovia_hello hello;
 	enum outcome how;
-	struct msg m;
 	double end;
 
 	for (i = 0; i < SOVIA_LANES_MAX; i++) {
 		lane_open(&l[i], i);
-		m = msg_of(&l[i], SOVIA_PARK, 0, 0);
-		msg_send(&l[i], &m);
-		expect(lane_dies(&l[i]), "a link that is parked", i, l[i].dead);
+		park(&l[i]);
 	}
 	for (end = now() + PATIENCE; victim_links("PARKED") < i && now() < end;)
 		pause_ms(100);
@@ -97,6 +103,26 @@ void parks(void)
 	expect(victim_links(NULL) == i, "links kept", victim_links(NULL), i);
 	for (i = 0; i < SOVIA_LANES_MAX; i++)
 		lane_close(&l[i]);
+}
+
+/*
+ * A connection on each of all lanes, which are parked: they cannot be dropped.  They stay for MESSAGES seconds, and when
+ * this ends.
+ */
+void parked(void)
+{
+	struct lane l[SOVIA_LANES_MAX];
+	struct conn c;
+	unsigned int i;
+	double end;
+
+	for (i = 0; i < SOVIA_LANES_MAX; i++) {
+		lane_open(&l[i], i);
+		expect(conn_open(&c, &l[i], sink_port), "a connection on a lane", i, 0);
+		park(&l[i]);
+	}
+	for (end = now() + messages; now() < end;)
+		pause_ms(100);
 }
 
 /* VERBS_PEER_REQUESTS of the victim. */

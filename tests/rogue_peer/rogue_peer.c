@@ -939,6 +939,7 @@ static const struct {
 	{ "server", server },
 	{ "links", links },
 	{ "parks", parks },
+	{ "parked", parked },
 	{ "crowd", crowd },
 	{ "unacknowledged", unacknowledged },
 	{ "untaken", untaken },
@@ -974,7 +975,7 @@ int main(int argc, char **argv)
 		peer_listen();
 	else
 		start_programs();
-	if (groups[j].run == parks)
+	if (groups[j].run == parks || groups[j].run == parked)
 		peer_features = SOVIA_FEATURE_PARK;
 	peer_meet();
 	/* The victim asks before it connects. */

@@ -19,7 +19,9 @@ cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/failslab.sh source-path=SCRIPTDIR
 . lib/failslab.sh
 
-reload() { eventually modprobe -r sovia && modprobe sovia "$@"; }
+reload() { # KIND PARAMETER...
+	eventually modprobe -r sovia && modprobe sovia "${@:2}" && equal "$(lib/loop_kind)" "$1"
+}
 
 transfers() { sovia-run lib/transfer_errors "$1" "$2" 2; }
 
@@ -44,7 +46,7 @@ strangers() {
 # No page at all for one call; the buffer has the same size afterwards.
 no_pages() {
 	echo Y >$DEBUG/fail_page_alloc/task-filter
-	echo -1 >$DEBUG/fail_page_alloc/times
+	echo $TIMES >$DEBUG/fail_page_alloc/times
 	echo 100 >$DEBUG/fail_page_alloc/probability
 	sovia-run python3 - <<-'END'
 	import socket
@@ -69,15 +71,17 @@ no_pages() {
 	local status=$?
 	echo 0 >$DEBUG/fail_page_alloc/probability
 	echo N >$DEBUG/fail_page_alloc/task-filter
-	return $status
+	echo "pages that were refused: $((TIMES - $(<$DEBUG/fail_page_alloc/times)))"
+	[ "$(<$DEBUG/fail_page_alloc/times)" -lt $TIMES ] && return $status
 }
 
 no_sockets() { [ "$(wc -l </proc/net/sovia/sock)" = 0 ] || { cat /proc/net/sovia/sock; return 1; }; }
 
 limit 100
 check 'failures on demand'		failures
-for way in '' loop_lane=1; do
-	check "reloaded${way:+ with $way}"	reload $way
+for kind in direct lane; do
+	way=''; [ $kind = direct ] || way=loop_lane=1
+	check "reloaded${way:+ with $way}"	reload "$kind" $way
 	for calls in 'socket socket6 bind options names poll' 'listen connect connect_first link accept' \
 		'send send_some send_cut send_small send_urgent sendfile' 'recv peek splice' 'shutdown close close_unread'; do
 		# shellcheck disable=SC2086 # several words

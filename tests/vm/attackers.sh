@@ -28,7 +28,7 @@ peer() { address "$1" "$SOVIA_PEER"; }
 anchors() { ss -Htn state established '( sport = :298 or dport = :298 )' | sort; }
 known() {
 	local name
-	anchors
+	anchors | grep . || echo 'no anchor'
 	for name in link_up link_down link_fail link_recover peer_up peer_join; do
 		echo "$name $(count $name)"
 	done
@@ -38,13 +38,16 @@ known() {
 unharmed() {
 	local before
 	before=$(known; there known)
-	transferring "$@" && equal "$(known; there known)" "$before"
+	[[ $before != *'no anchor'* ]] && transferring "$@" && equal "$(known; there known)" "$before"
 }
 
 # The number of requests; none was granted.
 requests() { # COMMAND...
-	local asked
-	asked=$("$@") && [ "$asked" -ge "$ATTEMPTS" ] && echo "$asked requests"
+	local asked bare
+	asked=$("$@") || return
+	read -r asked bare <<<"$asked"
+	echo "$((asked + bare)) requests"
+	[ $((asked + bare)) -ge "$ATTEMPTS" ]
 }
 # In the name of its node, from a port of the connection manager's.
 by_user_there() { requests there "${USER_ONLY[*]} $IMPOSTOR ask $(peer "$1") $(own "$1") 0 $TIMES"; }
@@ -60,7 +63,9 @@ forge() {
 	before=$(segments_in)
 	there forger "$peer" 298 "$own" 297 $count && there forger "$peer" 297 "$own" 298 $count || return
 	[ $(($(segments_in) - before)) -ge $((2 * count)) ] || { echo 'they have not arrived'; return 1; }
-	forger "$own" 297 "$peer" 298 $count && forger "$own" 298 "$peer" 297 $count
+	before=$(there segments_in)
+	forger "$own" 297 "$peer" 298 $count && forger "$own" 298 "$peer" 297 $count || return
+	[ $(($(there segments_in) - before)) -ge $((2 * count)) ] || { echo 'they have not arrived there'; return 1; }
 }
 segments_in() { awk '/^Tcp:/ && ++n == 2 { print $11 }' /proc/net/snmp; }
 

@@ -4,7 +4,7 @@
 # Everything that others can make has a bound (Documentation/limits.rst): each kind is made until there is no more to be
 # had, by those who may, while another user connects.
 #
-#     bounds.sh [ROW... | --part I/2]        these rows alone
+#     bounds.sh [ROW... | --part I/3]        these rows alone
 #
 # Measured for each: how many there were, the kernel's memory that no control group pays for, how long the other
 # user's connect() took, and that all is back when they have gone.
@@ -18,8 +18,9 @@ cd "$(dirname "$0")" || exit 1
 . lib/rogue_peer.sh
 
 case $* in
-'--part 1/2') set -- {1..7} ;;
-'--part 2/2') set -- {8..35} ;;
+'--part 1/3') set -- {1..7} ;;
+'--part 2/3') set -- {8..19} ;;
+'--part 3/3') set -- {20..39} ;;
 esac
 ROWS=("$@")
 OBJECTS=/sys/kernel/debug/sovia/objects
@@ -69,8 +70,18 @@ kernel() {
 	awk 'FNR == NR { n[$1] = $2; next } $1 == "pages" { pages = $2 }
 		END { print n["SUnreclaim:"] + n["Percpu:"] + n["KernelStack:"] + n["PageTables:"] + 4 * pages }' /proc/meminfo $OBJECTS
 }
-# ... that the filler's control group pays for.
-paid() { awk '$1 == "kernel" || $1 == "sock" { sum += $2 } END { print int(sum / 1024) }' $GROUP/memory.stat; }
+# ... that the filler's control group does not pay for.  What it pays for is read before and after, by one process: tens of
+# MiB may come and go while another one starts.
+unpaid() {
+	awk 'FNR == 1 { file++ }
+		file == 1 || file == 4 { if ($1 == "kernel" || $1 == "sock") paid[file] += $2 / 1024 }
+		file == 2 { n[$1] = $2 }
+		file == 3 && $1 == "pages" { pages = $2 }
+		END {
+			all = n["SUnreclaim:"] + n["Percpu:"] + n["KernelStack:"] + n["PageTables:"] + 4 * pages
+			print int(all - (paid[1] > paid[4] ? paid[1] : paid[4]))
+		}' $GROUP/memory.stat /proc/meminfo $OBJECTS $GROUP/memory.stat
+}
 
 # What is free but kept by caches, and by others until a grace period is over.
 settle() {
@@ -94,10 +105,13 @@ watch() { # OBJECT BYSTANDER FILLER
 	while kill -0 "$2" 2>/dev/null || { [ ! -e "$FULL" ] && kill -0 "$3" 2>/dev/null; }; do
 		now=$(object "$1")
 		[ "$now" -le "$most" ] || most=$now
-		sum=$(($(kernel) - $(paid)))
-		[ $sum -le $memory ] || memory=$sum
+		sum=$(unpaid)
+		[ "$sum" -le "$memory" ] || memory=$sum
 		sleep 0.3
 	done
+	# what it has told meanwhile
+	now=$(object "$1")
+	[ "$1" != made ] || [ "$now" -le "$most" ] || most=$now
 	echo "$most" >"$WORK/most"
 	echo "$memory" >"$WORK/memory"
 }
@@ -140,6 +154,7 @@ few() { # MOST
 
 little() { # KIB
 	local more=$(($(<"$WORK/memory") - $(<"$WORK/kernel")))
+	[ "$(<"$WORK/memory")" -gt 0 ] || { echo 'not measured'; return 1; }
 	[ $more -le $(($1 + NOISE)) ] || { echo "$more KiB, at most $1 and $NOISE"; return 1; }
 }
 
@@ -229,20 +244,39 @@ untaken() { with /proc/sys/net/core/somaxconn 1024 nobody filler untaken "$FULL"
 orphans() { with $PARAMETERS/max_orphans 64 nobody filler orphans "$FULL" 200; }
 unread() { with $PARAMETERS/mem 2048,3072 nobody filler unread "$FULL" 100; }
 # More than the maximum: they are parked, and used again.
-# Those that stay parked end when the peer has been met anew.
+# The rogue peer itself sees that no more than that are used again; those that stay parked end when it is met anew, with
+# sixteen lanes.
 resumed() {
 	with $PARAMETERS/max_links 8 rogue_peer $ROGUE $VICTIM parks 1 8 && rogue_peer $ROGUE $VICTIM links 1 16
 }
-# A namespace has no more than max_links of them, a hundred here; three pairs, and both ends of each.
+# Two addresses of a peer have 32 parked links, in use; so many may there be for each of max_links.  A link to the other host
+# is made anew meanwhile.
+SECOND=10.77.0.4 THIRD=10.77.0.5
+parked_here() { [ "$(grep -c '^PARKED ' /proc/net/sovia/link)" -ge "$1" ]; }
+many_parked() {
+	local address
+	rogue_address $SECOND && rogue_address $THIRD || return
+	for address in $ROGUE $SECOND; do
+		rogue_peer "$address" $VICTIM parked 1 40 >"$WORK/parked-$address" 2>&1 &
+	done
+	eventually parked_here 32 || { cat "$WORK"/parked-*; cut -d' ' -f1,2,3 /proc/net/sovia/link | sort | uniq -c; return 1; }
+}
+# When each is met anew.
+parked_end() {
+	local address
+	wait
+	for address in $ROGUE $SECOND; do rogue_peer "$address" $VICTIM links 1 16 >"$WORK/links" || { cat "$WORK/links"; return 1; }; done
+}
+# A namespace has no more than max_links of them, a hundred here; seven pairs, and both ends of each.
 several_pairs() {
 	local i fillers=()
-	for i in 1 2 3; do
+	for i in {1..7}; do
 		own_root filler near "$FULL$i" 10 & fillers+=($!)
 	done
-	for i in 1 2 3; do eventually test -e "$FULL$i" || return; done
+	for i in {1..7}; do eventually test -e "$FULL$i" || return; done
 	touch "$FULL"
 	while [ -e "$FULL" ]; do sleep 0.2; done
-	rm "$FULL"[123]
+	rm "$FULL"[1-9]*
 	wait "${fillers[@]}"
 }
 # Memory must not be the limit: the smallest window of each.  Nor a probe that is not answered.
@@ -287,7 +321,7 @@ unused_spaces() {
 		printf -v $i %d $(($(<"$WORK/spaces") - base))
 		[ $i = without ] || modprobe -r sovia || return
 	done
-	modprobe sovia && begin_again || return
+	modprobe sovia && begin_again && resumed >/dev/null || return
 	echo "100 namespaces: $with KiB with the module, $without without"
 	[ $((with - without)) -le $((2 * 100)) ]
 }
@@ -323,7 +357,7 @@ row 3 'connections whose answers wait: a peer'	sockets 4400 32768	with_memory ro
 row 4 'orphans: nobody'				orphans 48 16384	orphans
 row 5 'bytes promised, unsent, unread: nobody'	memory 4500 16384	unread
 TIMES=150
-row 6 'links within the host: nobody, for a minute'	links 400 32768		storm sovia 127.0.0.0/9 9 60
+row 6 'links within the host: nobody, for a minute'	links 400 28672		storm sovia 127.0.0.0/9 9 60
 # Ten busy programs: who needs the connection thread waits for a processor.
 row 6 'the same: own root, in ten network namespaces'	links 480 32768	storms
 TIMES=40
@@ -333,9 +367,14 @@ row 8 'links between namespaces: own root'	links 640 20480		several_pairs
 AWAY=127.0.0.1
 row 9 'links with a VI: a peer uses all that are parked'	verbs_vis 20 20480	resumed
 AWAY=node-b
-# Sixteen, and those that have just ended.
-row 10 'further lanes of a pair: a peer'	links 64 4096		rogue_peer $ROGUE $VICTIM links 1 16
-none 11 'parked links: a peer'
+# As many as this host has lanes, twice, as some have just ended.
+row 10 'further lanes of a pair: a peer'	links $((2 * $(<$PARAMETERS/lanes) + 4)) 4096		rogue_peer $ROGUE $VICTIM links 1 16
+if wanted 11; then
+	check 'row 11, parked links: a peer has as many as fit'	many_parked
+	check 'row 11: another user has a link to another host'	with $PARAMETERS/max_links 1 other bystander 3 $THIRD
+	check 'row 11: they end with the peer'			parked_end
+	check 'row 11: the other user has one then'		other bystander 3 $THIRD
+fi
 none 12 'links that wait for a place'
 none 13 'posted receives: a peer'
 none 14 'set-ups that block: nobody'		'vm-blocked_connect'
@@ -354,7 +393,8 @@ row 24 'tenants: root of a user namespace makes networks'	tenants 6 65536	mapped
 if wanted 25; then check 'row 25, namespaces that do not use the family: own root' unused_spaces; fi
 row 26 'listeners: own root makes VRFs'		made 64 4096		own_root filler vrfs "$FULL" 80
 row 27 'rules: own root'			made 1024 4096		own_root filler rules "$FULL"
-row 28 'keys: own root'				made 1024 4096		own_root filler keys "$FULL"
+# The kernel's quota of keys is less.
+row 28 'keys: own root'				made 200 4096		own_root filler keys "$FULL"
 none 29 'histograms, settings: own root'
 row 30 'answers without a connection: a peer'	sockets 6200 32768	with_memory rogue_peer $ROGUE $VICTIM unacknowledged 1 12000
 none 31 'children of a listener in use: a user of a peer'

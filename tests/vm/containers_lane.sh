@@ -4,4 +4,4 @@
 # containers.sh, over lanes.
 #
 # vm: --timeout 1200 --append "kunit.enable=0 sovia.loop_lane=1"
-exec bash "$(dirname "$0")/containers.sh"
+exec bash "$(dirname "$0")/containers.sh" Y

@@ -34,11 +34,16 @@ default_limits() {
 		[ "$none" = $((short + short / 2)) ]
 }
 
-# Pages: beyond the limit, a connection may have the minimum, a message at each end.
+# Pages: as many as the limit are held, and beyond it, a connection may have the minimum, a message at each end.
 held_at_most() { # CONNECTIONS
-	local most
-	most=$(($(awk '$1 == "memory" { print $4 }' $LIMITS) + 10 * $1 + 400))
-	[ "$(held)" -le "$most" ] || { echo "at most $most"; cat "$WORK/filled_by"; return 1; }
+	local least most
+	read -r _ _ least most < <(grep memory $LIMITS)
+	most=$((most + 10 * $1 + 400))
+	if [ "$(held)" -lt "$least" ] || [ "$(held)" -gt "$most" ]; then
+		echo "$least to $most"
+		cat "$WORK/filled_by"
+		return 1
+	fi
 }
 
 # --- orphans: more than the limit ---

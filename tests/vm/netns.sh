@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Network namespaces: separate ports and counters, and cleanup after the last socket.
+# Network namespaces: separate ports and counters, a loopback interface that is down, and cleanup after the last socket.
 #
 # A namespace with one end of a veth pair is gone when the other end has
 # vanished, which happens when nothing pins the namespace any more.
@@ -29,7 +29,16 @@ separate() {
 	ip netns exec box grep -qx 'conn_active 1' /proc/net/sovia/stat
 }
 
+# Where packets would be lost nothing connects, and errors are TCP's.
+as_tcp() {
+	local tcp sovia
+	tcp=$(unshare --net lo_down) && sovia=$(unshare --net sh -c 'sovia-run lo_down && sovia stat value conn_passive') || return
+	equal "${sovia%$'\n'*}" "$tcp" && [ "${sovia##*$'\n'}" -ge 5 ]
+}
+
 modprobe veth
+modprobe dummy
+check "the loopback interface is not up, is, and is no longer" as_tcp
 ip netns add box
 ip link add out type veth peer name in netns box
 ip -n box link set lo up

@@ -56,10 +56,12 @@ GOOD=(
 	'probe_interval=1 max_links=1 mem=0,0'
 	'max_links=4294967295 service_port=1 ack_timeout=10'
 	'service_port=1023 ack_timeout=31'
+	'tos=0' 'tos=256'
+	'verbs_namespaces=0' 'verbs_namespaces=2'
 	family=45
 )
 BAD_AT_LOAD=(lanes=0 lanes=17 cqs=0 cqs=65 cqs=4294967295 service_port=0 service_port=1024 service_port=7684 service_port=65536
-	ack_timeout=0 ack_timeout=9 ack_timeout=32)
+	ack_timeout=0 ack_timeout=9 ack_timeout=32 tos=257 verbs_namespaces=3)
 # shellcheck disable=SC2054 # one element
 BAD=(window=0 window=1025 window=-1 window=many ack_threshold=0 ack_threshold=1025 payload=0 payload=2047 payload=65537
 	probe_interval=86401 probe_interval=4294967295 recovery_timeout=86401 max_orphans=2147483648 mem=1,1 mem=1023 fallback_wait=60001)

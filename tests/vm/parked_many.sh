@@ -37,7 +37,7 @@ per_end() { # LINKS STATE
 }
 
 begin() {
-	modprobe sovia probe_interval=1 && roce_device "${MESH[@]/%//16}" || return
+	parameter probe_interval 1 && roce_device "${MESH[@]/%//16}" || return
 	# what is allocated once
 	idle mesh "${MESH[@]:0:2}" -- true || return
 	free_kib >/tmp/before
@@ -52,7 +52,7 @@ all() {
 	parameter idle_links 64
 	idle mesh "${MESH[@]}" -- true || return
 	parameter idle_links 0
-	eventually all_are PARKED $LINKS || { cut -d' ' -f1 /proc/net/sovia/link | sort | uniq -c; return 1; }
+	eventually all_are PARKED $LINKS || { grep -v ^PARKED /proc/net/sovia/link; return 1; }
 	per_end $((LINKS - 1)) parked
 }
 again() {

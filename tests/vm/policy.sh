@@ -42,6 +42,30 @@ watched_connect() { # PROGRAM FAMILY PORT WANTED
 	equal "$(cgroup-bpf "$1" socktool "-$2" connect "$(local_host "$2")" "$3")" "$4"
 }
 
+# Both sockets of one that may become TCP's.
+counted_twice() {
+	local line
+	line=$(cgroup-bpf count-sockets python3 -c "
+import socket
+for port in (${PORTS:-6004, 6004}):
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, 254) as s:
+        s.connect(('127.0.0.1', port))")
+	echo "$line"
+	[[ $line =~ ^opened\ ([0-9]+)\ released\ ([0-9]+)$ ]] && [ "${BASH_REMATCH[1]}" -ge 2 ] && equal "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+}
+# A server that has TCP alone.
+over_tcp() {
+	local status before
+	python3 -c "import socket, time; s = socket.create_server(('127.0.0.1', 7004)); time.sleep(100)" &
+	sysctl -qw net.sovia.fallback=1
+	before=$(sovia stat value fallback)
+	eventually eval "ss -Htln | grep -q :7004" && PORTS='7004, 7004' "$@" && [ "$(sovia stat value fallback)" -ge $((before + 2)) ]
+	status=$?
+	kill $!
+	sysctl -qw net.sovia.fallback=0
+	return $status
+}
+
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 
 rule_by_user() { # FAMILY
@@ -129,6 +153,8 @@ for v in 4 6; do
 	check "IPv$v: ... or redirects it" watched_connect "to-port=600$v" $v 1 ok
 	check "IPv$v: ... or allows it" connects $v "$(local_host $v)" "600$v" ok
 done
+check 'what cgroup/sock_create allows, cgroup/sock_release hears of'	counted_twice
+check '... when TCP has taken the connection over'	over_tcp counted_twice
 check 'no socket is counted for a forbidden call' eventually equal "$(sockets)" "$before"
 for v in 4 6; do
 	for peer in "$(local_host $v)" "$SOVIA_PEER"; do

@@ -14,12 +14,7 @@ cd "$(dirname "$0")" || exit 1
 
 LANES=50
 
-# siw connects to the peer with an uninterruptible connect() of TCP: the next attempt waits
-# for it.
-if [ "$SOVIA_DEVICE" = siw ]; then
-	echo 2 >/proc/sys/net/ipv4/tcp_syn_retries
-	there 'echo 2 >/proc/sys/net/ipv4/tcp_syn_retries'
-fi
+short_connects
 
 count() { awk -v name="$1" '$1 == name { print $2 }' /proc/net/sovia/stat; }
 state_is() { grep -q "^$1 .* $SOVIA_LINK" /proc/net/sovia/link; }

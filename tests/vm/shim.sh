@@ -79,20 +79,29 @@ rules() {
 
 # Programs that may not have the family: they go on with TCP, or with --only they get the error.
 forbidden() {
-	local reason
+	local reason what
 	for reason in EAFNOSUPPORT EPERM EACCES; do
-		check "the family is forbidden, $reason: TCP" becomes_forbidden $reason 'plain 2 1 6'
-		check "... with --only: $reason" becomes_forbidden $reason $reason --only
-		check "... to sovia-run itself, too: TCP" equal "$(forbid "$FAMILY" $reason sovia-run python3 "$WORK/become" $AF_INET6 $STREAM 0)" \
+		what=$FAMILY
+		# by a filter of families, which knows no protocols: systemd's
+		[ $reason != EAFNOSUPPORT ] || what=$FAMILY,$AF_INET:254,$AF_INET6:254
+		check "the family is forbidden, $reason: TCP" becomes_forbidden "$what" $reason 'plain 2 1 6'
+		check "... with --only: $reason" becomes_forbidden "$what" $reason $reason --only
+		check "... to sovia-run itself, too: TCP" equal "$(forbid "$what" $reason sovia-run python3 "$WORK/become" $AF_INET6 $STREAM 0)" \
 			'plain 10 1 6 '
-		check '... with --only: 125' status_of 125 forbid "$FAMILY" $reason sovia-run --only touch "$WORK/ran"
+		check '... with --only: 125' status_of 125 forbid "$what" $reason sovia-run --only touch "$WORK/ran"
 		check '... and a message about it' said "cannot open a socket of family $FAMILY"
 		deny '... and the program was not run' test -e "$WORK/ran"
 	done
+	check 'by a filter of families: AF_SOVIA as a protocol' becomes_forbidden "$FAMILY" EAFNOSUPPORT 'sovia 4'
+	check '... of IPv6' equal "$(sovia-run forbid "$FAMILY" EAFNOSUPPORT python3 "$WORK/become" $AF_INET6 $((STREAM | CLOEXEC)) $TCP)" \
+		'sovia 6 c'
+	check '... with --only' becomes_forbidden "$FAMILY" EAFNOSUPPORT 'sovia 4' --only
+	check '... to sovia-run itself, too' equal "$(forbid "$FAMILY" EAFNOSUPPORT sovia-run --only python3 "$WORK/become" $AF_INET $STREAM 0 2>&1)" \
+		'sovia 4 '
 	check 'flags are kept' equal "$(sovia-run forbid "$FAMILY" EPERM python3 "$WORK/become" $AF_INET $((STREAM | NONBLOCK | CLOEXEC)) $TCP)" \
 		'plain 2 1 6 nc'
-	check 'no descriptors are no reason' becomes_forbidden EMFILE EMFILE
-	check 'nor is no memory' becomes_forbidden ENOMEM ENOMEM
+	check 'no descriptors are no reason' becomes_forbidden "$FAMILY" EMFILE EMFILE
+	check 'nor is no memory' becomes_forbidden "$FAMILY" ENOMEM ENOMEM
 	check 'the module is unloaded under a program: TCP' module_goes 'plain 2 1 6'
 	check '... with --only: EAFNOSUPPORT' module_goes EAFNOSUPPORT --only
 }
@@ -105,8 +114,8 @@ module_goes() { # WANT [OPTION]
 	rm /etc/modprobe.d/no-sovia.conf
 	modprobe sovia && equal "$got" "$1"
 }
-becomes_forbidden() { # ERRNO WANT [OPTION]
-	equal "$(sovia-run ${3:+"$3"} forbid "$FAMILY" "$1" python3 "$WORK/become" $AF_INET $STREAM 0 | sed 's/ *$//')" "$2"
+becomes_forbidden() { # WHAT ERRNO WANT [OPTION]
+	equal "$(sovia-run ${4:+"$4"} forbid "$1" "$2" python3 "$WORK/become" $AF_INET $STREAM 0 | sed 's/ *$//')" "$3"
 }
 
 # An installation in which ld.so finds a library for either kind of program: of 32 bits that of libc6-i386, or of libc6:i386.

@@ -60,7 +60,8 @@ end_work() { # NAME
 	eventually no_work
 	for host in "$SOVIA_PEER" localhost; do
 		echo "$1, $host: $(cat "$WORK/$1-$host")"
-		[[ $(cat "$WORK/$1-$host") =~ ^[0-9.]+\ [0-9.]+\ [0-9.]+$ ]] || return 1
+		# MiB, seconds and the longest pause
+		[[ $(cat "$WORK/$1-$host") =~ ^[0-9.]*[1-9][0-9.]*\ [0-9.]+\ [0-9.]+$ ]] || return 1
 	done
 }
 no_work() { ! pgrep -f 'siege work' >/dev/null; }
@@ -108,7 +109,8 @@ filled() {
 		sleep 1
 	done
 	cat "$WORK/fill" $LIMITS
-	is_filled
+	# each way has taken something
+	is_filled && equal "$(grep -cE ': [1-9][0-9]* (connections|hosts|listeners)' "$WORK/fill")" 8
 }
 
 # Both users, and no more than the second limit and a message of each connection.

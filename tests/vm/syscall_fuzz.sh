@@ -65,6 +65,7 @@ echo "# --seed $SEED --processes 3 --threads 2 --operations 300"
 check 'a fresh connection'		fresh_connection
 check 'nothing is left'			nothing_left
 check 'the module, with lanes within the host'	unloads loop_lane=1
+check '... which are used'		equal "$(lib/loop_kind)" lane
 check 'random calls over lanes'		random_calls --seed $SEED --processes 3 --threads 2 --operations 300
 check 'nothing is left'			nothing_left
 check 'stress-ng sock'			stress --sock 2 --sock-ops 2 --sock-domain ipv4

@@ -16,7 +16,7 @@ RAISED=$HERE/../../.build/stock-raised/sovia.ko
 
 # A process that ends leaves its memory, and with it its command line, before it closes its sockets: it is not to be
 # seen any more, and the module is in use.
-load() { eventually rmmod sovia || return; if [ "$1" = next ]; then insmod "$RAISED"; else modprobe sovia; fi; }
+load() { eventually rmmod sovia || return; if [ "$1" = next ]; then insmod "$RAISED" fallback=0; else modprobe sovia; fi; }
 both_load() { # HERE THERE
 	stop_server
 	there "RAISED=$RAISED; load $2" && load "$1"

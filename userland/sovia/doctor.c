@@ -95,7 +95,8 @@ static bool check_module(void)
 		found(BROKEN, "module", "systemctl enable --now sovia, or: modprobe sovia",
 		      "not loaded: opening a socket does not load it");
 	else
-		found(BROKEN, "module", "install sovia-dkms and headers of this kernel, then: systemctl start sovia",
+		found(BROKEN, "module",
+		      "install headers of this kernel and sovia-dkms, or: make install; then start sovia",
 		      "there is none for this kernel");
 	return false;
 }

@@ -19,7 +19,7 @@ from kit.proc import Child
 
 SOL, TCP, IP = socket.SOL_SOCKET, socket.IPPROTO_TCP, socket.IPPROTO_IP
 IP_BIND_ADDRESS_NO_PORT, TCP_ULP, TCP_FASTOPEN_CONNECT = 24, 31, 30
-SO_MAX_PACING_RATE, SO_TIMESTAMPING = 47, 37
+SO_MAX_PACING_RATE, SO_TIMESTAMPING, SO_BUF_LOCK = 47, 37, 72
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -107,6 +107,28 @@ def test_options_stay(t):
         waiting.result()
         eq((s.getsockopt(SOL, socket.SO_RCVLOWAT), s.getsockopt(SOL, socket.SO_KEEPALIVE)), (3, 1))
         s.close()
+
+
+@pytest.mark.timeout(120)
+def test_shutdown_meets_it(t):
+    """shutdown() beside the end of a connect() that does not block has its effect, or none: a connection stays one."""
+    listener = only_tcp(t)
+    met = 0
+    for number in range(400):
+        s = attempt(t, listener)
+        time.sleep(number % 20 * 0.0001)
+        result = libc.error_of(s.shutdown, socket.SHUT_WR)
+        far = listener.accept()[0] if select.select([listener], [], [], 1)[0] else None
+        again = libc.error_of(s.connect, listener.getsockname()[:2]) if result == "ok" else None
+        # EINVAL: it is neither connected nor can it be
+        ok(again in (None, "EISCONN", "EINPROGRESS", "ok"), f"then connect() is {again}")
+        if far and again == "EISCONN":
+            met += 1
+            eq(far.recv(1), b"")
+        s.close()
+        if far:
+            far.close()
+    ok(met > 0, "some met it")
 
 
 @pytest.mark.timeout(90)
@@ -216,6 +238,18 @@ def test_filtered_listener(t):
         eq(client.recv(5), b"hello")
 
 
+def test_unlocked_sizes(t):
+    """SO_BUF_LOCK of a listener, set and cleared: clients of TCP have none, and their buffers grow."""
+    listener = t.listener(t.here)
+    for locks in (3, 0, 1):
+        listener.setsockopt(SOL, SO_BUF_LOCK, locks)
+        client = socket.create_connection(listener.getsockname()[:2])
+        far, _ = listener.accept()
+        eq(far.getsockopt(SOL, SO_BUF_LOCK), locks)
+        far.close()
+        client.close()
+
+
 def test_filter_by_nobody(t):
     """A filter that its program may not give to a TCP socket is never TCP's."""
     root(t)
@@ -228,7 +262,9 @@ def test_filter_by_nobody(t):
         os.setuid(65534)
         s = t.socket()
         classic(s, SO_ATTACH_FILTER, ALL)
-        fails("ECONNREFUSED EHOSTDOWN", s.connect, listener.getsockname()[:2])
+        # The second one knows the port to be TCP's.
+        fails("ECONNREFUSED", s.connect, listener.getsockname()[:2])
+        fails("ECONNREFUSED", s.connect, listener.getsockname()[:2])
         s = t.listener(t.here)
         classic(s, SO_ATTACH_FILTER, NOTHING)
         until(lambda: libc.error_of(socket.create_connection, s.getsockname()[:2], 5) == "ECONNREFUSED", "TCP refuses")

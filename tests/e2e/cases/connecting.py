@@ -90,7 +90,9 @@ def test_refused_never_looks_done(t):
             if s.connect_ex((t.host(), port)) == errno.EINPROGRESS:
                 while not s.poll_now():
                     pass
-                eq(s.error(), errno.ECONNREFUSED)
+                error = s.error()
+                # TCP's, where it has no memory to be asked as well (vm-e2e_failslab).
+                ok(error in (errno.ECONNREFUSED, errno.ENOMEM), error)
 
 
 def test_refused_nonblocking_by_connect(t):

@@ -63,7 +63,8 @@ class Maker:
 
     def connected(self):
         s = self.new()
-        ok(self.join(s) == "ok", "connected")
+        result = self.join(s)
+        ok(result == "ok", result)
         return s
 
     def listen(self, s):

@@ -98,7 +98,14 @@ class Context:
         node = node or self.there
         listener = node.socket(self.family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host or self.host(node), port))
+        while True:
+            try:
+                listener.bind((host or self.host(node), port))
+                break
+            except OSError as e:
+                # Without memory for a port bind() says that all are in use, TCP's, too (vm-e2e_failslab).
+                if port or e.errno != errno.EADDRINUSE:
+                    raise
         listener.listen(backlog)
         return listener
 

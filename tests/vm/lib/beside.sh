@@ -13,7 +13,7 @@ build() { make -s -C "$ROOT/tests/fuzz" calls; }
 # Where processes hang, if the kernel tells.
 blocked() { echo w >/proc/sysrq-trigger && dmesg | tail -n 50; }
 
-# Both kinds of connections must have been made.
+# Both kinds of connections must have been made, and both ends of some called.
 beside() { # SECONDS [ARGUMENT...]
 	local line log seconds=$1
 	shift
@@ -22,8 +22,9 @@ beside() { # SECONDS [ARGUMENT...]
 	"$FUZZ/beside" --seconds "$seconds" --seed "$SEED" "$@" >"$log" 2>&1 || { cat "$log"; blocked; return 1; }
 	line=$(tail -n 1 "$log")
 	cat "$log"
-	[[ $line =~ rounds=([0-9]+)\ connected=([0-9]+)\ tcp=([0-9]+) ]] || return
-	[ "${BASH_REMATCH[1]}" -gt $((seconds / 4)) ] && [ "${BASH_REMATCH[2]}" -gt 0 ] && [ "${BASH_REMATCH[3]}" -gt 0 ]
+	[[ $line =~ rounds=([0-9]+)\ connected=([0-9]+)\ tcp=([0-9]+)\ ends=([0-9]+) ]] || return
+	[ "${BASH_REMATCH[1]}" -gt $((seconds / 4)) ] && [ "${BASH_REMATCH[2]}" -gt 0 ] && [ "${BASH_REMATCH[3]}" -gt 0 ] &&
+		[ "${BASH_REMATCH[4]}" -gt 0 ]
 }
 
 # The last line of what the check before has printed.

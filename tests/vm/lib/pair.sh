@@ -60,6 +60,12 @@ add_device() { if [ "$SOVIA_LINK" = clan ]; then bind; else add_rdma; fi; }
 check_device() { if [ "$SOVIA_DEVICE" = hw ]; then skip "$1" 'the device is hardware'; else check "$@"; fi; }
 check_cut() { if [ "$SOVIA_CUT" = yes ]; then check "$@"; else skip "$1" "$SOVIA_CUT"; fi; }
 
+# siw connects to the peer with an uninterruptible connect() of TCP: the next attempt waits
+# for it.
+short_connects() {
+	[ "$SOVIA_DEVICE" != siw ] || { echo 2 >/proc/sys/net/ipv4/tcp_syn_retries && there 'echo 2 >/proc/sys/net/ipv4/tcp_syn_retries'; }
+}
+
 # An echo server on the peer for the whole script.
 start_server() {
 	there 'rm -f /tmp/echo4 /tmp/echo6; for v in 4 6; do setsid socktool -$v echo 500$v /tmp/echo$v >/dev/null 2>&1 & done;

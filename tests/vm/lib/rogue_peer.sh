@@ -10,9 +10,10 @@ VICTIM=10.77.0.1
 ROGUE=10.77.0.3
 
 # An address that only the rogue peer has, at the far end of the wire: see scripts/guest/main.
-rogue_address() {
-	ip addr add $ROGUE/32 dev eth1 &&
-		ip rule add pref 12 iif lo to $ROGUE lookup 101 &&
-		ip rule add pref 22 oif eth0 to $ROGUE lookup 101 &&
-		ip route add $ROGUE dev eth0 src $VICTIM table 101
+rogue_address() { # [ADDRESS]
+	local address=${1:-$ROGUE}
+	ip addr add "$address/32" dev eth1 &&
+		ip rule add pref 12 iif lo to "$address" lookup 101 &&
+		ip rule add pref 22 oif eth0 to "$address" lookup 101 &&
+		ip route add "$address" dev eth0 src $VICTIM table 101
 }

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The type of service of RDMA packets (parameter tos): those of both ends have it, whoever asks for the link.
+#
+# vm: --pair --append "kunit.enable=0 sovia.fallback=0"
+set -u
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=lib/tap.sh source-path=SCRIPTDIR
+. lib/tap.sh
+# shellcheck source=lib/pair.sh source-path=SCRIPTDIR
+. lib/pair.sh
+
+# DSCP 26
+TOS=104
+# Packets of the software device that have it, and all, since it was last asked.
+count_packets() {
+	nft -f - <<-END
+		table inet tos {
+			counter with4 {}
+			counter with6 {}
+			counter any {}
+			chain out {
+				type filter hook output priority 0;
+				udp dport 4791 ip dscp 26 counter name with4
+				udp dport 4791 ip6 dscp 26 counter name with6
+				udp dport 4791 counter name any
+			}
+		}
+	END
+}
+packets() { nft list counter inet tos "$1" | sed -n 's/.*packets \([0-9]*\).*/\1/p'; }
+# All of them, the connection manager's included; a transfer has hundreds.
+have_it() { # FAMILY
+	local with4 with6 any
+	with4=$(packets with4) with6=$(packets with6) any=$(packets any)
+	echo "$with4 and $with6 of $any"
+	[ "$(packets "with$1")" -gt 200 ] && [ $((with4 + with6)) = "$any" ]
+}
+none_has_it() { equal "$(packets with4)" 0 && equal "$(packets with6)" 0 && [ "$(packets any)" -gt 200 ]; }
+forget() { nft reset counters >/dev/null; }
+with() { # PARAMETER=VALUE...
+	stop_server
+	modprobe -r sovia && modprobe sovia fallback=0 "$@" && there modprobe -r sovia && there modprobe sovia fallback=0 "$@" && start_server
+}
+transfers() { # FAMILY
+	forget && there forget && socktool "-$1" ask "$SOVIA_PEER" "500$1" 1000000
+}
+# The link is asked for there.
+served_here() {
+	setsid socktool echo 5014 "$WORK/echo" >/dev/null 2>&1 &
+	eventually test -e "$WORK/echo" && there socktool ask "$SOVIA_NODE" 5014 1000000
+}
+peer_asks() {
+	local status
+	forget && there forget && served_here && have_it 4 && there have_it 4
+	status=$?
+	rm -f "$WORK/echo"
+	return $status
+}
+both_have_it() { transfers "$1" && have_it "$1" && there have_it "$1"; }
+neither_has_it() { transfers "$1" && none_has_it && there none_has_it; }
+
+limit 60
+check 'packets are counted'			count_packets
+check '... there'				there count_packets
+check 'a server on the peer'			start_server
+check 'the default has none'			neither_has_it 4
+check 'with the parameter'			with tos=$TOS
+check 'both ends have it'			both_have_it 4
+check '... with IPv6'				both_have_it 6
+check 'the peer asks'				with tos=$TOS
+check '... and both have it'			peer_asks
+check 'the module can be unloaded'		eval 'stop_server && eventually modprobe -r sovia'
+finish
