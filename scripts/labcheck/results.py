@@ -3,6 +3,7 @@
 
 import collections
 import fnmatch
+import math
 import os
 import re
 import selectors
@@ -62,7 +63,7 @@ class Stage:
         self.needs = list(needs)
         self.expected = []
         self.verbose = False
-        self.last = False           # after all that are not
+        self.within = math.inf      # of so many seconds of a run it begins, or not at all; later than those that may begin later
         self.process = None
         self.seconds = self.processor_seconds = 0.0
         self.forget()

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs stages, several at a time.
 
-Stages that others wait for, directly or not, and those that take long come first; those of a slice come last.  As many run
-beside each other as keep the machine's processors busy: tests/costs.csv and tests/nightly.csv tell how much of them a stage
-uses, which for a test that waits for timers is little.
+Stages that others wait for, directly or not, and those that take long come first; those that may be left out on a slow machine
+come last.  As many run beside each other as keep the machine's processors busy: tests/costs.csv and tests/nightly.csv tell how
+much of them a stage uses, which for a test that waits for timers is little.
 """
 
-import math
 import os
 import threading
 import time
@@ -63,19 +62,19 @@ def slice_of(seed, besides):
 
 
 class Schedule:
-    """@done is called for each stage that has run, by the thread that ran it.  Those of a slice begin within @room seconds, or not
-    at all: on a machine that is slow the others have the time."""
+    """@done is called for each stage that has run, by the thread that ran it, and @late for one for which it was too late."""
 
-    def __init__(self, stages, logs, done, room=math.inf):
+    def __init__(self, stages, logs, done, late):
         self.logs = logs
         self.done = done
-        self.late = time.monotonic() + room
+        self.late = late
+        self.begin = time.monotonic()
         self.costs = Costs()
         self.by_name = {stage.name: stage for stage in stages}
         self.urgency = {}
         for stage in stages:
             self.hurry(stage, 0)
-        self.waiting = sorted(stages, key=lambda stage: (stage.last, -self.urgency[stage.name]))
+        self.waiting = sorted(stages, key=lambda stage: (-stage.within, -self.urgency[stage.name]))
         self.running = []
         self.finished = {}      # by name: was it all right
         self.stopped = False
@@ -95,8 +94,9 @@ class Schedule:
         busy = sum(self.costs.of(stage)[1] for stage in self.running)
         if len(self.running) >= MOST:
             return None
-        if time.monotonic() > self.late:
-            self.waiting = [stage for stage in self.waiting if not stage.last]
+        for stage in [stage for stage in self.waiting if time.monotonic() - self.begin > stage.within]:
+            self.waiting.remove(stage)
+            self.late(stage)
         for stage in self.waiting:
             if all(name in self.finished for name in stage.needs if name in self.by_name):
                 if not self.running or busy + self.costs.of(stage)[1] <= os.cpu_count() + SPARE:

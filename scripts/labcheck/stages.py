@@ -17,6 +17,10 @@ QUICK = ("lint", "klog", "lab-check", "build-stock", "build-6.12", "build-newest
 LINT = ("lint", "build-debug", "build-arm64")
 # In the second tier e2e-loop has its cases.
 ONLY_QUICK = ("e2e-quick-loop",)
+# Of the second tier, minutes of processor time each, of parts that seldom change: where a run has to end by a time
+# (record.HEAVY_WITHIN), a slow machine leaves them out.
+HEAVY = ("vm-anchors", "vm-beside", "vm-boot", "vm-clan", "vm-clan_node", "vm-hw-x722", "vm-own_root", "vm-parked", "vm-rdma", "vm-recovery",
+         "vm-rendezvous")
 NIGHTLY = (
     # each case on each kernel: the tier before has all of them on one, and the quick ones on others
     "e2e-loop-*", "e2e-pair", "e2e-pair-*", "e2e-quick-pair-debug*", "e2e-quick-pair-siw", "build-debug-6.12",

@@ -6,19 +6,19 @@ Stages here are real ones whose commands print what a test would.
 """
 
 import glob
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path[:0] = [ROOT + "/scripts", ROOT + "/tests/vm/lib"]
 import tap                                                          # noqa: E402
 from labcheck import record, schedule, stages as tiers              # noqa: E402
-from labcheck.results import Build, Count, Kunit, Preparation, Stage, Tap    # noqa: E402
+from labcheck.results import Build, Kunit, Preparation, Stage, Tap    # noqa: E402
 
 WORK = tempfile.mkdtemp()
 CHECK = os.path.join(ROOT, "scripts/check")
@@ -100,21 +100,21 @@ class Watched(Tap):
             self.events.append(("end", self.name))
 
 
-def watched(name, needs=(), text="ok 1 - a", last=False):
+def watched(name, needs=(), text="ok 1 - a", within=math.inf):
     stage = Watched(name, ["sh", "-c", f"sleep 0.3; echo '{text}'"], needs)
-    stage.last = last
+    stage.within = within
     return stage
 
 
-def scheduled(stages, costs, room=100):
-    """Runs them with these costs.  Returns by name when each began and ended."""
+def scheduled(stages, costs):
+    """Runs them with these costs.  Returns by name when each began and ended, or that it was late."""
     Watched.events.clear()
-    plan = schedule.Schedule(stages, WORK, quiet, room)
+    plan = schedule.Schedule(stages, WORK, quiet, lambda stage: Watched.events.append(("late", stage.name)))
     plan.costs.known = {stage.name: costs.get(stage.name, (1.0, 1.0)) for stage in stages}
     plan.urgency.clear()
     for stage in stages:
         plan.hurry(stage, 0)
-    plan.waiting.sort(key=lambda stage: (stage.last, -plan.urgency[stage.name]))
+    plan.waiting.sort(key=lambda stage: (-stage.within, -plan.urgency[stage.name]))
     plan.run()
     return [f"{word} {name}" for word, name in Watched.events]
 
@@ -128,10 +128,10 @@ def check_order():
     tap.check(seen == ["begin b", "end b", "begin a", "end a"], "one at a time that takes the machine, the longest first", " ".join(seen))
     seen = scheduled([watched("a"), watched("b")], {"a": (9.0, whole), "b": (2.0, 0.1)})
     tap.check(seen[:2] == ["begin a", "begin b"], "beside it one that waits", " ".join(seen))
-    seen = scheduled([watched("a", last=True), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)})
-    tap.check(seen[0] == "begin b", "those of the slice come last", " ".join(seen))
-    seen = scheduled([watched("a", last=True), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)}, 0.1)
-    tap.check(seen == ["begin b", "end b"], "... or not at all if the others have taken long", " ".join(seen))
+    seen = scheduled([watched("a", within=100), watched("c", within=200), watched("b")], {"a": (9.0, whole), "b": (2.0, whole), "c": (5.0, whole)})
+    tap.check([word for word in seen if "begin" in word] == ["begin b", "begin c", "begin a"], "those come last that may be left out", " ".join(seen))
+    seen = scheduled([watched("a", within=0.1), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)})
+    tap.check(seen == ["begin b", "end b", "late a"], "... or not at all if the others have taken long", " ".join(seen))
     seen = scheduled([watched("long"), watched("kernel"), watched("test", ["kernel"])],
                      {"long": (300.0, whole), "kernel": (200.0, whole), "test": (200.0, whole)})
     tap.check(seen[0] == "begin kernel", "what others wait for comes before what is long", " ".join(seen))
