@@ -408,7 +408,7 @@ def test_listed_once(t):
 
 @pytest.mark.timeout(180)
 @pytest.mark.families("4|6")
-def test_not_listed_in_vain(t):
+def test_not_listed_in_vain(t, pytestconfig):
     """A socket that cannot have a port is not listed with it while it tries."""
     if not t.sovia:
         t.skip("AF_SOVIA only")
@@ -418,7 +418,7 @@ def test_not_listed_in_vain(t):
     stop = threading.Event()
     other = t.bg(bind_in_vain, t, (host, listener.port()), stop)
     try:
-        for _ in range(2000):
+        for _ in range(int(2000 / pytestconfig.option.slow)):
             eq(listed(4096)[address], 1, f"times {address} is listed")
     finally:
         stop.set()
