@@ -61,6 +61,18 @@ def slice_of(seed, besides):
     return record.some(candidates, cost_of(besides), record.SLICE_SECONDS, seed)
 
 
+def with_needs_of(stages):
+    """With what they need, which is left out, too, if only stages need it that are."""
+    within = {}
+    for stage in stages:
+        for needed in with_needs([stage]):
+            within[needed.name] = max(within.get(needed.name, 0), stage.within)
+    stages = with_needs(stages)
+    for stage in stages:
+        stage.within = within[stage.name]
+    return stages
+
+
 class Schedule:
     """@done is called for each stage that has run, by the thread that ran it, and @late for one for which it was too late."""
 
@@ -74,11 +86,15 @@ class Schedule:
         self.urgency = {}
         for stage in stages:
             self.hurry(stage, 0)
-        self.waiting = sorted(stages, key=lambda stage: (-stage.within, -self.urgency[stage.name]))
+        self.waiting = list(stages)
+        self.order()
         self.running = []
         self.finished = {}      # by name: was it all right
         self.stopped = False
         self.changed = threading.Condition()
+
+    def order(self):
+        self.waiting.sort(key=lambda stage: (-stage.within, -self.urgency[stage.name]))
 
     def hurry(self, stage, after):
         """Seconds from its begin to the end of what waits for it."""

@@ -114,7 +114,7 @@ def scheduled(stages, costs):
     plan.urgency.clear()
     for stage in stages:
         plan.hurry(stage, 0)
-    plan.waiting.sort(key=lambda stage: (-stage.within, -plan.urgency[stage.name]))
+    plan.order()
     plan.run()
     return [f"{word} {name}" for word, name in Watched.events]
 
@@ -130,7 +130,7 @@ def check_order():
     tap.check(seen[:2] == ["begin a", "begin b"], "beside it one that waits", " ".join(seen))
     seen = scheduled([watched("a", within=100), watched("c", within=200), watched("b")], {"a": (9.0, whole), "b": (2.0, whole), "c": (5.0, whole)})
     tap.check([word for word in seen if "begin" in word] == ["begin b", "begin c", "begin a"], "those come last that may be left out", " ".join(seen))
-    seen = scheduled([watched("a", within=0.1), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)})
+    seen = scheduled([watched("a", within=0.25), watched("b")], {"a": (9.0, whole), "b": (2.0, whole)})
     tap.check(seen == ["begin b", "end b", "late a"], "... or not at all if the others have taken long", " ".join(seen))
     seen = scheduled([watched("long"), watched("kernel"), watched("test", ["kernel"])],
                      {"long": (300.0, whole), "kernel": (200.0, whole), "test": (200.0, whole)})
@@ -163,14 +163,20 @@ def check_needs():
         tap.check(wanted <= found, f"{name} has what it needs", f"only {sorted(found)}")
     made = tiers.with_needs([stage for stage in stages if stage.name in ("build-debug", "vm-alloc_failures")])
     tap.check(sum(stage.name == "build-debug" for stage in made) == 1, "a chosen build makes it, too")
+    heavy, debug, usual = (stage for name in ("vm-parked", "kunit", "vm-doctor") for stage in stages if stage.name == name)
+    heavy.within = debug.within = 5
+    within = {stage.name: stage.within for stage in schedule.with_needs_of([heavy, debug, usual])}
+    tap.check((within["vm-parked"], within["build-debug"], within["build-stock"]) == (5, 5, math.inf),
+              "with a stage goes what it alone needs", str(within))
 
 
 def check_tiers():
     quick, usual, everything = (set(listed(*option)) for option in (("--quick",), (), ("--all",)))
     tap.check(quick and quick - set(tiers.ONLY_QUICK) <= usual and usual < everything, "each tier includes the one before",
               f"{quick - usual} {usual - everything}")
-    unknown = [pattern for pattern in tiers.QUICK + tiers.NIGHTLY + tiers.LINT if not any(tiers.named(name, [pattern]) for name in everything)]
+    unknown = [pattern for pattern in tiers.QUICK + tiers.NIGHTLY + tiers.LINT + tiers.HEAVY if not any(tiers.named(name, [pattern]) for name in everything)]
     tap.check(not unknown, "each pattern of the tiers names a stage", str(unknown))
+    tap.check(set(tiers.HEAVY) <= usual, "what a slow machine leaves out is of the second tier", str(set(tiers.HEAVY) - usual))
     tap.check(set(listed("--stale", "1000")) == everything - usual - set(tiers.ONLY_QUICK), "all others are nightly")
 
 
