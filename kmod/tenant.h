@@ -40,6 +40,7 @@ enum sovia_lent {
  * @lent_lock: of @lent; innermost
  * @lent: sovia_rx::lent of its sockets; the one that was looked at last is at the end
  * @lent_count: how many are in each of them
+ * @lent_round: in which round of pressure.c the tenant was asked for windows of a list last
  * @streams: connections with an entry in the ledger
  * @orphans: closed sockets that wait for their peers
  * @local_links: links within this host that it has made, in all network namespaces
@@ -59,6 +60,7 @@ struct sovia_tenant {
 	spinlock_t		lent_lock;	/* innermost */
 	struct list_head	lent[SOVIA_LENT_LISTS];
 	unsigned int		lent_count[SOVIA_LENT_LISTS];
+	unsigned int		lent_round[SOVIA_LENT_LISTS];
 	atomic_t		streams;
 	atomic_t		orphans;
 	atomic_t		local_links;

@@ -12,11 +12,11 @@
 #include "pressure.h"
 #include "rx.h"
 
-/* Pause between two rounds, in which answers arrive. */
+/* Pause between two runs, in which answers arrive. */
 #define PRESSURE_PAUSE	(HZ / 10)
-/* Connections that are asked in one round: each costs its lane two messages. */
+/* Connections that are asked in one run: each costs its lane two messages. */
 #define PRESSURE_ASKS	1024
-/* Connections that are looked at in one round, in all and of one tenant. */
+/* Connections that are looked at in one run, in all and of one tenant, at most twice. */
 #define PRESSURE_LOOKS	16384
 #define PRESSURE_EACH	2048
 /* A peer that has not answered for so long is not waited for: others are asked. */
@@ -26,22 +26,22 @@ static void pressure_work(struct work_struct *work);
 
 static DECLARE_DELAYED_WORK(pressure, pressure_work);
 
+/* How many times all tenants have been asked, see sovia_tenant::lent_round. */
+static unsigned int rounds[] = {
+	[SOVIA_LENT_LARGE] = 1,
+	[SOVIA_LENT_SOME] = 1,
+};
+
 /**
- * struct pressure_round - one run of the work
+ * struct pressure_run - one run of the work
  * @list: windows of which list are asked back
  * @asks: how many more may be asked
  * @looks: how many more may be looked at
- * @after: tenants with higher numbers only, and with @begin those up to it
- * @begin: the second part
- * @last: the tenant that was looked at last
  */
-struct pressure_round {
+struct pressure_run {
 	enum sovia_lent	list;
 	int		asks;
 	int		looks;
-	u16		after;
-	bool		begin;
-	u16		last;
 };
 
 /* The next socket of a list, which goes to its end; with a reference, or NULL. */
@@ -62,29 +62,42 @@ static struct sock *lent_next(struct sovia_tenant *tenant, enum sovia_lent list)
 	return sk;
 }
 
+static bool run_is_over(const struct pressure_run *run)
+{
+	return !run->looks || !run->asks || sovia_mem_excess(run->list) <= 0;
+}
+
 static void ask_tenant(struct sovia_tenant *tenant, void *arg)
 {
-	struct pressure_round *round = arg;
+	struct pressure_run *run = arg;
 	/* Twice around: those that are passed over once. */
-	int looks = min(2 * READ_ONCE(tenant->lent_count[round->list]), PRESSURE_EACH);
-	bool later = tenant->number > round->after;
+	int looks = min(2 * READ_ONCE(tenant->lent_count[run->list]), PRESSURE_EACH);
 
-	if (later == round->begin)
+	if (tenant->lent_round[run->list] == rounds[run->list] || run_is_over(run))
 		return;
-	while (looks-- && round->looks && round->asks && sovia_mem_excess(round->list) > 0 &&
-	       sovia_mem_beyond_share(tenant) > 0) {
-		struct sock *sk = lent_next(tenant, round->list);
+	tenant->lent_round[run->list] = rounds[run->list];
+	while (looks-- && !run_is_over(run) && sovia_mem_beyond_share(tenant) > 0) {
+		struct sock *sk = lent_next(tenant, run->list);
 
 		if (!sk)
 			return;
-		round->looks--;
-		round->last = tenant->number;
+		run->looks--;
 		if (READ_ONCE(sovia_sk(sk)->rx.used))
 			WRITE_ONCE(sovia_sk(sk)->rx.used, false);
-		else if (sovia_rx_lower(sk, round->list))
-			round->asks--;
+		else if (sovia_rx_lower(sk, run->list))
+			run->asks--;
 		sock_put(sk);
 	}
+}
+
+/* Ask for windows of a list, first those tenants that the last run did not reach. */
+static void ask_tenants(struct pressure_run *run)
+{
+	sovia_tenants_each(ask_tenant, run);
+	if (run_is_over(run))
+		return;
+	rounds[run->list]++;
+	sovia_tenants_each(ask_tenant, run);
 }
 
 static void forget_silent(struct sovia_tenant *tenant, void *arg)
@@ -104,26 +117,15 @@ static void forget_silent(struct sovia_tenant *tenant, void *arg)
 
 static void pressure_work(struct work_struct *work)
 {
-	/* A round begins with the tenant after the one that used up the budget of the last one. */
-	static u16 after;
-	struct pressure_round round = {
-		.asks = PRESSURE_ASKS, .looks = PRESSURE_LOOKS, .after = after,
-	};
+	struct pressure_run run = { .asks = PRESSURE_ASKS, .looks = PRESSURE_LOOKS };
 
 	if (sovia_tenants_coming())
 		sovia_tenants_each(forget_silent, NULL);
-	for (round.list = SOVIA_LENT_LARGE; round.list <= SOVIA_LENT_SOME; round.list++) {
-		if (!sovia_mem_is_due(round.list))
-			continue;
-		round.begin = false;
-		sovia_tenants_each(ask_tenant, &round);
-		round.begin = true;
-		sovia_tenants_each(ask_tenant, &round);
-	}
-	if (round.asks && round.looks)
-		return;
-	after = round.last;
-	sovia_pressure();
+	for (run.list = SOVIA_LENT_LARGE; run.list <= SOVIA_LENT_SOME; run.list++)
+		if (sovia_mem_is_due(run.list))
+			ask_tenants(&run);
+	if (!run.asks || !run.looks)
+		sovia_pressure();
 }
 
 /**
@@ -146,3 +148,7 @@ void sovia_pressure_exit(void)
 {
 	cancel_delayed_work_sync(&pressure);
 }
+
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/pressure_test.c"
+#endif

@@ -49,6 +49,7 @@ static struct kunit_suite *suites[] = {
 	&sovia_hostile_suite,
 	&sovia_recover_suite,
 	&sovia_limits_suite,
+	&sovia_pressure_suite,
 	&sovia_close_suite,
 	&sovia_connect_suite,
 	&sovia_send_page_suite,

@@ -46,6 +46,7 @@ extern struct kunit_suite sovia_listen_suite;
 extern struct kunit_suite sovia_hostile_suite;
 extern struct kunit_suite sovia_recover_suite;
 extern struct kunit_suite sovia_limits_suite;
+extern struct kunit_suite sovia_pressure_suite;
 extern struct kunit_suite sovia_close_suite;
 extern struct kunit_suite sovia_connect_suite;
 extern struct kunit_suite sovia_send_page_suite;
