@@ -12,7 +12,7 @@ import struct
 import pytest
 
 from kit import libc
-from kit.case import eq, fails, ok, table, until
+from kit.case import bind_unused, eq, fails, ok, table, until
 from kit.proc import Child
 
 CLONE_NEWNET = 0x40000000
@@ -224,7 +224,7 @@ def test_by_accident(t):
         host = "::1" if t.v6 else "127.0.0.1"
         # One of the two ports is in use, so that only one can be chosen.
         other = t.socket()
-        other.bind((host, 40001))
+        bind_unused(other, (host, 40001))
         s = t.socket()
         s.connect((host, 40000))
         eq(s.getsockname(), s.getpeername())

@@ -98,14 +98,11 @@ class Context:
         node = node or self.there
         listener = node.socket(self.family)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        while True:
-            try:
-                listener.bind((host or self.host(node), port))
-                break
-            except OSError as e:
-                # Without memory for a port bind() says that all are in use, TCP's, too (vm-e2e_failslab).
-                if port or e.errno != errno.EADDRINUSE:
-                    raise
+        where = (host or self.host(node), port)
+        if port:
+            listener.bind(where)
+        else:
+            bind_unused(listener, where)
         listener.listen(backlog)
         return listener
 
@@ -164,6 +161,16 @@ class Context:
             if task.unseen_error() is not None:
                 raise task.unseen_error()
         self.there.done()
+
+
+def bind_unused(s, where):
+    """Binds to what no one else uses.  Without memory for a port bind() says that it is in use, TCP's, too (vm-e2e_failslab)."""
+    while True:
+        try:
+            return s.bind(where)
+        except OSError as e:
+            if e.errno != errno.EADDRINUSE:
+                raise
 
 
 def eq(got, want, what="value"):
