@@ -132,11 +132,13 @@ def head_date():
 
 def complaints(stages, nightly_stages, by_slice, cost, now=""):
     """What the tables say of stages or results that there are not, or not of nightly stages: those @by_slice cost too much.  And of
-    nightly ones that have not run for NIGHTLY_DAYS before @now, and others whose cost is not known."""
+    nightly ones that have never run, or not for NIGHTLY_DAYS before @now, and others whose cost is not known."""
     names = {stage.name for stage in stages}
     ours = {stage.name for stage in nightly_stages}
     rows = read(NIGHTLY, Nightly)
     results = {row.stage: row.result for row in rows}
+    for name in sorted(stage.name for stage in nightly_stages if stage.counts and stage.name not in results):
+        yield f"tests/nightly.csv: {name} has never run: scripts/check {name}"
     if now:
         oldest_date = (datetime.datetime.fromisoformat(now) - datetime.timedelta(days=NIGHTLY_DAYS)).strftime("%Y-%m-%dT%H:%M")
         for row in rows:

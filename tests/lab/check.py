@@ -240,6 +240,7 @@ def check_records():
                                                     record.Expected("vm-b", "x", "issue 1", "reason")])
     found = "\n".join(record.complaints(stages, stages, stages, lambda chosen: cost(chosen) + 30))
     for name, text in (("a failure", "vm-b: 1 passed, 1 failed"), ("a stage that is gone", "vm-gone"), ("one that takes too long", "vm-b takes 730 s"),
+                       ("one that has never run", "vm-a has never run"),
                        ("an expected failure without an issue", "vm-c"),
                        ("one of no stage", "vm-d"), ("one that has passed", "x has passed")):
         tap.check(text in found, f"complained of: {name}", found)
