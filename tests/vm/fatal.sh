@@ -40,6 +40,13 @@ fails() { # HOW
 }
 there_fails() { there "INJECT=$INJECT; fails $1"; }
 
+# All lanes of the mesh die: nothing hangs, whatever the device refuses of a queue pair that is to end.
+many_die() {
+	local before
+	before=$(sovia stat value link_recover)
+	echo all >/sys/kernel/debug/sovia/break && eventually many_recovered "$before" && eventually all_up && none_hangs
+}
+many_recovered() { [ "$(sovia stat value link_recover)" -ge $(($1 + LINKS)) ]; }
 # All links of the mesh lose the device that is below them, and find the next one.
 many_fail() {
 	local begin first=$(($(milliseconds) - MESH_BEGIN))
@@ -55,10 +62,10 @@ mesh() {
 		ip address add "$address/16" dev "$SOVIA_NETDEV" || return
 	done
 	echo Y >/sys/module/sovia/parameters/hairpin && echo 1000 >/sys/module/sovia/parameters/idle_links && echo 1000 >/sys/module/sovia/parameters/max_links || return
-	export -f inject delete_device delete_rdma add_device add_rdma object none_hangs equal ends milliseconds anew eventually all_up many_fail
+	export -f inject delete_device delete_rdma add_device add_rdma object none_hangs equal ends milliseconds anew eventually all_up many_die many_recovered many_fail
 	MESH_BEGIN=$(milliseconds)
 	export INJECT LINKS SLOW MESH_BEGIN
-	idle mesh "${MESH[@]}" -- bash -c many_fail
+	idle mesh "${MESH[@]}" -- bash -c 'many_die && many_fail'
 }
 
 # Lanes end, which the firmware does not answer to; then the device fails, and it is removed before the driver gives up.
@@ -101,7 +108,7 @@ check 'a port that is down is noticed'			watched alive port_fails --
 check 'one that is up again ends nothing'		transferring port_blinks
 check 'a transfer survives firmware without an answer'	transferring eval 'inject cmd_timeout && socktool break 5'
 measured 'it fails, and is removed meanwhile'		transferring silent_and_gone
-measured "$LINKS links lose their device at once"	mesh
+measured "$LINKS lanes die, and then their device"	mesh
 check 'no queue pair hangs'				none_hangs
 check 'the module can be unloaded'			eval 'stop_server && eventually modprobe -r sovia'
 finish
