@@ -44,12 +44,13 @@ def available():
 
 
 def run(loop, system, host, count):
-    option = ["--tcp"] if system == "tcp" else []
-    serve = " ".join([PROGRAM, *option, "serve", FILE, *PORTS])
+    # The same program, which knows nothing of AF_SOVIA.
+    program = [*([] if system == "tcp" else ["sovia-run"]), PROGRAM, "--tcp"]
+    serve = " ".join([*program, "serve", FILE, *PORTS])
     there(loop, f"rm -f {FILE}; ulimit -n 200000; setsid {serve} >/dev/null 2>&1 & while ! test -e {FILE}; do sleep 0.1; done")
     before, free = told(loop), available()
     least = free
-    with subprocess.Popen([PROGRAM, *option, "ask", host, str(count), *PORTS], stdout=subprocess.PIPE, text=True) as client:
+    with subprocess.Popen([*program, "ask", host, str(count), *PORTS], stdout=subprocess.PIPE, text=True) as client:
         while client.poll() is None:
             least = min(least, available())
             time.sleep(0.5)
