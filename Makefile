@@ -89,7 +89,11 @@ demo:
 install-kernels:
 	scripts/install-deps kernels
 
-check: install-kernels
+# Before anything is installed for stages that there are not.
+check-names:
+	@! command -v python3 >/dev/null || scripts/check --list $(STAGES) >/dev/null
+
+check: check-names install-kernels
 	scripts/check $(if $(SLICE),--slice $(SLICE)) $(STAGES)
 
 check-quick: install-kernels
@@ -141,4 +145,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-names check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ

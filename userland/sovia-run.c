@@ -185,6 +185,12 @@ static void pass_on(const char *variable, const char *value)
 	}
 }
 
+static _Noreturn void wrong_usage(const char *why, const char *word)
+{
+	fprintf(stderr, "sovia-run: %s%s\n%s", why, word, usage);
+	exit(EXIT_OURS);
+}
+
 /* Returns the index of PROGRAM.  --help and --version end the program. */
 static int parse_options(int argc, char **argv, bool *cgroup)
 {
@@ -205,13 +211,13 @@ static int parse_options(int argc, char **argv, bool *cgroup)
 			pass_on("SOVIA_WAIT", argv[++i]);
 		else if (strcmp(argv[i], "--cgroup") == 0)
 			*cgroup = true;
+		else if (strcmp(argv[i], "--wait") == 0)
+			wrong_usage("--wait needs milliseconds", "");
 		else
-			i = argc;
+			wrong_usage("no such option: ", argv[i]);
 	}
-	if (i >= argc) {
-		fputs(usage, stderr);
-		exit(EXIT_OURS);
-	}
+	if (i >= argc)
+		wrong_usage("no program is named", "");
 	return i;
 }
 

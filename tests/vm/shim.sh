@@ -200,6 +200,8 @@ statuses() {
 	check 'a program that cannot run: 126'		status_of 126 sovia-run /etc/passwd
 	check 'no program: 125'				status_of 125 sovia-run
 	check 'an unknown option: 125'			status_of 125 sovia-run --bogus
+	check '... which it names'			eval 'sovia-run --bogus true 2>&1 | grep -q "^sovia-run: .* --bogus$"'
+	check '--wait without a number: 125'		status_of 125 sovia-run --wait true
 	check '--only, no program: 125'			status_of 125 sovia-run --only
 	check '--help'					status_of 0 sovia-run --help
 	check '--version'				status_of 0 sovia-run --version

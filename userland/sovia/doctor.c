@@ -187,7 +187,8 @@ static void check_ports(void)
 		      "TCP port %u is free: the module does not answer there",
 		      ntohs(addr.sin6_port));
 	else if (errno == EADDRINUSE)
-		found(FINE, "port", NULL, "TCP port %u is taken; by a program? ss -ltnp sport = %u",
+		found(FINE, "port", NULL,
+		      "TCP port %u is taken, by the module unless this shows a program: ss -ltnp sport = %u",
 		      ntohs(addr.sin6_port), ntohs(addr.sin6_port));
 out:
 	if (fd >= 0)
