@@ -56,6 +56,7 @@ struct job {
 static struct shared {
 	atomic_long	next, done, calls, listed, rule[64], made[OP_COUNT], good[OP_COUNT];
 	atomic_int	differences, unstable, port;
+	atomic_long	loop_bytes;
 	pthread_mutex_t	lock;
 	int		kinds, kind_count[KINDS];
 	char		kind[KINDS][TEXT];
@@ -89,6 +90,21 @@ static void own_network(void)
 		   "{ [ ! -e /proc/net/if_inet6 ] || "
 		   "{ ip -6 route del local ::1 table local; ip -6 route add local ::1 dev lo table local quickack 1; }; }"))
 		exit(2);
+}
+
+/* Bytes that AF_SOVIA has moved within this namespace, which is gone when the child ends. */
+static long bytes_over_loop(void)
+{
+	FILE *file = fopen("/proc/thread-self/net/sovia/stat", "re");
+	char line[256];
+	long bytes = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "loop_tx_bytes %ld", &bytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return bytes;
 }
 
 /* The call and the property that differs, without the numbers of the sockets. */
@@ -217,6 +233,8 @@ static void child(double end)
 		one_sequence(job->number);
 		shared->done++;
 	}
+	if (set.network)
+		shared->loop_bytes += bytes_over_loop();
 	fflush(stdout);
 	_exit(0);
 }
@@ -299,6 +317,7 @@ static void summary(bool ended, double seconds)
 	for (i = 0; i < rules_count(); i++)
 		if (shared->rule[i])
 			printf("# %9ld times listed: %s\n", shared->rule[i], rule_name(i));
+	printf("# loop_tx_bytes %ld\n", shared->loop_bytes);
 	printf("# %.0f s, %.0f sequences a second\n", seconds, made / seconds);
 	printf("%s 1 - %ld sequences of %ld calls, %s and %s, IPv%d, seed %llu: %d differences, "
 	       "%d unstable, %ld listed\n", ended && !shared->differences && !shared->unstable ?

@@ -58,6 +58,8 @@ quick_acknowledgments() {
 }
 
 bytes_over() { sovia stat value "$1"; }
+# As the tester has counted in its network namespaces.
+went_by_loop() { awk '$2 == "loop_tx_bytes" { bytes = $3 } END { print bytes; exit !(bytes > 10000) }' "$LOG"; }
 more_over() { [ "$(bytes_over "$1_tx_bytes")" -gt $((BYTES + 10000)) ] || { sovia stat; return 1; }; }
 
 exec 3>&1
@@ -68,9 +70,8 @@ check 'TCP equals TCP' with_itself --runs 100
 check 'a planted difference is found, and shrunk' finds_the_planted
 if [ "$WHAT" != verbs ]; then
 	for family in 4 6; do
-		BYTES=$(bytes_over loop_tx_bytes)
 		check "the same over loop, IPv$family" same --family $family "$@"
-		check '... the bytes went over loop' more_over loop
+		check '... the bytes went over loop' went_by_loop
 	done
 fi
 if [ "$WHAT" != loop ]; then
