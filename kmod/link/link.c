@@ -524,10 +524,7 @@ static int link_verdict(struct sovia_link *link, int err)
 		 * TCP's, which a node without the device refuses.  Events of devices here
 		 * have the link try more often than it would: they must not end it.
 		 */
-		if (!r->refused || time_after(jiffies, r->refused_at + HZ)) {
-			r->refused++;
-			r->refused_at = jiffies;
-		}
+		r->refused += !r->early;
 		return r->refused < SOVIA_LINK_REFUSALS ? 0 : -ECONNRESET;
 	default:
 		r->refused = 0;
@@ -586,8 +583,10 @@ static void link_try(struct sovia_link *link)
 		return;
 	}
 	/* For a self-connection only the active end initiates. */
-	if (!link->lane.vi && !link->pair.passive)
+	if (!link->lane.vi && !link->pair.passive) {
+		link->recovery.early = time_before(jiffies, link->recovery.due);
 		sovia_link_connect(link);
+	}
 	sovia_link_set_timer(link, left);
 }
 

@@ -221,8 +221,9 @@ struct sovia_lane {
  * @tx: the lane's first unacknowledged number then
  * @rx: number of the message expected then
  * @tries: attempts of ours since @since
- * @refused: consecutive attempts that the peer's node has refused, of those within a second one
- * @refused_at: when the last one was counted, jiffies
+ * @due: when the next attempt is to be, jiffies
+ * @early: the last attempt was made before that, as a device had come
+ * @refused: consecutive attempts that the peer's node has refused, without early ones
  *
  * Used by the connection thread only.
  */
@@ -232,8 +233,9 @@ struct sovia_recovery {
 	u32		tx;
 	u32		rx;
 	unsigned int	tries;
+	unsigned long	due;
+	bool		early;
 	unsigned int	refused;
-	unsigned long	refused_at;
 };
 
 /**

@@ -73,6 +73,8 @@ void sovia_recovery_begin(struct sovia_link *link)
 	struct sovia_recovery *r = &link->recovery;
 	bool progress;
 
+	r->due = jiffies;
+	r->early = false;
 	spin_lock_bh(&link->lane.lock);
 	progress = r->tx != link->lane.credit.tx_una || r->rx != link->lane.credit.rx_next;
 	spin_unlock_bh(&link->lane.lock);
@@ -91,6 +93,8 @@ void sovia_recovery_begin(struct sovia_link *link)
 void sovia_recovery_restart(struct sovia_link *link)
 {
 	link->recovery.since = jiffies;
+	link->recovery.due = jiffies;
+	link->recovery.early = false;
 	link->recovery.tries = 0;
 }
 
@@ -113,16 +117,21 @@ unsigned long sovia_recovery_left(const struct sovia_link *link)
  * @link: RECOVERING
  * @first: ours counts if both try at once, so there is no need to wait for the peer's
  *
+ * One that is made before that, for a device that has come, is early.
+ *
  * Context: connection thread.
  * Return: jiffies.
  */
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first)
 {
-	unsigned int tries = link->recovery.tries++;
+	struct sovia_recovery *r = &link->recovery;
+	unsigned int tries = r->tries++;
+	unsigned long wait = 0;
 
-	if (!tries && first)
-		return 0;
-	return min(SOVIA_RECOVERY_PAUSE << min(tries, 5U), SOVIA_RECOVERY_PAUSE_MAX);
+	if (tries || !first)
+		wait = min(SOVIA_RECOVERY_PAUSE << min(tries, 5U), SOVIA_RECOVERY_PAUSE_MAX);
+	r->due = jiffies + wait;
+	return wait;
 }
 
 /* ---- lane ------------------------------------------------------------ */

@@ -489,6 +489,33 @@ static void link_up_behind_request(struct kunit *test)
 	rcu_barrier();
 }
 
+/* A refusal ends the link at last, unless the attempt was early, for an event of a device. */
+static void link_refused_early(struct kunit *test)
+{
+	struct sovia_link *link = link_test_get(htonl(0x0a630002));
+	struct socket *sock = test_socket(test);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, link);
+	test_connect_err = 0;
+	test_post_err = 0;
+	link_test_reach(test, link, sock->sk, STAGE_RECOVERING);
+	for (i = 0; i < 4 * SOVIA_LINK_REFUSALS && link->lane.vi; i++) {
+		link_test_closed(link, -ECONNREFUSED);
+		link_flush();
+		if (link->state == SOVIA_LINK_DOWN)
+			break;
+		/* Every other one. */
+		link->recovery.due = jiffies + (i % 2 ? 0 : 3600 * HZ);
+		link_test_happen(test, link, HAS_TIMER);
+	}
+	KUNIT_EXPECT_EQ(test, link->state, SOVIA_LINK_DOWN);
+	KUNIT_EXPECT_EQ(test, i, 2 * SOVIA_LINK_REFUSALS - 2);
+	KUNIT_EXPECT_EQ(test, sock->sk->sk_err, ECONNRESET);
+	sock_release(sock);
+	link_test_gone(test, link);
+}
+
 static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_up_races),
 	KUNIT_CASE(link_local_tenants),
@@ -502,6 +529,7 @@ static struct kunit_case link_life_test_cases[] = {
 	KUNIT_CASE(link_room),
 	KUNIT_CASE(link_room_joined),
 	KUNIT_CASE(link_ctl_count),
+	KUNIT_CASE(link_refused_early),
 	{}
 };
 
