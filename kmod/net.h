@@ -184,6 +184,7 @@ struct sovia_net {
 	DEFINE_SNMP_STAT(struct sovia_mib, mib);
 	struct sovia_hists __percpu	*hists;
 	struct sovia_sysctl		histograms;
+	struct sovia_sysctl		tos;
 	struct sovia_tcp_log		tcp_log;
 	struct rhashtable		conns;
 	spinlock_t			link_lock;	/* see above */

@@ -11,6 +11,7 @@
 #include "sock/dry_syn.h"
 #include "sock/fallback.h"
 #include "sock/tcp_log.h"
+#include "tos.h"
 
 static int __net_init net_begin(struct net *net)
 {
@@ -47,11 +48,16 @@ static int __net_init net_begin(struct net *net)
 	err = sovia_link_limits_net_init(snet);
 	if (err)
 		goto free_hist;
-	err = sovia_rendezvous_net_init(snet);
+	err = sovia_tos_net_init(snet);
 	if (err)
 		goto free_limits;
+	err = sovia_rendezvous_net_init(snet);
+	if (err)
+		goto free_tos;
 	return 0;
 
+free_tos:
+	sovia_tos_net_exit(snet);
 free_limits:
 	sovia_link_limits_net_exit(snet);
 free_hist:
@@ -72,6 +78,7 @@ free_mib:
 static void __net_exit net_before_end(struct net *net)
 {
 	sovia_rendezvous_net_pre_exit(sovia_net(net));
+	sovia_tos_net_exit(sovia_net(net));
 	sovia_link_limits_net_exit(sovia_net(net));
 	sovia_hist_net_exit(sovia_net(net));
 	sovia_dry_syn_net_exit(sovia_net(net));

@@ -151,12 +151,15 @@ struct sovia_vi_client {
  * @recv_depth: the most receive descriptors that are kept posted
  * @recv_first: those that are at first
  * @msg_size: largest message, header included, in bytes
+ * @tos: type of service of its packets, SOVIA_TOS_DEFAULT if none is set; of a VI that this end
+ *	asks for
  */
 struct sovia_vi_attr {
 	unsigned int	send_depth;
 	unsigned int	recv_depth;
 	unsigned int	recv_first;
 	unsigned int	msg_size;
+	unsigned int	tos;
 };
 
 /**
@@ -170,6 +173,8 @@ struct sovia_vi_attr {
  *	set by the provider before @established
  * @copybreak: largest payload that its receive upcall has to copy, as most of a buffer would be
  *	wasted; set as @max_frags.  If it is less than SOVIA_COPYBREAK, that counts.
+ * @has_tos: it is known what type of service its packets have; set as @max_frags
+ * @tos: which one
  * @imm: messages can carry 32 bits of immediate data; set as @max_frags
  * @sends_first: the peer must not send before it has received a message: the client
  *	sends one as soon as the VI is established; set as @max_frags
@@ -186,6 +191,8 @@ struct sovia_vi {
 	struct sovia_vi_attr		attr;
 	unsigned int			max_frags;
 	unsigned int			copybreak;
+	bool				has_tos;
+	u8				tos;
 	bool				imm;
 	bool				sends_first;
 };

@@ -13,6 +13,7 @@
 #include "l3.h"
 #include "link/peer_memory.h"
 #include "rule.h"
+#include "tos.h"
 #include "trace.h"
 
 /* Protects sovia_net::rules of all namespaces; innermost. */
@@ -33,6 +34,7 @@ void sovia_rule_init(struct sovia_rule *rule)
 		.uid_max = U32_MAX,
 		.gid_max = U32_MAX,
 		.wait = SOVIA_WAIT_DEFAULT,
+		.tos = SOVIA_TOS_DEFAULT,
 	};
 }
 
@@ -215,8 +217,14 @@ u8 sovia_rules_ask(struct sovia_net *snet, struct sock *sk, u8 direction,
 	return action;
 }
 
-/* Does it matter whose socket it is, or on which port? */
-static bool is_partial(const struct sovia_rule *rule)
+/**
+ * sovia_rule_is_partial() - does it matter whose socket it is, or on which port
+ * @rule: the rule
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_rule_is_partial(const struct sovia_rule *rule)
 {
 	return rule->port_min || rule->port_max != U16_MAX || rule->uid_min ||
 	       rule->uid_max != U32_MAX || rule->gid_min || rule->gid_max != U32_MAX ||
@@ -246,13 +254,43 @@ bool sovia_rules_admit_peer(struct sovia_net *snet, const struct sovia_pair *pai
 		    !device_matches(rule, snet->net, pair))
 			continue;
 		closed = rule->action == SOVIA_ONLY_TCP || rule->action == SOVIA_DENY;
-		if (closed && is_partial(rule))
+		if (closed && sovia_rule_is_partial(rule))
 			continue;
 		admitted = !closed;
 		break;
 	}
 	rcu_read_unlock();
 	return admitted;
+}
+
+/**
+ * sovia_rules_tos() - the type of service that rules say for a peer's lanes
+ * @snet: namespace
+ * @pair: the addresses
+ *
+ * Of the first rule that all connections to there match: a lane is for all of them.
+ *
+ * Context: any.
+ * Return: 0 to 255, or SOVIA_TOS_DEFAULT.
+ */
+unsigned int sovia_rules_tos(struct sovia_net *snet, const struct sovia_pair *pair)
+{
+	unsigned int i, tos = SOVIA_TOS_DEFAULT;
+	const struct sovia_rules *rules;
+	const struct sovia_rule *rule;
+
+	rcu_read_lock();
+	rules = rcu_dereference(snet->rules);
+	for (i = 0; rules && i < rules->count; i++) {
+		rule = &rules->rule[i];
+		if (!(rule->directions & SOVIA_RULE_OUT) || sovia_rule_is_partial(rule) ||
+		    !peer_matches(rule, pair) || !device_matches(rule, snet->net, pair))
+			continue;
+		tos = rule->tos;
+		break;
+	}
+	rcu_read_unlock();
+	return tos;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -26,6 +26,7 @@
  * @cgroup: number of a control group, or 0
  * @device: name of an interface, or ""
  * @wait: milliseconds, or SOVIA_WAIT_DEFAULT
+ * @tos: type of service of the peer's lanes, or SOVIA_TOS_DEFAULT
  * @hits: how many connections it has decided
  */
 struct sovia_rule {
@@ -42,6 +43,7 @@ struct sovia_rule {
 	u64		cgroup;
 	char		device[IFNAMSIZ];
 	u32		wait;
+	u16		tos;
 	atomic64_t	hits;
 };
 
@@ -65,6 +67,8 @@ void sovia_rules_replace(struct sovia_net *snet, struct sovia_rules *rules);
 u8 sovia_rules_ask(struct sovia_net *snet, struct sock *sk, u8 direction,
 		   const struct sovia_pair *pair, u16 port, u32 *wait);
 bool sovia_rules_admit_peer(struct sovia_net *snet, const struct sovia_pair *pair);
+bool sovia_rule_is_partial(const struct sovia_rule *rule);
+unsigned int sovia_rules_tos(struct sovia_net *snet, const struct sovia_pair *pair);
 
 /* What becomes of a connection; see sovia_rules_ask(). */
 static inline u8 sovia_rules_decide(struct sovia_net *snet, struct sock *sk, u8 direction,

@@ -12,6 +12,8 @@
  * @window: messages that may be unacknowledged
  * @window_max: how far this end lets its own grow
  * @flight: messages that are
+ * @has_tos: it is known what type of service its packets have
+ * @tos: which one
  * @count: what has been sent and received
  */
 struct lane_snapshot {
@@ -20,6 +22,8 @@ struct lane_snapshot {
 	u32			window;
 	u32			window_max;
 	u32			flight;
+	bool			has_tos;
+	u8			tos;
 	struct sovia_lane_count	count;
 };
 
@@ -32,6 +36,8 @@ static void take_snapshot(struct sovia_lane *lane, struct lane_snapshot *snapsho
 		.window = lane->credit.window,
 		.window_max = lane->credit.limit,
 		.flight = sovia_credit_flight(&lane->credit),
+		.has_tos = lane->up && lane->vi->has_tos,
+		.tos = lane->up ? lane->vi->tos : 0,
 		.count = lane->count,
 	};
 	spin_unlock_bh(&lane->lock);
@@ -70,6 +76,7 @@ static int put_lane(struct sk_buff *skb, struct sovia_lane *lane)
 	    nla_put_u32(skb, SOVIA_A_LINK_WINDOW, snapshot.window) ||
 	    nla_put_u32(skb, SOVIA_A_LINK_WINDOW_MAX, snapshot.window_max) ||
 	    nla_put_u32(skb, SOVIA_A_LINK_FLIGHT, snapshot.flight) ||
+	    (snapshot.has_tos && nla_put_u8(skb, SOVIA_A_LINK_TOS, snapshot.tos)) ||
 	    (snapshot.count.rx_msgs && nla_put_u32(skb, SOVIA_A_LINK_IDLE, idle)))
 		return -EMSGSIZE;
 	return put_count(skb, &snapshot.count);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Generic netlink: a namespace's rules. */
+#include <linux/capability.h>
 #include <linux/mm.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include "genl.h"
 #include "rule.h"
+#include "tos.h"
 
 /* Of requests. */
 const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_MAX + 1] = {
@@ -24,6 +26,7 @@ const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_MAX + 1] = {
 	[SOVIA_A_RULE_WAIT]		= { .type = NLA_U32 },
 	[SOVIA_A_RULE_HITS]		= { .type = NLA_REJECT },
 	[SOVIA_A_RULE_PAD]		= { .type = NLA_REJECT },
+	[SOVIA_A_RULE_TOS]		= { .type = NLA_U8 },
 };
 
 /* ---- replacing the rules ------------------------------------------------ */
@@ -50,6 +53,8 @@ static void read_numbers(struct sovia_rule *rule, struct nlattr **attrs)
 		rule->cgroup = nla_get_u64(attrs[SOVIA_A_RULE_CGROUP]);
 	if (attrs[SOVIA_A_RULE_WAIT])
 		rule->wait = nla_get_u32(attrs[SOVIA_A_RULE_WAIT]);
+	if (attrs[SOVIA_A_RULE_TOS])
+		rule->tos = nla_get_u8(attrs[SOVIA_A_RULE_TOS]);
 }
 
 static int read_peer(struct sovia_rule *rule, struct nlattr **attrs,
@@ -73,6 +78,33 @@ static int read_peer(struct sovia_rule *rule, struct nlattr **attrs,
 		return 0;
 	NL_SET_ERR_MSG_ATTR(extack, attrs[SOVIA_A_RULE_PEER], "address has bits beyond the prefix");
 	return -EINVAL;
+}
+
+/* A lane is for all connections to the peer; and see tos.c. */
+static int check_tos(const struct sovia_rule *rule, struct nlattr **attrs,
+		     struct netlink_ext_ack *extack)
+{
+	const struct nlattr *tos = attrs[SOVIA_A_RULE_TOS];
+
+	if (!tos)
+		return 0;
+	if (sovia_rule_is_partial(rule)) {
+		NL_SET_ERR_MSG_ATTR(extack, tos, "tos is a peer's, not a port's or a program's");
+		return -EINVAL;
+	}
+	if (!(rule->directions & SOVIA_RULE_OUT)) {
+		NL_SET_ERR_MSG_ATTR(extack, tos, "who connects chooses the tos: out");
+		return -EINVAL;
+	}
+	if (rule->action != SOVIA_AUTO && rule->action != SOVIA_ONLY_SOVIA) {
+		NL_SET_ERR_MSG_ATTR(extack, tos, "only AF_SOVIA's connections have a tos");
+		return -EINVAL;
+	}
+	if (!capable(CAP_NET_ADMIN)) {
+		NL_SET_ERR_MSG_ATTR(extack, tos, "tos is up to the host's administrator");
+		return -EPERM;
+	}
+	return 0;
 }
 
 static int check_rule(const struct sovia_rule *rule, struct nlattr **attrs,
@@ -123,7 +155,7 @@ static int read_rule(struct sovia_rule *rule, const struct nlattr *nest,
 	if (attrs[SOVIA_A_RULE_DEVICE])
 		nla_strscpy(rule->device, attrs[SOVIA_A_RULE_DEVICE], sizeof(rule->device));
 	err = read_peer(rule, attrs, extack);
-	return err ?: check_rule(rule, attrs, extack);
+	return err ?: check_rule(rule, attrs, extack) ?: check_tos(rule, attrs, extack);
 }
 
 static unsigned int count_rules(const struct nlmsghdr *nlh)
@@ -159,7 +191,7 @@ static int read_rules(struct sovia_rules *rules, struct genl_info *info)
  * @info: of it
  *
  * Context: process.
- * Return: 0, -EINVAL, -E2BIG or -ENOMEM.
+ * Return: 0, -EINVAL, -EPERM, -E2BIG or -ENOMEM.
  */
 int sovia_genl_rule_replace(struct sk_buff *skb, struct genl_info *info)
 {
@@ -217,6 +249,8 @@ static int put_rule(struct sk_buff *skb, const void *object)
 	if (rule->device[0] && nla_put_string(skb, SOVIA_A_RULE_DEVICE, rule->device))
 		return -EMSGSIZE;
 	if (rule->wait != SOVIA_WAIT_DEFAULT && nla_put_u32(skb, SOVIA_A_RULE_WAIT, rule->wait))
+		return -EMSGSIZE;
+	if (rule->tos != SOVIA_TOS_DEFAULT && nla_put_u8(skb, SOVIA_A_RULE_TOS, rule->tos))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

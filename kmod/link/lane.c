@@ -9,6 +9,7 @@
 #include "lane.h"
 #include "lane_tx.h"
 #include "param.h"
+#include "tos.h"
 #include "trace.h"
 
 /* The layer above; set at module init. */
@@ -115,6 +116,7 @@ void sovia_lane_vi_attr(const struct sovia_lane *lane, struct sovia_vi_attr *att
 	attr->recv_first = sovia_credit_receives(lane->credit.own_window);
 	attr->send_depth = 2 * lane->credit.limit + 1;
 	attr->msg_size = sizeof(struct sovia_hdr) + lane->own_payload;
+	attr->tos = SOVIA_TOS_DEFAULT;
 }
 
 /**

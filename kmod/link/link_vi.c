@@ -21,6 +21,7 @@
 #include "near.h"
 #include "peer.h"
 #include "peer_way.h"
+#include "tos.h"
 
 static void link_set_version(struct sovia_link *link)
 {
@@ -96,6 +97,7 @@ void sovia_link_go_on(struct sovia_link *link)
 		return;
 	}
 	sovia_lane_vi_attr(&link->lane, &attr);
+	attr.tos = sovia_tos(link->snet, &link->pair);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
 					      &hello, &sovia_lane_vi_client, &link->lane));

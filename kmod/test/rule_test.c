@@ -70,9 +70,42 @@ static void rule_peers(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sovia_rules_admit_peer(snet, &pair));
 }
 
+/* A lane is for all connections to the peer: rules that are not do not count. */
+static void rule_tos(struct kunit *test)
+{
+	struct sovia_net *snet = sovia_net(&init_net);
+	struct sovia_rules *rules = some_rules(test, 5);
+	struct sovia_pair pair = {};
+
+	v4(&pair.remote, 0xc6336401);
+	KUNIT_EXPECT_EQ(test, sovia_rules_tos(snet, &pair), SOVIA_TOS_DEFAULT);
+	rules->rule[0].directions = SOVIA_RULE_IN;
+	rules->rule[0].tos = 1;
+	rules->rule[1].gid_min = 5;
+	rules->rule[1].tos = 2;
+	strscpy(rules->rule[2].device, "none", sizeof(rules->rule[2].device));
+	rules->rule[2].tos = 3;
+	v4(&rules->rule[3].peer, 0xc6336400);
+	rules->rule[3].prefix = 96 + 24;
+	rules->rule[3].tos = 0;
+	rules->rule[4].tos = 255;
+	sovia_rules_replace(snet, rules);
+	KUNIT_EXPECT_EQ(test, sovia_rules_tos(snet, &pair), 0U);
+	KUNIT_EXPECT_EQ(test, sovia_tos(snet, &pair), 0U);
+	v4(&pair.remote, 0xc6336501);
+	KUNIT_EXPECT_EQ(test, sovia_rules_tos(snet, &pair), 255U);
+	/* The first of them decides, with a type of service or without. */
+	rules = some_rules(test, 2);
+	rules->rule[1].tos = 4;
+	sovia_rules_replace(snet, rules);
+	KUNIT_EXPECT_EQ(test, sovia_rules_tos(snet, &pair), SOVIA_TOS_DEFAULT);
+	sovia_rules_replace(snet, NULL);
+}
+
 static struct kunit_case rule_cases[] = {
 	KUNIT_CASE(rule_prefix),
 	KUNIT_CASE(rule_peers),
+	KUNIT_CASE(rule_tos),
 	{}
 };
 

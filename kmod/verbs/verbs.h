@@ -382,7 +382,7 @@ int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path);
 int verbs_seal(struct verbs_vi *v);
 void verbs_conn_param(struct verbs_vi *v, struct rdma_conn_param *param);
 void verbs_set_timers(struct rdma_cm_id *id);
-void verbs_set_service_type(struct rdma_cm_id *id);
+void verbs_set_service_type(struct rdma_cm_id *id, unsigned int tos);
 void verbs_cm_setup(struct verbs_vi *v, enum verbs_setup setup);
 void verbs_heard_work(struct work_struct *work);
 

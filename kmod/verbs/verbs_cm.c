@@ -31,6 +31,7 @@
 
 #include "l3.h"
 #include "param.h"
+#include "tos.h"
 #include "verbs.h"
 
 /*
@@ -64,16 +65,6 @@ MODULE_PARM_DESC(service_port, "rdma_cm port of the service, 1-1023 (299)");
 static unsigned int verbs_ack_timeout = 17;
 sovia_param(ack_timeout, verbs_ack_timeout, VERBS_ACK_TIMEOUT_MIN, VERBS_ACK_TIMEOUT_MAX, 0444);
 MODULE_PARM_DESC(ack_timeout, "QP retransmission timeout, 4 us * 2^n, 10-31 (17)");
-
-/*
- * The service type of a lane's packets: the DSCP and the ECN bits of RoCE's and iWARP's, for
- * switches that keep RDMA apart from the rest.  A lane is one for many connections, so that
- * theirs (IP_TOS) do not matter.
- */
-#define VERBS_TOS_DEFAULT	256
-static unsigned int verbs_tos = VERBS_TOS_DEFAULT;
-sovia_param(tos, verbs_tos, 0, VERBS_TOS_DEFAULT, 0444);
-MODULE_PARM_DESC(tos, "type of service of RDMA packets, DSCP << 2, 0-255 (256: as rdma_cm's configfs has it)");
 
 /*
  * Requests come from privileged ports, the range that sunrpc uses.
@@ -241,12 +232,27 @@ static bool verbs_comm_est(struct verbs_vi *v)
 	return est;
 }
 
+/* With iWARP each end has its own, and the passive one the listener's. */
+static void verbs_note_tos(struct verbs_vi *v)
+{
+	const struct sa_path_rec *path = v->id->route.path_rec;
+
+	if (path)
+		v->vi.tos = path->traffic_class;
+	else if (v->vi.attr.tos != SOVIA_TOS_DEFAULT)
+		v->vi.tos = v->vi.attr.tos;
+	else
+		return;
+	v->vi.has_tos = true;
+}
+
 /*
  * With iWARP the passive side must not send before the active one has: a message that
  * overtakes the end of the handshake breaks the connection (RFC 5044, 7.1).
  */
 static void verbs_established(struct verbs_vi *v, const struct rdma_conn_param *conn)
 {
+	verbs_note_tos(v);
 	v->cm_established = true;
 	if (v->passive && verbs_iwarp(v) && !verbs_comm_est(v))
 		return;
@@ -389,16 +395,17 @@ void verbs_set_timers(struct rdma_cm_id *id)
 /**
  * verbs_set_service_type - set the type of service of what an identifier sends
  * @id: identifier without an address yet, or one that is to listen
+ * @tos: which one, or SOVIA_TOS_DEFAULT
  *
  * The request tells the peer, where the fabric carries that; with iWARP each end has its own,
  * the passive one from its listener.
  *
  * Context: process.
  */
-void verbs_set_service_type(struct rdma_cm_id *id)
+void verbs_set_service_type(struct rdma_cm_id *id, unsigned int tos)
 {
-	if (verbs_tos != VERBS_TOS_DEFAULT)
-		rdma_set_service_type(id, verbs_tos);
+	if (tos != SOVIA_TOS_DEFAULT)
+		rdma_set_service_type(id, tos);
 }
 
 /* The route is resolved: create the queue pair, send the request. */
@@ -503,7 +510,7 @@ static int verbs_create_id(struct verbs_vi *v)
 		return PTR_ERR(id);
 	v->id = id;
 	verbs_set_timers(id);
-	verbs_set_service_type(id);
+	verbs_set_service_type(id, v->vi.attr.tos);
 	err = verbs_bind_source(v);
 	return err ? verbs_route_errno(err) : 0;
 }

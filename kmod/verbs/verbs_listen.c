@@ -23,6 +23,7 @@
 #include "debug/objcount.h"
 #include "l3.h"
 #include "net.h"
+#include "tos.h"
 #include "verbs.h"
 #include "work.h"
 
@@ -377,7 +378,7 @@ static struct rdma_cm_id *verbs_listen_on(struct verbs_listener *lis,
 	if (IS_ERR(id))
 		return id;
 	sovia_sockaddr(&addr, any, 0, verbs_service_port);
-	verbs_set_service_type(id);
+	verbs_set_service_type(id, sovia_tos_of_net(sovia_net(lis->net)));
 	err = rdma_set_afonly(id, 1);
 	if (!err)
 		err = rdma_bind_addr(id, (struct sockaddr *)&addr);

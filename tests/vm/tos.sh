@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The type of service of RDMA packets (parameter tos): those of both ends have it, whoever asks for the link.
+# The type of service of RDMA packets (parameter and sysctl tos, and rules): those of both ends have it, whoever asks for
+# the link.
 #
 # vm: --pair --append "kunit.enable=0 sovia.fallback=0"
 set -u
@@ -39,6 +40,15 @@ have_it() { # FAMILY
 }
 none_has_it() { equal "$(packets with4)" 0 && equal "$(packets with6)" 0 && [ "$(packets any)" -gt 200 ]; }
 forget() { nft reset counters >/dev/null; }
+# Of the links that are up, at both ends.
+shown() { # TOS
+	local tos="\"tos\":$1,"
+	sovia -j -d link show state up | grep -c "$tos" && there "sovia -j -d link show state up | grep -c '$tos'"
+}
+# The next lane is another one.
+anew() { eventually no_links; }
+no_links() { sovia link flush; ! grep -q . /proc/net/sovia/link; }
+rule() { printf '%s\n' "$@" | sovia rule replace; }
 with() { # PARAMETER=VALUE...
 	stop_server
 	modprobe -r sovia && modprobe sovia fallback=0 "$@" && there modprobe -r sovia && there modprobe sovia fallback=0 "$@" && start_server
@@ -71,5 +81,19 @@ check 'both ends have it'			both_have_it 4
 check '... with IPv6'				both_have_it 6
 check 'the peer asks'				with tos=$TOS
 check '... and both have it'			peer_asks
+check '... as their links say'			shown $TOS
+check 'the default again'			with
+check 'the namespace has it'			eval "sovia set tos $TOS && anew"
+check '... both ends have it'			both_have_it 4
+check '... as their links say'			shown $TOS
+check 'a rule says something else'		eval 'rule "out port 22 only-tcp" "out peer $(address 4 "$SOVIA_PEER") tos 0 auto" && anew'
+check '... neither has it'			neither_has_it 4
+check '... as their links say'			shown 0
+check 'a rule for another peer'			eval 'rule "out peer 192.0.2.1 tos 0 auto" && anew'
+check '... both ends have it'			both_have_it 4
+check 'a rule for that peer'			eval 'sovia set tos 256 && rule "out peer $(address 4 "$SOVIA_PEER") tos 104 auto" && anew'
+check '... both ends have it'			both_have_it 4
+check 'no rules'				eval 'sovia rule flush && anew'
+check '... neither has it'			neither_has_it 4
 check 'the module can be unloaded'		eval 'stop_server && eventually modprobe -r sovia'
 finish

@@ -166,6 +166,8 @@ enum sovia_attr {
  * @SOVIA_A_RULE_WAIT: u32, milliseconds: how long connect() waits for a link before it uses TCP
  * @SOVIA_A_RULE_HITS: u64, how many connections this rule has decided; from the kernel
  * @SOVIA_A_RULE_PAD: alignment
+ * @SOVIA_A_RULE_TOS: u8, type of service of lanes to the peer; no port, user, group or control
+ *	group, and CAP_NET_ADMIN of the initial user namespace
  */
 enum sovia_rule_attr {
 	SOVIA_A_RULE_UNSPEC,
@@ -184,6 +186,7 @@ enum sovia_rule_attr {
 	SOVIA_A_RULE_WAIT,
 	SOVIA_A_RULE_HITS,
 	SOVIA_A_RULE_PAD,
+	SOVIA_A_RULE_TOS,
 	__SOVIA_A_RULE_MAX
 };
 
@@ -366,6 +369,7 @@ enum sovia_tcp_attr {
  * @SOVIA_A_LINK_RETRANSMITS: u64, messages posted again on another VI
  * @SOVIA_A_LINK_IDLE: u32, milliseconds since the last message from the peer
  * @SOVIA_A_LINK_PAD: alignment
+ * @SOVIA_A_LINK_TOS: u8, type of service of its packets, if it is UP and RDMA's
  */
 enum sovia_link_attr {
 	SOVIA_A_LINK_UNSPEC,
@@ -395,6 +399,7 @@ enum sovia_link_attr {
 	SOVIA_A_LINK_RETRANSMITS,
 	SOVIA_A_LINK_IDLE,
 	SOVIA_A_LINK_PAD,
+	SOVIA_A_LINK_TOS,
 	__SOVIA_A_LINK_MAX
 };
 

@@ -41,6 +41,7 @@ static const enum mnl_attr_data_type types[SOVIA_A_LINK_MAX + 1] = {
 	[SOVIA_A_LINK_STALLS]		= MNL_TYPE_U64,
 	[SOVIA_A_LINK_RETRANSMITS]	= MNL_TYPE_U64,
 	[SOVIA_A_LINK_IDLE]		= MNL_TYPE_U32,
+	[SOVIA_A_LINK_TOS]		= MNL_TYPE_U8,
 };
 static const struct attr_set set = ATTR_SET(types);
 
@@ -93,6 +94,8 @@ static void show_details(const struct nlattr **a)
 	out_number("version", " version %" PRIu64, attr_number(a[SOVIA_A_LINK_VERSION]));
 	out_number("payload", " payload %" PRIu64, attr_number(a[SOVIA_A_LINK_PAYLOAD]));
 	out_number("window_max", " window_max %" PRIu64, attr_number(a[SOVIA_A_LINK_WINDOW_MAX]));
+	if (a[SOVIA_A_LINK_TOS])
+		out_number("tos", " tos %" PRIu64, attr_number(a[SOVIA_A_LINK_TOS]));
 	if (a[SOVIA_A_LINK_KEY])
 		out_hex("key", " key %s", attr_number(a[SOVIA_A_LINK_KEY]));
 	if (a[SOVIA_A_LINK_OUT])

@@ -249,6 +249,15 @@ static int put_wait(struct line *line, const char *word)
 	return put(line, SOVIA_A_RULE_WAIT, sizeof(wait), &wait);
 }
 
+static int put_tos(struct line *line, const char *word)
+{
+	uint64_t value;
+
+	if (!read_number(word, word + strlen(word), UINT8_MAX, &value))
+		return complain(line, "not a type of service, 0 to 255");
+	return put_u8(line, SOVIA_A_RULE_TOS, value);
+}
+
 /* Words that need no value. */
 static const struct {
 	const char	*word;
@@ -277,13 +286,15 @@ static int put_value(struct line *line, const char *keyword, char *word)
 		return put_cgroup(line, word);
 	if (strcmp(keyword, "dev") == 0)
 		return put_device(line, word);
+	if (strcmp(keyword, "tos") == 0)
+		return put_tos(line, word);
 	return put_wait(line, word);
 }
 
 static bool takes_value(const char *word)
 {
 	static const char * const keywords[] = {
-		"peer", "port", "uid", "gid", "cgroup", "dev", "wait",
+		"peer", "port", "uid", "gid", "cgroup", "dev", "tos", "wait",
 	};
 	size_t i;
 

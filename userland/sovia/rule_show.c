@@ -22,6 +22,7 @@ static const enum mnl_attr_data_type types[SOVIA_A_RULE_MAX + 1] = {
 	[SOVIA_A_RULE_DEVICE]		= MNL_TYPE_NUL_STRING,
 	[SOVIA_A_RULE_WAIT]		= MNL_TYPE_U32,
 	[SOVIA_A_RULE_HITS]		= MNL_TYPE_U64,
+	[SOVIA_A_RULE_TOS]		= MNL_TYPE_U8,
 };
 
 static const struct attr_set set = ATTR_SET(types);
@@ -79,6 +80,8 @@ int rule_show(const struct nlattr *nest)
 		out_string("dev", "dev %s ", attr_text(a[SOVIA_A_RULE_DEVICE]));
 	if (a[SOVIA_A_RULE_WAIT])
 		out_number("wait_ms", "wait %" PRIu64 " ", attr_number(a[SOVIA_A_RULE_WAIT]));
+	if (a[SOVIA_A_RULE_TOS])
+		out_number("tos", "tos %" PRIu64 " ", attr_number(a[SOVIA_A_RULE_TOS]));
 	out_string("action", "%s", action_name(attr_number(a[SOVIA_A_RULE_ACTION])));
 	if (options.stats)
 		out_number("hits", "  # %" PRIu64, attr_number(a[SOVIA_A_RULE_HITS]));
