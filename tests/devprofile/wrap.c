@@ -303,6 +303,64 @@ static void dp_disassociate_ucontext(struct ib_ucontext *context)
 {
 }
 
+/*
+ * Cards have the port mapper's addresses on the wire.  siw, which has no mapper, has those that were
+ * asked for, which it reads before it returns; and its TCP is the host's, where iwpmd holds each port that
+ * it maps.  So both ends move mapped ports out of the range that they are from.
+ */
+#define DP_MAPPED	32768
+#define DP_MOVED	28000
+
+static iw_event_handler dp_iw_upcall;
+
+static struct sockaddr_storage dp_moved(const struct sockaddr_storage *mapped)
+{
+	struct sockaddr_storage moved = *mapped;
+	/* At the same offset in sockaddr_in6. */
+	__be16 *port = &((struct sockaddr_in *)&moved)->sin_port;
+
+	if (ntohs(*port) >= DP_MAPPED)
+		*port = htons(ntohs(*port) - DP_MOVED);
+	return moved;
+}
+
+static int dp_iw_event(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	__be16 *port = &((struct sockaddr_in *)&event->remote_addr)->sin_port;
+
+	if (event->event == IW_CM_EVENT_CONNECT_REQUEST && ntohs(*port) >= DP_MAPPED - DP_MOVED)
+		*port = htons(ntohs(*port) + DP_MOVED);
+	return dp_iw_upcall(id, event);
+}
+
+static int dp_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	const struct sockaddr_storage local = id->local_addr, remote = id->m_remote_addr;
+	int err;
+
+	id->local_addr = dp_moved(&id->m_local_addr);
+	id->m_remote_addr = dp_moved(&remote);
+	err = dp_dev(id->device)->orig.iw_connect(id, param);
+	id->local_addr = local;
+	id->m_remote_addr = remote;
+	return err;
+}
+
+static int dp_iw_create_listen(struct iw_cm_id *id, int backlog)
+{
+	const struct sockaddr_storage local = id->local_addr;
+	int err;
+
+	/* iw_cm has one for all. */
+	if (id->event_handler != dp_iw_event)
+		dp_iw_upcall = id->event_handler;
+	id->event_handler = dp_iw_event;
+	id->local_addr = dp_moved(&id->m_local_addr);
+	err = dp_dev(id->device)->orig.iw_create_listen(id, backlog);
+	id->local_addr = local;
+	return err;
+}
+
 /**
  * dp_wrap() - replace the operations of a device
  * @dp: its entry; it is not registered yet
@@ -339,6 +397,9 @@ void dp_wrap(struct dp_dev *dp)
 		ops->poll_cq = NULL;
 	if (profile->vectors)
 		ibdev->num_comp_vectors = profile->vectors;
-	if (profile->port_mapper)
+	if (profile->port_mapper) {
 		ibdev->iw_driver_flags &= ~IW_F_NO_PORT_MAP;
+		ops->iw_connect = dp_iw_connect;
+		ops->iw_create_listen = dp_iw_create_listen;
+	}
 }
