@@ -8,8 +8,12 @@
  * for single pages, and one for larger ones, from which what runs on it takes them.  A page
  * that still has another reference then (splice) leaves the pool.
  *
+ * Where mapping memory for a device costs something there are further pools of its own, whose pages
+ * stay mapped while they are recycled.
+ *
  * A kernel without page_pool allocates every time.
  */
+#include <linux/dma-mapping.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include "compat/page_pool.h"
@@ -63,12 +67,17 @@ static long pages_out(void)
 	return out;
 }
 
-static struct page_pool *pool_make(unsigned int order, unsigned int size)
+/* @dev: the device that its pages are mapped for, or NULL. */
+static struct page_pool *pool_make(unsigned int order, unsigned int size, struct device *dev)
 {
 	const struct page_pool_params params = {
 		.order		= order,
 		.pool_size	= size,
 		.nid		= NUMA_NO_NODE,
+		.flags		= dev ? PP_FLAG_DMA_MAP | PP_FLAG_DMA_SYNC_DEV : 0,
+		.dev		= dev,
+		.dma_dir	= DMA_FROM_DEVICE,
+		.max_len	= PAGE_SIZE << order,
 	};
 	struct page_pool *pool = page_pool_create(&params);
 
@@ -86,8 +95,9 @@ int sovia_pages_init(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		per_cpu(page_pool_single, cpu) = pool_make(0, POOL_SIZE);
-		per_cpu(page_pool_large, cpu) = pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE);
+		per_cpu(page_pool_single, cpu) = pool_make(0, POOL_SIZE, NULL);
+		per_cpu(page_pool_large, cpu) = pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE,
+							       NULL);
 		if (!per_cpu(page_pool_single, cpu) || !per_cpu(page_pool_large, cpu))
 			return -ENOMEM;
 	}
@@ -132,6 +142,87 @@ static struct page *page_recycled(unsigned int order, gfp_t gfp)
 	return alloc_pages(gfp | __GFP_COMP, order);
 }
 
+/**
+ * sovia_mapped_create() - create pools of pages that stay mapped for a device
+ * @dev: the device
+ *
+ * Not where memory is copied to another place for a device (swiotlb): such places are few, and
+ * sockets may hold what they have received for long.
+ *
+ * Context: process, may sleep.
+ * Return: the pools, or NULL where there are none: pages are mapped one by one then.
+ */
+struct page_pool * __percpu *sovia_mapped_create(struct device *dev)
+{
+	struct page_pool * __percpu *pools;
+	int cpu;
+
+	if (!SOVIA_POOL_UNMAPS || dma_max_mapping_size(dev) != SIZE_MAX)
+		return NULL;
+	pools = alloc_percpu(struct page_pool *);
+	if (!pools)
+		return NULL;
+	for_each_possible_cpu(cpu) {
+		*per_cpu_ptr(pools, cpu) = pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE, dev);
+		if (!*per_cpu_ptr(pools, cpu)) {
+			sovia_mapped_destroy(pools);
+			return NULL;
+		}
+	}
+	return pools;
+}
+
+/**
+ * sovia_mapped_destroy() - free such pools
+ * @pools: the pools, or NULL
+ *
+ * Pages still in use are unmapped now, and freed when they are returned.
+ *
+ * Context: process, may sleep; nothing allocates from them any more.
+ */
+void sovia_mapped_destroy(struct page_pool * __percpu *pools)
+{
+	int cpu;
+
+	if (!pools)
+		return;
+	for_each_possible_cpu(cpu)
+		pool_destroy(per_cpu_ptr(pools, cpu));
+	free_percpu(pools);
+}
+
+/**
+ * sovia_mapped_alloc() - a page of order SOVIA_PAGE_ORDER that is mapped
+ * @pools: of the device
+ * @gfp: allocation flags, without sleeping
+ * @addr: where the device may write to it
+ *
+ * Use it as one of sovia_page_alloc(), and sync it for the processor before it is read.
+ *
+ * Context: bottom halves off.
+ * Return: the page, or NULL.
+ */
+struct page *sovia_mapped_alloc(struct page_pool * __percpu *pools, gfp_t gfp, dma_addr_t *addr)
+{
+	struct page *page = page_pool_alloc_pages(this_cpu_read(*pools), gfp);
+
+	if (page)
+		*addr = page_pool_get_dma_addr(page);
+	return page;
+}
+
+/**
+ * sovia_page_is_mapped() - does a page stay mapped, as its pool's pages do
+ * @page: the page; the caller has a reference, or it is a descriptor's
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_page_is_mapped(const struct page *page)
+{
+	return page_pool_page_is_pp((struct page *)page) && SOVIA_POOL_MAPPED(page->pp);
+}
+
 /* Returns a page to its pool, if it has one. */
 static bool page_return(struct page *page)
 {
@@ -155,6 +246,25 @@ void sovia_pages_exit(void)
 static struct page *page_recycled(unsigned int order, gfp_t gfp)
 {
 	return alloc_pages(gfp | __GFP_COMP, order);
+}
+
+struct page_pool * __percpu *sovia_mapped_create(struct device *dev)
+{
+	return NULL;
+}
+
+void sovia_mapped_destroy(struct page_pool * __percpu *pools)
+{
+}
+
+struct page *sovia_mapped_alloc(struct page_pool * __percpu *pools, gfp_t gfp, dma_addr_t *addr)
+{
+	return NULL;
+}
+
+bool sovia_page_is_mapped(const struct page *page)
+{
+	return false;
 }
 
 static bool page_return(struct page *page)

@@ -27,6 +27,7 @@
 #include <linux/slab.h>
 
 #include "debug/objcount.h"
+#include "page.h"
 #include "verbs.h"
 #include "work.h"
 
@@ -396,7 +397,10 @@ int verbs_vi_attach(struct verbs_vi *v)
 		return err;
 	verbs_size_tx(v, ibdev);
 	v->port = v->id->port_num;
-	return verbs_dev_attach(v, ibdev);
+	err = verbs_dev_attach(v, ibdev);
+	if (!err && v->rx_order == SOVIA_PAGE_ORDER)
+		v->rx_mapped = verbs_dev_mapped(v->dev);
+	return err;
 }
 
 /**

@@ -31,6 +31,7 @@
 
 #include "provider.h"
 
+struct page_pool;
 struct verbs_dev;
 struct verbs_request;
 struct verbs_vi;
@@ -241,6 +242,7 @@ enum verbs_setup {
  * @rx_sge: their scatter lists
  * @rx_num_pages: pages of a descriptor
  * @rx_order: size of a page: PAGE_SIZE << @rx_order
+ * @rx_mapped: such pages that stay mapped for the device, or NULL
  *
  * Created for the client's connection thread, which also requests its end, see verbs_end.c.
  */
@@ -310,6 +312,7 @@ struct verbs_vi {
 	struct ib_sge		*rx_sge;
 	unsigned int		rx_num_pages;
 	unsigned int		rx_order;
+	struct page_pool * __percpu *rx_mapped;
 };
 
 static inline struct verbs_vi *verbs_vi(struct sovia_vi *vi)
@@ -405,6 +408,7 @@ bool verbs_dev_serves(struct ib_device *ibdev, const struct net *net);
 bool verbs_dev_reaches(const struct net *net, const struct in6_addr *addr,
 		       struct net_device *ndev);
 unsigned int verbs_dev_max_inline(const struct verbs_dev *dev);
+struct page_pool * __percpu *verbs_dev_mapped(const struct verbs_dev *dev);
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
 void verbs_dev_detach(struct verbs_vi *v);
 bool verbs_dev_failed(const struct verbs_vi *v);

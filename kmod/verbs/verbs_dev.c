@@ -31,6 +31,7 @@
 #include "compat/list.h"
 #include "compat/netdevice.h"
 #include "debug/objcount.h"
+#include "page.h"
 #include "param.h"
 #include "verbs.h"
 #include "work.h"
@@ -74,6 +75,7 @@ MODULE_PARM_DESC(verbs_namespaces, "RDMA devices in other network namespaces tha
  * @lock: the device lock, protects what follows @napi_dev, except @failed and @fail_work
  * @ibdev: the device
  * @pd: its protection domain; only the local key is used, no memory is registered
+ * @mapped: pages that stay mapped for it, or NULL
  * @max_inline: bytes of a message that a queue pair can have inline, as far as they are of use
  * @events: the device's events
  * @napi_dev: a dummy network device, required by NAPI
@@ -95,6 +97,7 @@ struct verbs_dev {
 	struct mutex		lock;		/* see above */
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
+	struct page_pool * __percpu *mapped;
 	unsigned int		max_inline;
 	struct ib_event_handler	events;
 	struct net_device	*napi_dev;
@@ -121,6 +124,18 @@ static BLOCKING_NOTIFIER_HEAD(verbs_chain);
 struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev)
 {
 	return dev->pd;
+}
+
+/**
+ * verbs_dev_mapped - pages that stay mapped for a device
+ * @dev: device that a VI of the caller is attached to
+ *
+ * Context: any.
+ * Return: their pools, or NULL.
+ */
+struct page_pool * __percpu *verbs_dev_mapped(const struct verbs_dev *dev)
+{
+	return dev->mapped;
 }
 
 /**
@@ -864,6 +879,7 @@ static bool verbs_dev_usable(struct ib_device *ibdev)
 
 static void verbs_dev_free(struct verbs_dev *dev)
 {
+	sovia_mapped_destroy(dev->mapped);
 	if (!IS_ERR_OR_NULL(dev->pd))
 		ib_dealloc_pd(dev->pd);
 	if (dev->napi_dev)
@@ -929,6 +945,8 @@ static int verbs_dev_add(struct ib_device *ibdev)
 		verbs_dev_free(dev);
 		return err;
 	}
+	if (!ib_uses_virt_dma(ibdev))
+		dev->mapped = sovia_mapped_create(ibdev->dma_device);
 	ib_set_client_data(ibdev, &verbs_ib_client, dev);
 	verbs_dev_list(dev);
 	return 0;

@@ -41,6 +41,31 @@ static unsigned int verbs_page_size(const struct verbs_vi *v)
 
 /* ---- memory ---- */
 
+/* One that stays mapped, where there are some, or else one that is mapped for this receive. */
+static struct page *verbs_rx_page(struct verbs_vi *v, gfp_t gfp, u64 *addr)
+{
+	struct page *page;
+	dma_addr_t dma;
+
+	if (v->rx_mapped && !gfpflags_allow_blocking(gfp)) {
+		page = sovia_mapped_alloc(v->rx_mapped, gfp, &dma);
+		if (page) {
+			*addr = dma;
+			return page;
+		}
+	}
+	page = sovia_page_alloc(v->rx_order, gfp, verbs_node(verbs_ibdev(v)));
+	if (!page)
+		return NULL;
+	*addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(verbs_ibdev(v), *addr)) {
+		sovia_page_free(page, v->rx_order);
+		return NULL;
+	}
+	sovia_object_inc(mappings);
+	return page;
+}
+
 static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 {
 	struct verbs_vi *v = rx->v;
@@ -48,15 +73,9 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	struct page *page;
 	u64 addr;
 
-	page = sovia_page_alloc(v->rx_order, gfp, verbs_node(verbs_ibdev(v)));
+	page = verbs_rx_page(v, gfp, &addr);
 	if (!page)
 		return -ENOMEM;
-	addr = ib_dma_map_page(verbs_ibdev(v), page, 0, verbs_page_size(v), DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(verbs_ibdev(v), addr)) {
-		sovia_page_free(page, v->rx_order);
-		return -ENOMEM;
-	}
-	sovia_object_inc(mappings);
 	rx->pages[i] = page;
 	sge->addr = addr;
 	sge->length = verbs_page_size(v);
@@ -88,20 +107,26 @@ static int verbs_rx_fill(struct verbs_rx *rx, gfp_t gfp)
 }
 
 /*
- * Unmaps page @i; the caller owns it then.  @synced: what the device has written has been copied to
- * it, where that is needed, and the page is in use by now.
+ * Unmaps page @i, unless it stays mapped; the caller owns it then.  @synced: what the device has
+ * written has been copied to it, where that is needed, and the page is in use by now.
  */
 static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i, bool synced)
 {
 	struct ib_device *ibdev = verbs_ibdev(rx->v);
 	struct page *page = rx->pages[i];
 
+	rx->pages[i] = NULL;
+	if (rx->v->rx_mapped && sovia_page_is_mapped(page)) {
+		if (!synced)
+			ib_dma_sync_single_for_cpu(ibdev, rx->sge[i + 1].addr,
+						   verbs_page_size(rx->v), DMA_FROM_DEVICE);
+		return page;
+	}
 	if (!ib_uses_virt_dma(ibdev))
 		dma_unmap_page_attrs(ibdev->dma_device, rx->sge[i + 1].addr,
 				     verbs_page_size(rx->v), DMA_FROM_DEVICE,
 				     synced ? DMA_ATTR_SKIP_CPU_SYNC : 0);
 	sovia_object_dec(mappings);
-	rx->pages[i] = NULL;
 	return page;
 }
 
