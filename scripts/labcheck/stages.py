@@ -80,7 +80,8 @@ STRICT_TOOLS = "WERROR=-Werror"
 
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
-ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:]}
+ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:],
+             "mapped": (STOCK[2], BUILT[1])}
 
 # Scripts of tests/vm that run with RDMA devices that look like others (tests/devprofile), by kernel.
 ON_PROFILES = {
