@@ -81,7 +81,7 @@ STRICT_TOOLS = "WERROR=-Werror"
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
 ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:],
-             "mapped": (STOCK[2], BUILT[1])}
+             "mapped": STOCK[2:]}
 
 # Scripts of tests/vm that run with RDMA devices that look like others (tests/devprofile), by kernel.
 ON_PROFILES = {
@@ -92,7 +92,7 @@ ON_PROFILES = {
 }
 IWARP_PROFILES = ("x722", "chelsio")
 # Scripts of tests/vm where the memory of such devices is mapped, as a card's is: by what, and on which kernel.
-ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0]))}
+ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])), "mapped": (("plain", BUILT[1]),)}
 
 
 def is_guest(command):
@@ -325,7 +325,7 @@ def all_stages(everything=False):
         if name in OVER_IWARP:
             add("-siw", "--device", "siw")
         for dma, kernel in ON_DMA.get(name, ()):
-            add(f"-{dma}", "--kernel", kernel, "--profile", "mlx5", "--dma", dma)
+            add(f"-{dma}" + (f"-{kernel}" if kernel == BUILT[1] else ""), "--kernel", kernel, "--profile", "mlx5", "--dma", dma)
         for kernel, profiles in ON_PROFILES.get(name, {}).items():
             for profile in profiles:
                 add(f"-{profile}" + ("" if kernel == STOCK[0] else f"-{kernel}"), "--kernel", kernel, "--profile", profile,

@@ -26,7 +26,7 @@
 
 static char dma[16];
 module_param_string(dma, dma, sizeof(dma), 0444);
-MODULE_PARM_DESC(dma, "memory is mapped for a device without an IOMMU (platform), or with one (pci), empty: not at all");
+MODULE_PARM_DESC(dma, "memory is mapped for a device as it is (plain), with bounce buffers (swiotlb), or with an IOMMU (pci), empty: not at all");
 
 static struct platform_device *platform;
 static struct pci_dev *pci;
@@ -153,14 +153,14 @@ static int dma_limits(struct device *dev)
 	return dma_coerce_mask_and_coherent(dev, DMA_BIT_MASK(64));
 }
 
-static int dma_init_platform(void)
+static int dma_init_platform(bool bounce)
 {
 	platform = platform_device_register_simple(KBUILD_MODNAME, PLATFORM_DEVID_NONE, NULL, 0);
 	if (IS_ERR(platform)) {
 		platform = NULL;
 		return -ENODEV;
 	}
-	if (!is_swiotlb_force_bounce(&platform->dev)) {
+	if (bounce && !is_swiotlb_force_bounce(&platform->dev)) {
 		pr_err("no bounce buffers: swiotlb=force\n");
 		return -ENODEV;
 	}
@@ -193,8 +193,8 @@ int dp_dma_init(void)
 {
 	if (!dma[0])
 		return 0;
-	if (!strcmp(dma, "platform"))
-		return dma_init_platform();
+	if (!strcmp(dma, "plain") || !strcmp(dma, "swiotlb"))
+		return dma_init_platform(!strcmp(dma, "swiotlb"));
 	return strcmp(dma, "pci") ? -EINVAL : dma_init_pci();
 }
 
