@@ -29,13 +29,13 @@ NIGHTLY = (
     # programs of all kinds
     "vm-cpython-*", "vm-app_misc", "vm-app_epoll", "vm-app_transfer", "vm-bench_ssh", "vm-app_postgres",
     # lack of resources, and network faults
-    "vm-limits", "vm-bounds*", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
+    "vm-limits", "vm-bounds*", "vm-cgroup", "vm-cgroup_recv_v1", "vm-memory_pressure*", "vm-e2e_failslab*", "vm-alloc_failures", "vm-netem", "vm-fault",
     "vm-dead_clients", "vm-many", "vm-many_limit", "vm-many_loop", "vm-many_busy",
     # as another test in the tier before, for the other combinations
     "vm-ftp_mixed", "vm-mixed",
     # minutes each, of parts that seldom change
     "vm-keepalive", "vm-keys", "vm-containers", "vm-containers_lane", "vm-differ", "vm-dissector", "vm-dissector-siw", "vm-selftests",
-    "vm-parameters", "vm-impostor", "vm-siege", "vm-storm", "vm-trial", "vm-superservers",
+    "vm-parameters", "vm-impostor", "vm-siege", "vm-storm", "vm-trial*", "vm-superservers",
     # load, long runs
     "vm-syscall_fuzz", "vm-beside_long*", "vm-netlink_fuzz", "vm-rogue_peer", "vm-soak*", "vm-hosts*", "vm-attackers",
     # two Debian systems, made on first use
@@ -45,7 +45,8 @@ NIGHTLY = (
     # as one that looks like another card in the tier before
     "vm-hw", "vm-hw-mlx4", "vm-hw-e810", "vm-hw-bnxt", "vm-hw-hns", "vm-hw-qedr", "vm-hw-cx4-vf", "vm-hw-chelsio", "vm-hw-erdma",
     "vm-hw-mana72", "vm-hw-usnic", "vm-hw-representor", "vm-hw-*-6.12", "vm-hw-*-newest",
-    "vm-fatal-*", "vm-failover_clan",
+    "vm-fatal-*", "vm-failover_clan", "vm-recovery-bnxt", "vm-recovery-qedr", "vm-recovery-chelsio", "vm-lanes-qedr", "vm-drain-bnxt",
+    "vm-drain-chelsio", "vm-iwpmd", "vm-bond", "vm-mapped*", "vm-parked-*",
     # of a page, and of parameters
     "vm-doc", "vm-tos", "vm-verbs_netns", "vm-direct",
     # as a stage without a guest, with the names that a kernel has
@@ -89,10 +90,16 @@ ON_PROFILES = {
                       "erdma", "mana612", "mana72", "usnic", "representor"),
            STOCK[1]: ("mlx5", "erdma"), STOCK[2]: ("mlx5", "erdma")},
     "fatal": {STOCK[0]: ("bnxt", "chelsio")},
+    "recovery": {STOCK[0]: ("bnxt", "qedr", "chelsio")},
+    "lanes": {STOCK[0]: ("qedr",)},
+    "drain": {STOCK[0]: ("bnxt", "chelsio")},
+    "trial": {STOCK[0]: ("bnxt",)},
+    "memory_pressure": {STOCK[0]: ("qedr",)},
 }
 IWARP_PROFILES = ("x722", "chelsio")
 # Scripts of tests/vm where the memory of such devices is mapped, as a card's is: by what, and on which kernel.
-ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])), "mapped": (("plain", BUILT[1]),)}
+ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])), "parked": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])),
+          "mapped": (("plain", BUILT[1]),)}
 
 
 def is_guest(command):
