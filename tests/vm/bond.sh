@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
+# A device that comes while connections are TCP's for want of one is used at once.
+#
 # Bonds.  In mode active-backup the RDMA device is the bond's, as a card that bonds its ports has it: when the bond moves to its
 # other port it has another MAC address, rdma_cm ends what is connected on both nodes, and links recover; connections go on.
 # Where the ports of a bond that uses all have devices of their own, nothing comes back to the one that has asked: connections
@@ -59,10 +61,16 @@ over_tcp() {
 	before=$(sovia stat value verbs_tx_bytes)
 	socktool ask "$SOVIA_PEER" 5004 1000000 && equal "$(sovia stat value verbs_tx_bytes)" "$before"
 }
+# What is remembered of a lack of devices lasts ten seconds.
+comes() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev "$SOVIA_NETDEV" && sleep 1; }
 anew() { modprobe -r sovia && modprobe sovia fallback_wait=200; }
 
 limit 120
 check 'a server on the peer'			start_server
+check 'no device'				delete_rdma
+check '... connections are TCP'			over_tcp
+check 'a device comes'				comes
+check '... connections go over it'		over_verbs
 check 'a bond with a port in reserve'		make_bond "m1 m2" mode active-backup fail_over_mac active
 check '... that has the device'			on_bond
 check 'connections go over it'			over_verbs
