@@ -14,8 +14,11 @@
  * A kernel without page_pool allocates every time.
  */
 #include <linux/dma-mapping.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
+#include "compat/local_lock.h"
 #include "compat/page_pool.h"
 #include "debug/objcount.h"
 #include "page.h"
@@ -28,6 +31,18 @@
 
 static DEFINE_PER_CPU(struct page_pool *, page_pool_single);
 static DEFINE_PER_CPU(struct page_pool *, page_pool_large);
+/* With PREEMPT_RT, that bottom halves are off does not keep others off this processor's pools. */
+static DEFINE_PER_CPU(local_lock_t, pools_lock) = INIT_LOCAL_LOCK(pools_lock);
+
+/**
+ * struct sovia_mapped - pools of pages that stay mapped for a device
+ * @entry: in mapped_sets
+ * @pools: one of each CPU
+ */
+struct sovia_mapped {
+	struct list_head		entry;
+	struct page_pool * __percpu	*pools;
+};
 
 /* Free pages in a pool's ring. */
 static unsigned int pool_ring(struct page_pool *pool)
@@ -55,15 +70,25 @@ static long pool_out(struct page_pool *pool)
 	       READ_ONCE(pool->alloc.count) - pool_ring(pool);
 }
 
+/* Those of devices, to be counted.  One that is destroyed is not, whatever of it is in use. */
+static LIST_HEAD(mapped_sets);
+static DEFINE_MUTEX(mapped_lock);	/* protects mapped_sets */
+
 /* Pages of the pools that are in use.  Exact only while nothing is received. */
 static long pages_out(void)
 {
+	struct sovia_mapped *mapped;
 	long out = 0;
 	int cpu;
 
-	for_each_possible_cpu(cpu)
+	mutex_lock(&mapped_lock);
+	for_each_possible_cpu(cpu) {
 		out += pool_out(per_cpu(page_pool_single, cpu)) +
 		       pool_out(per_cpu(page_pool_large, cpu));
+		list_for_each_entry(mapped, &mapped_sets, entry)
+			out += pool_out(*per_cpu_ptr(mapped->pools, cpu));
+	}
+	mutex_unlock(&mapped_lock);
 	return out;
 }
 
@@ -130,16 +155,50 @@ void sovia_pages_exit(void)
 	}
 }
 
+static struct page *pool_alloc(struct page_pool * __percpu *pools, gfp_t gfp)
+{
+	struct page *page;
+
+	sovia_local_lock_bh(&pools_lock);
+	page = page_pool_alloc_pages(this_cpu_read(*pools), gfp);
+	sovia_local_unlock_bh(&pools_lock);
+	return page;
+}
+
 /* From the CPU's pool for this order, if there is one.  Bottom halves are off. */
 static struct page *page_recycled(unsigned int order, gfp_t gfp)
 {
 	switch (order) {
 	case 0:
-		return page_pool_alloc_pages(this_cpu_read(page_pool_single), gfp);
+		return pool_alloc(&page_pool_single, gfp);
 	case SOVIA_PAGE_ORDER:
-		return page_pool_alloc_pages(this_cpu_read(page_pool_large), gfp);
+		return pool_alloc(&page_pool_large, gfp);
 	}
 	return alloc_pages(gfp | __GFP_COMP, order);
+}
+
+static bool mapped_fill(struct sovia_mapped *mapped, struct device *dev)
+{
+	struct page_pool **pool;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		pool = per_cpu_ptr(mapped->pools, cpu);
+		*pool = pool_make(SOVIA_MAPPED_ORDER, POOL_SIZE_LARGE, dev);
+		if (!*pool)
+			return false;
+	}
+	return true;
+}
+
+static void mapped_free(struct sovia_mapped *mapped)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		pool_destroy(per_cpu_ptr(mapped->pools, cpu));
+	free_percpu(mapped->pools);
+	kfree(mapped);
 }
 
 /**
@@ -152,48 +211,51 @@ static struct page *page_recycled(unsigned int order, gfp_t gfp)
  * Context: process, may sleep.
  * Return: the pools, or NULL where there are none: pages are mapped one by one then.
  */
-struct page_pool * __percpu *sovia_mapped_create(struct device *dev)
+struct sovia_mapped *sovia_mapped_create(struct device *dev)
 {
-	struct page_pool * __percpu *pools;
-	int cpu;
+	struct sovia_mapped *mapped;
 
 	if (!SOVIA_POOL_UNMAPS || dma_max_mapping_size(dev) != SIZE_MAX)
 		return NULL;
-	pools = alloc_percpu(struct page_pool *);
-	if (!pools)
+	mapped = kzalloc(sizeof(*mapped), GFP_KERNEL);
+	if (!mapped)
 		return NULL;
-	for_each_possible_cpu(cpu) {
-		*per_cpu_ptr(pools, cpu) = pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE, dev);
-		if (!*per_cpu_ptr(pools, cpu)) {
-			sovia_mapped_destroy(pools);
-			return NULL;
-		}
+	mapped->pools = alloc_percpu(struct page_pool *);
+	if (!mapped->pools) {
+		kfree(mapped);
+		return NULL;
 	}
-	return pools;
+	if (!mapped_fill(mapped, dev)) {
+		mapped_free(mapped);
+		return NULL;
+	}
+	mutex_lock(&mapped_lock);
+	list_add(&mapped->entry, &mapped_sets);
+	mutex_unlock(&mapped_lock);
+	return mapped;
 }
 
 /**
  * sovia_mapped_destroy() - free such pools
- * @pools: the pools, or NULL
+ * @mapped: the pools, or NULL
  *
  * Pages still in use are unmapped now, and freed when they are returned.
  *
  * Context: process, may sleep; nothing allocates from them any more.
  */
-void sovia_mapped_destroy(struct page_pool * __percpu *pools)
+void sovia_mapped_destroy(struct sovia_mapped *mapped)
 {
-	int cpu;
-
-	if (!pools)
+	if (!mapped)
 		return;
-	for_each_possible_cpu(cpu)
-		pool_destroy(per_cpu_ptr(pools, cpu));
-	free_percpu(pools);
+	mutex_lock(&mapped_lock);
+	list_del(&mapped->entry);
+	mutex_unlock(&mapped_lock);
+	mapped_free(mapped);
 }
 
 /**
- * sovia_mapped_alloc() - a page of order SOVIA_PAGE_ORDER that is mapped
- * @pools: of the device
+ * sovia_mapped_alloc() - a page of order SOVIA_MAPPED_ORDER that is mapped
+ * @mapped: pools of the device
  * @gfp: allocation flags, without sleeping
  * @addr: where the device may write to it
  *
@@ -202,25 +264,13 @@ void sovia_mapped_destroy(struct page_pool * __percpu *pools)
  * Context: bottom halves off.
  * Return: the page, or NULL.
  */
-struct page *sovia_mapped_alloc(struct page_pool * __percpu *pools, gfp_t gfp, dma_addr_t *addr)
+struct page *sovia_mapped_alloc(struct sovia_mapped *mapped, gfp_t gfp, dma_addr_t *addr)
 {
-	struct page *page = page_pool_alloc_pages(this_cpu_read(*pools), gfp);
+	struct page *page = pool_alloc(mapped->pools, gfp);
 
 	if (page)
 		*addr = page_pool_get_dma_addr(page);
 	return page;
-}
-
-/**
- * sovia_page_is_mapped() - does a page stay mapped, as its pool's pages do
- * @page: the page; the caller has a reference, or it is a descriptor's
- *
- * Context: any.
- * Return: true if so.
- */
-bool sovia_page_is_mapped(const struct page *page)
-{
-	return page_pool_page_is_pp((struct page *)page) && SOVIA_POOL_MAPPED(page->pp);
 }
 
 /* Returns a page to its pool, if it has one. */
@@ -248,23 +298,18 @@ static struct page *page_recycled(unsigned int order, gfp_t gfp)
 	return alloc_pages(gfp | __GFP_COMP, order);
 }
 
-struct page_pool * __percpu *sovia_mapped_create(struct device *dev)
+struct sovia_mapped *sovia_mapped_create(struct device *dev)
 {
 	return NULL;
 }
 
-void sovia_mapped_destroy(struct page_pool * __percpu *pools)
+void sovia_mapped_destroy(struct sovia_mapped *mapped)
 {
 }
 
-struct page *sovia_mapped_alloc(struct page_pool * __percpu *pools, gfp_t gfp, dma_addr_t *addr)
+struct page *sovia_mapped_alloc(struct sovia_mapped *mapped, gfp_t gfp, dma_addr_t *addr)
 {
 	return NULL;
-}
-
-bool sovia_page_is_mapped(const struct page *page)
-{
-	return false;
 }
 
 static bool page_return(struct page *page)

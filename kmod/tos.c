@@ -7,10 +7,11 @@
  * A rule for the peer decides, or else the namespace's switch net.sovia.tos, which begins with the
  * module's parameter.
  *
- * A class that is lossless can be filled for all hosts of the fabric, so that only an
- * administrator of the host may choose it, and not one of a container.
+ * A class that is lossless can be filled for all hosts of the fabric, so that it takes
+ * CAP_NET_ADMIN of the initial user namespace to choose it.
  */
 #include <linux/capability.h>
+#include <linux/user_namespace.h>
 #include "compat/sysctl.h"
 #include "param.h"
 #include "rule.h"
@@ -39,8 +40,14 @@ static int tos_sysctl(sovia_ctl_table *table, int write, void *buffer, size_t *l
  */
 int sovia_tos_net_init(struct sovia_net *snet)
 {
+	int err;
+
 	snet->tos.value = tos;
-	return sovia_sysctl_add(snet->net, &snet->tos, "tos", &tos_max, tos_sysctl);
+	err = sovia_sysctl_add(snet->net, &snet->tos, "tos", &tos_max, tos_sysctl);
+	/* Nor may its root open it and have a privileged program write. */
+	if (!err && snet->net->user_ns != &init_user_ns)
+		snet->tos.table->mode = 0444;
+	return err;
 }
 
 /**

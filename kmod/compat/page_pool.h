@@ -30,10 +30,8 @@ static inline bool page_pool_page_is_pp(const struct page *page)
  */
 #ifdef PP_DMA_INDEX_LIMIT
 #define SOVIA_POOL_UNMAPS	(PP_DMA_INDEX_BITS > 0)
-#define SOVIA_POOL_MAPPED(pool)	((pool)->dma_map)
 #else
 #define SOVIA_POOL_UNMAPS	false
-#define SOVIA_POOL_MAPPED(pool)	false
 #endif
 
 #endif /* _SOVIA_COMPAT_PAGE_POOL_H */

@@ -335,6 +335,8 @@ static void fault_established(struct sovia_vi *vi, const struct sovia_hello *hel
 	WRITE_ONCE(fv->real, vi);
 	fv->vi.max_frags = vi->max_frags;
 	fv->vi.copybreak = vi->copybreak;
+	fv->vi.has_tos = vi->has_tos;
+	fv->vi.tos = vi->tos;
 	fv->vi.imm = vi->imm;
 	fv->vi.sends_first = vi->sends_first;
 	if (sovia_fault_fires(FAULT_SETUP)) {

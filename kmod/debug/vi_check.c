@@ -262,6 +262,8 @@ static void check_vi_established(struct sovia_vi *vi, const struct sovia_hello *
 	WRITE_ONCE(vc->real, vi);
 	vc->vi.max_frags = vi->max_frags;
 	vc->vi.copybreak = vi->copybreak;
+	vc->vi.has_tos = vi->has_tos;
+	vc->vi.tos = vi->tos;
 	vc->vi.imm = vi->imm;
 	vc->vi.sends_first = vi->sends_first;
 	check_report(vc, check_established(vc, hello_len));

@@ -2,6 +2,7 @@
 /* Generic netlink: a namespace's rules. */
 #include <linux/capability.h>
 #include <linux/mm.h>
+#include <linux/netlink.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include "genl.h"
@@ -81,8 +82,8 @@ static int read_peer(struct sovia_rule *rule, struct nlattr **attrs,
 }
 
 /* A lane is for all connections to the peer; and see tos.c. */
-static int check_tos(const struct sovia_rule *rule, struct nlattr **attrs,
-		     struct netlink_ext_ack *extack)
+static int check_tos(const struct sk_buff *skb, const struct sovia_rule *rule,
+		     struct nlattr **attrs, struct netlink_ext_ack *extack)
 {
 	const struct nlattr *tos = attrs[SOVIA_A_RULE_TOS];
 
@@ -100,7 +101,7 @@ static int check_tos(const struct sovia_rule *rule, struct nlattr **attrs,
 		NL_SET_ERR_MSG_ATTR(extack, tos, "only AF_SOVIA's connections have a tos");
 		return -EINVAL;
 	}
-	if (!capable(CAP_NET_ADMIN)) {
+	if (!netlink_capable(skb, CAP_NET_ADMIN)) {
 		NL_SET_ERR_MSG_ATTR(extack, tos, "tos is up to the host's administrator");
 		return -EPERM;
 	}
@@ -136,8 +137,8 @@ static int check_rule(const struct sovia_rule *rule, struct nlattr **attrs,
 	return 0;
 }
 
-static int read_rule(struct sovia_rule *rule, const struct nlattr *nest,
-		     struct netlink_ext_ack *extack)
+static int read_rule(const struct sk_buff *skb, struct sovia_rule *rule,
+		     const struct nlattr *nest, struct netlink_ext_ack *extack)
 {
 	struct nlattr *attrs[SOVIA_A_RULE_MAX + 1];
 	int err;
@@ -155,7 +156,7 @@ static int read_rule(struct sovia_rule *rule, const struct nlattr *nest,
 	if (attrs[SOVIA_A_RULE_DEVICE])
 		nla_strscpy(rule->device, attrs[SOVIA_A_RULE_DEVICE], sizeof(rule->device));
 	err = read_peer(rule, attrs, extack);
-	return err ?: check_rule(rule, attrs, extack) ?: check_tos(rule, attrs, extack);
+	return err ?: check_rule(rule, attrs, extack) ?: check_tos(skb, rule, attrs, extack);
 }
 
 static unsigned int count_rules(const struct nlmsghdr *nlh)
@@ -169,7 +170,7 @@ static unsigned int count_rules(const struct nlmsghdr *nlh)
 	return count;
 }
 
-static int read_rules(struct sovia_rules *rules, struct genl_info *info)
+static int read_rules(const struct sk_buff *skb, struct sovia_rules *rules, struct genl_info *info)
 {
 	struct sovia_rule *rule = rules->rule;
 	const struct nlattr *nest;
@@ -178,7 +179,7 @@ static int read_rules(struct sovia_rules *rules, struct genl_info *info)
 	nlmsg_for_each_attr(nest, info->nlhdr, GENL_HDRLEN, rest) {
 		if (nla_type(nest) != SOVIA_A_RULE)
 			continue;
-		err = read_rule(rule++, nest, info->extack);
+		err = read_rule(skb, rule++, nest, info->extack);
 		if (err)
 			return err;
 	}
@@ -206,7 +207,7 @@ int sovia_genl_rule_replace(struct sk_buff *skb, struct genl_info *info)
 	rules = sovia_rules_alloc(count);
 	if (!rules)
 		return -ENOMEM;
-	err = read_rules(rules, info);
+	err = read_rules(skb, rules, info);
 	if (err) {
 		kvfree(rules);
 		return err;

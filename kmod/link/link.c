@@ -65,7 +65,7 @@
 #define SOVIA_LINK_PAUSE_MAX	(2 * HZ)
 
 /*
- * Refusals that end a recovery: about fifteen seconds of attempts.  siw's device takes ten to
+ * Refusals that end a recovery: about 25 seconds of attempts.  siw's device takes ten to
  * be deleted while one of its own connects blocks, and its node refuses until it is back.
  */
 #define SOVIA_LINK_REFUSALS	16

@@ -117,7 +117,7 @@ unsigned long sovia_recovery_left(const struct sovia_link *link)
  * @link: RECOVERING
  * @first: ours counts if both try at once, so there is no need to wait for the peer's
  *
- * One that is made before that, for a device that has come, is early.
+ * One that is made before that, for a device that has come, is early, and does not put it off.
  *
  * Context: connection thread.
  * Return: jiffies.
@@ -125,9 +125,12 @@ unsigned long sovia_recovery_left(const struct sovia_link *link)
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first)
 {
 	struct sovia_recovery *r = &link->recovery;
-	unsigned int tries = r->tries++;
 	unsigned long wait = 0;
+	unsigned int tries;
 
+	if (r->early)
+		return time_before(jiffies, r->due) ? r->due - jiffies : 0;
+	tries = r->tries++;
 	if (tries || !first)
 		wait = min(SOVIA_RECOVERY_PAUSE << min(tries, 5U), SOVIA_RECOVERY_PAUSE_MAX);
 	r->due = jiffies + wait;

@@ -34,9 +34,6 @@
 /* Flushed completions may be processed before the error that caused them. */
 #define VERBS_FLUSH_DELAY	(HZ / 10)
 
-/* Mapped in one piece, of a receive, where that costs something: the default payload. */
-#define VERBS_MAPPED		16384U
-
 /* ---- states ---- */
 
 static bool verbs_vi_begin_open(struct verbs_vi *v)
@@ -288,7 +285,7 @@ static int verbs_size_rx(struct verbs_vi *v, struct ib_device *ibdev)
 	unsigned int most = min(ibdev->attrs.max_recv_sge - 1, (int)MAX_SKB_FRAGS);
 	unsigned int order = 0;
 
-	while (!ib_uses_virt_dma(ibdev) && PAGE_SIZE << order < min(rest, VERBS_MAPPED))
+	while (!ib_uses_virt_dma(ibdev) && PAGE_SIZE << order < min(rest, SOVIA_MAPPED_BYTES))
 		order++;
 	while (DIV_ROUND_UP(rest, PAGE_SIZE << order) > most)
 		if (++order > PAGE_ALLOC_COSTLY_ORDER) {
@@ -398,7 +395,7 @@ int verbs_vi_attach(struct verbs_vi *v)
 	verbs_size_tx(v, ibdev);
 	v->port = v->id->port_num;
 	err = verbs_dev_attach(v, ibdev);
-	if (!err && v->rx_order == SOVIA_PAGE_ORDER)
+	if (!err && v->rx_order == SOVIA_MAPPED_ORDER)
 		v->rx_mapped = verbs_dev_mapped(v->dev);
 	return err;
 }

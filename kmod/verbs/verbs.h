@@ -31,7 +31,7 @@
 
 #include "provider.h"
 
-struct page_pool;
+struct sovia_mapped;
 struct verbs_dev;
 struct verbs_request;
 struct verbs_vi;
@@ -116,6 +116,7 @@ struct verbs_tx {
  *	took it and no other could be allocated
  * @head: the first VERBS_HEAD bytes of a message
  * @pages: the rest; NULL where the client took pages
+ * @kept: bit of each of @pages that stays mapped when the client takes it, as its pool's do
  * @sge: DMA addresses: @head, then @pages
  * @len: length of the message
  * @has_imm: it has immediate data
@@ -137,6 +138,7 @@ struct verbs_rx {
 	struct sk_buff		*skb;
 	void			*head;
 	struct page		**pages;
+	unsigned long		kept;
 	struct ib_sge		*sge;
 	unsigned int		len;
 	bool			has_imm;
@@ -312,7 +314,7 @@ struct verbs_vi {
 	struct ib_sge		*rx_sge;
 	unsigned int		rx_num_pages;
 	unsigned int		rx_order;
-	struct page_pool * __percpu *rx_mapped;
+	struct sovia_mapped	*rx_mapped;
 };
 
 static inline struct verbs_vi *verbs_vi(struct sovia_vi *vi)
@@ -408,7 +410,7 @@ bool verbs_dev_serves(struct ib_device *ibdev, const struct net *net);
 bool verbs_dev_reaches(const struct net *net, const struct in6_addr *addr,
 		       struct net_device *ndev);
 unsigned int verbs_dev_max_inline(const struct verbs_dev *dev);
-struct page_pool * __percpu *verbs_dev_mapped(const struct verbs_dev *dev);
+struct sovia_mapped *verbs_dev_mapped(const struct verbs_dev *dev);
 int verbs_dev_attach(struct verbs_vi *v, struct ib_device *ibdev);
 void verbs_dev_detach(struct verbs_vi *v);
 bool verbs_dev_failed(const struct verbs_vi *v);

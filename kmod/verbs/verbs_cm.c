@@ -232,18 +232,13 @@ static bool verbs_comm_est(struct verbs_vi *v)
 	return est;
 }
 
-/* With iWARP each end has its own, and the passive one the listener's. */
+/* With iWARP there is no path: the card makes something of what both ends want. */
 static void verbs_note_tos(struct verbs_vi *v)
 {
 	const struct sa_path_rec *path = v->id->route.path_rec;
 
-	if (path)
-		v->vi.tos = path->traffic_class;
-	else if (v->vi.attr.tos != SOVIA_TOS_DEFAULT)
-		v->vi.tos = v->vi.attr.tos;
-	else
-		return;
-	v->vi.has_tos = true;
+	v->vi.has_tos = path;
+	v->vi.tos = path ? path->traffic_class : 0;
 }
 
 /*

@@ -97,7 +97,7 @@ struct verbs_dev {
 	struct mutex		lock;		/* see above */
 	struct ib_device	*ibdev;
 	struct ib_pd		*pd;
-	struct page_pool * __percpu *mapped;
+	struct sovia_mapped	*mapped;
 	unsigned int		max_inline;
 	struct ib_event_handler	events;
 	struct net_device	*napi_dev;
@@ -133,7 +133,7 @@ struct ib_pd *verbs_dev_pd(const struct verbs_dev *dev)
  * Context: any.
  * Return: their pools, or NULL.
  */
-struct page_pool * __percpu *verbs_dev_mapped(const struct verbs_dev *dev)
+struct sovia_mapped *verbs_dev_mapped(const struct verbs_dev *dev)
 {
 	return dev->mapped;
 }

@@ -41,19 +41,25 @@ static unsigned int verbs_page_size(const struct verbs_vi *v)
 
 /* ---- memory ---- */
 
-/* One that stays mapped, where there are some, or else one that is mapped for this receive. */
-static struct page *verbs_rx_page(struct verbs_vi *v, gfp_t gfp, u64 *addr)
+/* One that stays mapped, or NULL. */
+static struct page *verbs_rx_kept(struct verbs_vi *v, gfp_t gfp, u64 *addr)
 {
 	struct page *page;
 	dma_addr_t dma;
 
-	if (v->rx_mapped && !gfpflags_allow_blocking(gfp)) {
-		page = sovia_mapped_alloc(v->rx_mapped, gfp, &dma);
-		if (page) {
-			*addr = dma;
-			return page;
-		}
-	}
+	if (!v->rx_mapped || gfpflags_allow_blocking(gfp))
+		return NULL;
+	page = sovia_mapped_alloc(v->rx_mapped, gfp, &dma);
+	if (page)
+		*addr = dma;
+	return page;
+}
+
+/* One that is mapped for this receive. */
+static struct page *verbs_rx_page(struct verbs_vi *v, gfp_t gfp, u64 *addr)
+{
+	struct page *page;
+
 	page = sovia_page_alloc(v->rx_order, gfp, verbs_node(verbs_ibdev(v)));
 	if (!page)
 		return NULL;
@@ -73,7 +79,10 @@ static int verbs_rx_fill_page(struct verbs_rx *rx, unsigned int i, gfp_t gfp)
 	struct page *page;
 	u64 addr;
 
-	page = verbs_rx_page(v, gfp, &addr);
+	page = verbs_rx_kept(v, gfp, &addr);
+	__assign_bit(i, &rx->kept, page);
+	if (!page)
+		page = verbs_rx_page(v, gfp, &addr);
 	if (!page)
 		return -ENOMEM;
 	rx->pages[i] = page;
@@ -116,7 +125,7 @@ static struct page *verbs_rx_take_page(struct verbs_rx *rx, unsigned int i, bool
 	struct page *page = rx->pages[i];
 
 	rx->pages[i] = NULL;
-	if (rx->v->rx_mapped && sovia_page_is_mapped(page)) {
+	if (test_bit(i, &rx->kept)) {
 		if (!synced)
 			ib_dma_sync_single_for_cpu(ibdev, rx->sge[i + 1].addr,
 						   verbs_page_size(rx->v), DMA_FROM_DEVICE);
@@ -363,26 +372,29 @@ static void verbs_rx_lend(struct verbs_rx *rx, unsigned int rest, const u32 *imm
 	struct verbs_vi *v = rx->v;
 	struct sk_buff *skb = rx->skb;
 	unsigned int truesize = skb->truesize;
-	struct page *page = NULL;
+	struct page *unmap = NULL;
 
 	if (rest) {
-		page = rx->pages[0];
 		ib_dma_sync_single_for_cpu(verbs_ibdev(v), rx->sge[1].addr, rest,
 					   DMA_FROM_DEVICE);
-		/* An extra reference, so that a page that is taken lives until it is unmapped. */
-		get_page(page);
-		skb_add_rx_frag(skb, 0, page, 0, rest, verbs_page_size(v));
+		skb_add_rx_frag(skb, 0, rx->pages[0], 0, rest, verbs_page_size(v));
 		skb_mark_for_recycle(skb);
+		/* An extra reference, so that a page that is taken lives until it is unmapped. */
+		if (!test_bit(0, &rx->kept)) {
+			unmap = rx->pages[0];
+			get_page(unmap);
+		}
 	}
+	/* If it is taken it may be freed at once, and the page with it. */
 	if (unlikely(v->vi.client->receive(&v->vi, skb, imm))) {
 		rx->skb = NULL;
-		if (page)
+		if (rest)
 			verbs_rx_take_page(rx, 0, true);
 	} else {
 		verbs_rx_reset_skb(skb, truesize);
 	}
-	if (page)
-		put_page(page);
+	if (unmap)
+		put_page(unmap);
 	verbs_rx_renew(rx);
 }
 

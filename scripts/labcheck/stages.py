@@ -45,8 +45,8 @@ NIGHTLY = (
     # as one that looks like another card in the tier before
     "vm-hw", "vm-hw-mlx4", "vm-hw-e810", "vm-hw-bnxt", "vm-hw-hns", "vm-hw-qedr", "vm-hw-cx4-vf", "vm-hw-chelsio", "vm-hw-erdma",
     "vm-hw-mana72", "vm-hw-usnic", "vm-hw-representor", "vm-hw-*-6.12", "vm-hw-*-newest",
-    "vm-fatal-*", "vm-failover_clan", "vm-recovery-bnxt", "vm-recovery-qedr", "vm-recovery-chelsio", "vm-lanes-qedr", "vm-drain-bnxt",
-    "vm-drain-chelsio", "vm-iwpmd", "vm-bond", "vm-mapped*", "vm-parked-*",
+    "vm-fatal-*", "vm-failover_clan", "vm-recovery-bnxt", "vm-recovery-qedr", "vm-recovery-chelsio", "vm-lanes-qedr", "vm-drain-*",
+    "vm-iwpmd", "vm-bond", "vm-mapped*", "vm-parked-*",
     # of a page, and of parameters
     "vm-doc", "vm-tos", "vm-verbs_netns", "vm-direct",
     # as a stage without a guest, with the names that a kernel has
@@ -98,8 +98,8 @@ ON_PROFILES = {
 }
 IWARP_PROFILES = ("x722", "chelsio")
 # Scripts of tests/vm where the memory of such devices is mapped, as a card's is: by what, and on which kernel.
-ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])), "parked": (("swiotlb", BUILT[0]), ("iommu", STOCK[0])),
-          "mapped": (("plain", BUILT[1]),)}
+ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[1])), "parked": (("swiotlb", BUILT[0]), ("iommu", STOCK[1])),
+          "memory_pressure": (("iommu", STOCK[1]), ("plain", BUILT[1])), "drain": (("plain", BUILT[1]),), "mapped": (("plain", BUILT[1]),)}
 
 
 def is_guest(command):

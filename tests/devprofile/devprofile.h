@@ -75,6 +75,7 @@ struct dp_profile {
  * @failed_cq: one that completes nothing
  * @dead: it takes no more descriptors of the kernel's users, and completes none
  * @slow: its firmware does not answer when a queue pair is to end
+ * @unknown_port: which port is behind the one that iWARP's port mapper has made is not known
  */
 struct dp_dev {
 	struct ib_device		*ibdev;
@@ -87,6 +88,7 @@ struct dp_dev {
 	const struct ib_cq		*failed_cq;
 	bool				dead;
 	bool				slow;
+	bool				unknown_port;
 };
 
 const struct dp_profile *dp_profile_find(const char *name);

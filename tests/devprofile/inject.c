@@ -52,6 +52,10 @@ static int inject(struct dp_dev *dp, const char *word)
 		WRITE_ONCE(dp->slow, true);
 		return 0;
 	}
+	if (!strcmp(word, "unknown_port")) {
+		WRITE_ONCE(dp->unknown_port, true);
+		return 0;
+	}
 	return -EINVAL;
 }
 

@@ -328,7 +328,9 @@ static int dp_iw_event(struct iw_cm_id *id, struct iw_cm_event *event)
 {
 	__be16 *port = &((struct sockaddr_in *)&event->remote_addr)->sin_port;
 
-	if (event->event == IW_CM_EVENT_CONNECT_REQUEST && ntohs(*port) >= DP_MAPPED - DP_MOVED)
+	/* A port that the kernel has not been told of stays as it is. */
+	if (event->event == IW_CM_EVENT_CONNECT_REQUEST &&
+	    ntohs(*port) >= DP_MAPPED - DP_MOVED && !READ_ONCE(dp_dev(id->device)->unknown_port))
 		*port = htons(ntohs(*port) + DP_MOVED);
 	return dp_iw_upcall(id, event);
 }
