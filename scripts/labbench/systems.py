@@ -263,6 +263,55 @@ class Tcp(Sockets):
     name = "TCP"
 
 
+class Lanevi(Sockets):
+    """tests/bench/klane: TCP over a queue pair, which emulates a network as LANEVI of KSOVIA's authors does."""
+
+    name = "LANEVI"
+    steady = True
+    OWN = "10.79.0.1", "10.79.0.2"      # of the emulated network: here, and there
+    target = OWN[1]
+    gso = 0
+    UP = """ip link set $0 up && ip addr add $1/32 dev $0 && echo 1 >/proc/sys/net/ipv4/conf/$0/accept_local && echo 0 >/proc/sys/net/ipv4/conf/$0/rp_filter &&
+        ip rule add pref $3 iif lo to $2 lookup $4 && ip rule add pref $3 oif $0 to $2 lookup $4 && ip route add $2 dev $0 src $1 table $4 || exit
+        for i in $(seq 100); do [ "$(cat /sys/class/net/$0/carrier)" = 0 ] || exit 0; sleep 0.1; done; echo no connection; exit 1"""
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        self.loaded = []
+        pair = self.here.address, self.there.address
+        lanes = f"{pair[0]}-{pair[1]}", f"{pair[1]}-{pair[0]}"
+        if self.one_host():
+            self.load_module(self.here, bench.tools, ",".join(lanes))
+            self.ends = [(self.here, 0), (self.here, 1)]
+        else:
+            self.load_module(self.there, bench.their_tools, lanes[1])
+            self.load_module(self.here, bench.tools, lanes[0])
+            self.ends = [(self.here, 0), (self.there, 1)]
+        for node, end in self.ends:
+            device = f"lane{end if self.one_host() else 0}"
+            node.run(["sh", "-c", self.UP, device, self.OWN[end], self.OWN[1 - end], str(50 + end), str(150 + end)])
+
+    def load_module(self, node, tools, lanes):
+        node.run(["insmod", os.path.join(tools, "klane/klane.ko"), f"lanes={lanes}", f"gso={self.gso}"])
+        self.loaded.append(node)
+
+    def stop(self):
+        super().stop()
+        for node, end in self.ends:
+            node.shell(f"ip rule del pref {50 + end}; ip rule del pref {50 + end}")
+        for node in self.loaded:
+            node.run(["rmmod", "klane"])
+
+
+class LaneviSegments(Lanevi):
+    """The same where TCP gives the device up to 64 KB as a packet."""
+
+    name = "LANEVI, segments of 64 KB"
+    OWN = "10.79.1.1", "10.79.1.2"
+    target = OWN[1]
+    gso = 1
+
+
 class Polling(System):
     """Sockets whose receivers look for data themselves."""
 
@@ -586,5 +635,5 @@ class Rds(Counted):
 
 POLLING = (SoviaPolling, TcpPolling, VerbsPolling)
 IN_MEMORY = (MemoryKernel, MemoryKernelCopies)
-ALL = (Sovia, SoviaPolling, Tcp, TcpPolling, MemoryKernel, MemoryKernelCopies, VerbsKernel, VerbsEvents, VerbsPolling,
+ALL = (Sovia, SoviaPolling, Tcp, TcpPolling, Lanevi, LaneviSegments, MemoryKernel, MemoryKernelCopies, VerbsKernel, VerbsEvents, VerbsPolling,
        Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
