@@ -98,7 +98,7 @@ ON_PROFILES = {
 }
 IWARP_PROFILES = ("x722", "chelsio")
 # Scripts of tests/vm where the memory of such devices is mapped, as a card's is: by what, and on which kernel.
-ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[1])), "parked": (("swiotlb", BUILT[0]), ("iommu", STOCK[1])),
+ON_DMA = {"soak": (("swiotlb", BUILT[0]), ("iommu", STOCK[1])), "parked": (("swiotlb", STOCK[0]), ("iommu", STOCK[1])),
           "memory_pressure": (("iommu", STOCK[1]), ("plain", BUILT[1])), "drain": (("plain", BUILT[1]),), "mapped": (("plain", BUILT[1]),)}
 
 
