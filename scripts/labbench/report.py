@@ -8,7 +8,7 @@ from .figures import GROUPS
 # By path: the system whose ratios are reported, and the systems of each column that it is compared with.
 OURS = {"wire": "AF_SOVIA", "host": "AF_SOVIA, loop"}
 EVENTS, POLLING = "verbs, events", "verbs, polling"
-OTHERS = {"wire": {"TCP": ["TCP"], "kernel": ["verbs, kernel"], "verbs": [EVENTS, POLLING], "rsockets": ["rsockets"],
+OTHERS = {"wire": {"TCP": ["TCP"], "LANEVI": ["LANEVI"], "kernel": ["verbs, kernel"], "verbs": [EVENTS, POLLING], "rsockets": ["rsockets"],
                    "SMC-R": ["SMC-R"], "RDS": ["RDS"], "memory": ["memory, kernel"]},
           "host": {"TCP": ["TCP, loopback"], "AF_UNIX": ["AF_UNIX"]}}
 PATHS = {"wire": "over the wire", "host": "within one host"}
@@ -121,7 +121,7 @@ def explain(about):
     yield (f"Medians of {about['reps']} interleaved repetitions, in brackets (largest - smallest) / median.  "
            "Ratios are AF_SOVIA's;")
     yield "/ verbs is to verbs with events where less is better, since both sleep, and otherwise to the better ones;"
-    yield "/ kernel to verbs between two kernel threads, the optimum for a socket on kernel verbs."
+    yield "/ kernel to verbs between two kernel threads, the optimum for a socket on kernel verbs; / LANEVI to TCP over a queue pair."
     where = "Machines" if about["mode"] == "hosts" else "Guests"
     emulated = f", {about['accelerator']}" if "accelerator" in about else ""
     yield (f"{where}: {about['mode']}, {about['kernel']}{emulated}, {about['cpus']} processor(s) each, MTU {about['mtu']}, "

@@ -268,48 +268,49 @@ class Lanevi(Sockets):
 
     name = "LANEVI"
     steady = True
-    OWN = "10.79.0.1", "10.79.0.2"      # of the emulated network: here, and there
-    target = OWN[1]
-    gso = 0
+    segments = 0                # 1: TCP gives the device up to 64 KB as a packet
+    users = 0                   # of the module, which has devices for all of these systems
+    target = "10.79.0.2"
     UP = """ip link set $0 up && ip addr add $1/32 dev $0 && echo 1 >/proc/sys/net/ipv4/conf/$0/accept_local && echo 0 >/proc/sys/net/ipv4/conf/$0/rp_filter &&
         ip rule add pref $3 iif lo to $2 lookup $4 && ip rule add pref $3 oif $0 to $2 lookup $4 && ip route add $2 dev $0 src $1 table $4 || exit
         for i in $(seq 100); do [ "$(cat /sys/class/net/$0/carrier)" = 0 ] || exit 0; sleep 0.1; done; echo no connection; exit 1"""
 
     def __init__(self, bench):
         super().__init__(bench)
-        self.loaded = []
-        pair = self.here.address, self.there.address
-        lanes = f"{pair[0]}-{pair[1]}", f"{pair[1]}-{pair[0]}"
+        pair = f"{self.here.address}-{self.there.address}", f"{self.there.address}-{self.here.address}"
         if self.one_host():
-            self.load_module(self.here, bench.tools, ",".join(lanes))
-            self.ends = [(self.here, 0), (self.here, 1)]
+            self.nodes = [(self.here, bench.tools, f"{pair[0]},{pair[1]},{pair[0]},{pair[1]}", "0,0,1,1")]
+            ends = [(self.here, 2 * self.segments), (self.here, 2 * self.segments + 1)]
         else:
-            self.load_module(self.there, bench.their_tools, lanes[1])
-            self.load_module(self.here, bench.tools, lanes[0])
-            self.ends = [(self.here, 0), (self.there, 1)]
-        for node, end in self.ends:
-            device = f"lane{end if self.one_host() else 0}"
-            node.run(["sh", "-c", self.UP, device, self.OWN[end], self.OWN[1 - end], str(50 + end), str(150 + end)])
-
-    def load_module(self, node, tools, lanes):
-        node.run(["insmod", os.path.join(tools, "klane/klane.ko"), f"lanes={lanes}", f"gso={self.gso}"])
-        self.loaded.append(node)
+            self.nodes = [(self.there, bench.their_tools, f"{pair[1]},{pair[1]}", "0,1"), (self.here, bench.tools, f"{pair[0]},{pair[0]}", "0,1")]
+            ends = [(self.here, self.segments), (self.there, self.segments)]
+        if not Lanevi.users:
+            for node, tools, lanes, gso in self.nodes:
+                node.run(["insmod", os.path.join(tools, "klane/klane.ko"), f"lanes={lanes}", f"gso={gso}"])
+        Lanevi.users += 1
+        own = self.target[:-1] + "1", self.target
+        self.rules = []
+        for end, (node, device) in enumerate(ends):
+            number = 50 + 2 * self.segments + end
+            self.rules.append((node, number))
+            node.run(["sh", "-c", self.UP, f"lane{device}", own[end], own[1 - end], str(number), str(100 + number)])
 
     def stop(self):
         super().stop()
-        for node, end in self.ends:
-            node.shell(f"ip rule del pref {50 + end}; ip rule del pref {50 + end}")
-        for node in self.loaded:
-            node.run(["rmmod", "klane"])
+        for node, number in self.rules:
+            node.shell(f"ip rule del pref {number}; ip rule del pref {number}")
+        Lanevi.users -= 1
+        if not Lanevi.users:
+            for node, *_ in self.nodes:
+                node.run(["rmmod", "klane"])
 
 
 class LaneviSegments(Lanevi):
     """The same where TCP gives the device up to 64 KB as a packet."""
 
-    name = "LANEVI, segments of 64 KB"
-    OWN = "10.79.1.1", "10.79.1.2"
-    target = OWN[1]
-    gso = 1
+    name = "LANEVI, 64 KB"
+    segments = 1
+    target = "10.79.1.2"
 
 
 class Polling(System):

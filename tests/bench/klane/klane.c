@@ -28,7 +28,7 @@
 #define KLANE_PORT	7706
 #define KLANE_DEPTH	64		/* buffers each way */
 #define KLANE_SIGNAL	16		/* one of so many sends is signaled */
-#define KLANE_MAX	2		/* devices */
+#define KLANE_MAX	4		/* devices */
 #define KLANE_MTU_MAX	65000
 #define KLANE_STEP	(10 * HZ)	/* timeout of each step */
 #define KLANE_POLL	16		/* completions polled at once */
@@ -42,9 +42,9 @@ static unsigned int mtu = 9000;
 module_param(mtu, uint, 0444);
 MODULE_PARM_DESC(mtu, "of the devices, at most 65000 (9000)");
 
-static bool gso;
-module_param(gso, bool, 0444);
-MODULE_PARM_DESC(gso, "TCP sends up to 64 KB as one packet (N)");
+static bool gso[KLANE_MAX];
+module_param_array(gso, bool, NULL, 0444);
+MODULE_PARM_DESC(gso, "of each device: TCP sends up to 64 KB as one packet (N)");
 
 /**
  * struct klane_buffer - memory for a packet
@@ -66,6 +66,7 @@ struct klane_buffer {
  * @napi: polls @cq
  * @local: address of this end
  * @peer: address of the other one
+ * @gso: packets of up to 64 KB; both ends have the same
  * @id: rdma_cm's identifier, or NULL
  * @pd: protection domain
  * @cq: completions of both queues
@@ -84,6 +85,7 @@ struct klane {
 	struct napi_struct	napi;
 	__be32			local;
 	__be32			peer;
+	bool			gso;
 	struct rdma_cm_id	*id;
 	struct ib_pd		*pd;
 	struct ib_cq		*cq;
@@ -360,16 +362,17 @@ static void destroy(struct klane *lane)
 
 /* ---- connection ------------------------------------------------------ */
 
-static struct klane *find(const struct rdma_cm_id *id)
+static struct klane *find(const struct rdma_cm_id *id, const struct rdma_conn_param *param)
 {
 	const struct rdma_addr *addr = &id->route.addr;
 	__be32 local = ((const struct sockaddr_in *)&addr->src_addr)->sin_addr.s_addr;
 	__be32 peer = ((const struct sockaddr_in *)&addr->dst_addr)->sin_addr.s_addr;
+	bool large = param->private_data_len && *(const bool *)param->private_data;
 	int i;
 
 	for (i = 0; i < num_lanes; i++)
 		if (klanes[i] && klanes[i]->local == local && klanes[i]->peer == peer &&
-		    !asks(klanes[i]) && !klanes[i]->id)
+		    klanes[i]->gso == large && !asks(klanes[i]) && !klanes[i]->id)
 			return klanes[i];
 	return NULL;
 }
@@ -379,7 +382,7 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	struct klane *lane = id->context;
 
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		lane = find(id);
+		lane = find(id, &event->param.conn);
 		if (!lane)
 			return -ENOENT;
 		id->context = lane;
@@ -419,7 +422,10 @@ static int await_event(struct klane *lane, enum rdma_cm_event_type type)
 
 static int connect(struct klane *lane)
 {
-	struct rdma_conn_param param = { .retry_count = 6, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = {
+		.retry_count = 6, .rnr_retry_count = 7,
+		.private_data = &lane->gso, .private_data_len = sizeof(lane->gso),
+	};
 	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = lane->local };
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(KLANE_PORT), .sin_addr.s_addr = lane->peer,
@@ -484,9 +490,6 @@ static void setup(struct net_device *netdev)
 	netdev->max_mtu = mtu;
 	netdev->mtu = mtu;
 	netdev->features = NETIF_F_SG | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA;
-	if (gso)
-		netdev->features |= NETIF_F_TSO | NETIF_F_TSO6;
-	netdev->hw_features = netdev->features;
 	netdev->needs_free_netdev = false;
 	eth_hw_addr_set(netdev, address);
 }
@@ -510,7 +513,11 @@ static int create(int number)
 		return -ENOMEM;
 	lane = netdev_priv(netdev);
 	lane->netdev = netdev;
-	lane->size = (gso ? GSO_LEGACY_MAX_SIZE : mtu) + ETH_HLEN;
+	lane->gso = gso[number];
+	lane->size = (lane->gso ? GSO_LEGACY_MAX_SIZE : mtu) + ETH_HLEN;
+	if (lane->gso)
+		netdev->features |= NETIF_F_TSO;
+	netdev->hw_features = netdev->features;
 	init_waitqueue_head(&lane->step);
 	INIT_WORK(&lane->work, set_up);
 	err = read_addresses(lanes[number], &lane->local, &lane->peer);
