@@ -73,7 +73,7 @@ scarce >"$WORK/scarce"
 check 'a flood within the host, and another connection works' beside node-b flood 127.0.0.1 300
 check 'a flood over the wire, and another connection works' beside 127.0.0.1 flood node-b 200
 check 'the OOM killer has not run' no_oom
-check 'memory was scarce meanwhile' was_scarce
+if [ -n "$(scarce)" ]; then check 'memory was scarce meanwhile' was_scarce; else skip 'memory was scarce meanwhile' 'this kernel does not count it'; fi
 echo "# $output"
 check 'memory is freed again' enough_again
 check 'a connection as before' socktool ask node-b 5004
