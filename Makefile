@@ -111,6 +111,9 @@ bench:
 bench-quick:
 	scripts/bench --quick
 
+figures:
+	scripts/figures $(FIG)
+
 differ: SEED ?= 1
 differ: RUNS ?= 100000
 
@@ -145,4 +148,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-names check-quick check-all fuzz bench bench-quick install-deps lint clean rogue-peer soak differ
+.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-names check-quick check-all fuzz bench bench-quick figures install-deps lint clean rogue-peer soak differ

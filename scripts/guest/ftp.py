@@ -4,6 +4,9 @@
 
     ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA in shared memory and over verbs, and TCP
     ftp.py test     the smaller one over AF_SOVIA, in several modes
+    ftp.py paper FILE TOOLS
+                    the files of table 2 over AF_SOVIA and verbs, over LANEVI (TOOLS has klane) and TCP, and copied within
+                    node-a, three times by turns; the rates go to FILE, as JSON
     ftp.py mixed    the same where only the client, or only the server, uses AF_SOVIA: over TCP
 
 All print TAP, the demonstration with counters and a table.
@@ -14,16 +17,19 @@ else.  All files are on tmpfs.  Exit status 1 if anything is not as it should be
 content, or the counters of what carried it.
 """
 
+import json
 import os
 import random
 import re
 import subprocess
 import sys
 import time
+import types
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-sys.path.insert(0, ROOT + "/tests/vm/lib")
-import tap      # noqa: E402
+sys.path[:0] = [ROOT + "/tests/vm/lib", ROOT + "/scripts"]
+import tap                              # noqa: E402
+from labbench import nodes, systems     # noqa: E402
 
 SERVERS = os.path.join(ROOT, ".build", "servers")
 FOLDER = "/tmp/ftp"             # the user's home on node-b
@@ -147,7 +153,7 @@ def set_up():
     NODE_B.run(f"useradd -d {FOLDER} -s /bin/bash {USER} && chown {USER}: {FOLDER} && "
                f"echo {USER}:{USER} | chpasswd && : >/etc/motd")
     with open("/tmp/netrc", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as netrc:
-        netrc.write(f"machine node-b login {USER} password {USER}\n")
+        netrc.writelines(f"machine {host} login {USER} password {USER}\n" for host in ("node-b", systems.Lanevi.target))
 
 
 class Server:
@@ -173,8 +179,9 @@ class Server:
 
 
 class System:
-    def __init__(self, name, shim, listeners, provider=None):
+    def __init__(self, name, shim, listeners, provider=None, host="node-b"):
         self.name = name
+        self.host = host
         self.shim = shim
         self.listeners = listeners      # command that counts listeners on PORT
         self.provider = provider        # of AF_SOVIA's links
@@ -186,10 +193,13 @@ CLAN = System("AF_SOVIA in shared memory", "sovia-run", SOVIA_LISTENERS, "clan")
 TCP = System("TCP", "", f"cat /proc/net/tcp /proc/net/tcp6 | grep -c ':{PORT:04X} [0:]* 0A'")
 
 
+LANEVI = System("LANEVI", "", TCP.listeners, host=systems.Lanevi.target)
+
+
 def transfer(system, files, *options):
     """One session that moves all files.  Returns name -> bytes/s, as tnftp
     measured them: from the first byte until the server says 226."""
-    argv = [*system.shim.split(), "tnftp", "-v", "-i", *options, "-N", "/tmp/netrc", "node-b"]
+    argv = [*system.shim.split(), "tnftp", "-v", "-i", *options, "-N", "/tmp/netrc", system.host]
     commands = "".join(f"{file.verb} {file.name}\n" for file in files) + "quit\n"
     rates, lines, waiting = {}, [], list(files)
     client = subprocess.Popen(argv, cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -335,6 +345,43 @@ def demo():
     return tap.finish()
 
 
+def local_copies(files):
+    """Within node-a, by cp, of those that it has."""
+    rates = {}
+    for file in files:
+        if file.origin is NODE_A:
+            begin = time.monotonic()
+            subprocess.run(["cp", f"{FOLDER}/{file.name}", f"{FOLDER}/copy"], check=True)
+            rates[file.name] = file.size / (time.monotonic() - begin)
+            os.remove(f"{FOLDER}/copy")
+    return rates
+
+
+def paper():
+    """A sample is of both directions: the mean of their rates."""
+    result, tools = sys.argv[2:4]
+    files = prepare(SIZES)
+    bench = types.SimpleNamespace(here=nodes.Node("node-a"), there=nodes.Peer("node-b"), mode="pair", tools=tools, their_tools=tools,
+                                  new_port=lambda: 0)
+    samples = {}
+    lane = systems.Lanevi(bench)
+    for number in range(3):
+        for system in (SOVIA, LANEVI, TCP, None):
+            if system:
+                rates, _ = session(check_in_detail, system, files, "-4")
+            else:
+                rates = local_copies(files)
+            for size in SIZES:
+                found = [rates[file.name] for file in files if file.size == size and file.name in rates]
+                samples.setdefault(system.name if system else "local copy", {}).setdefault(str(size), []).append(
+                    sum(found) / len(found) / 1e6)
+        tap.note(f"round {number + 1} of 3")
+    lane.stop()
+    with open(result, "w") as file:
+        json.dump(samples, file, indent=1)
+    return tap.finish()
+
+
 def test():
     files = prepare(SIZES[:1])
     for label, options in (("passive, IPv4: ", ("-4",)), ("passive, IPv6: ", ("-6",)), ("active, IPv4: ", ("-4", "-A"))):
@@ -350,7 +397,7 @@ def mixed():
     return tap.finish()
 
 
-COMMANDS = {"demo": demo, "test": test, "mixed": mixed}
+COMMANDS = {"demo": demo, "paper": paper, "test": test, "mixed": mixed}
 
 
 def main():

@@ -155,8 +155,8 @@ def usual(path, everything):
     return [group for group in GROUPS if everything or group not in NOT_DEFAULT[path]]
 
 
-def choose(groups, everything, path, rate):
-    """The figures of one path.  rate: of TCP's round trips."""
+def choose(groups, everything, path, rate, sizes=None):
+    """The figures of one path.  rate: of TCP's round trips.  sizes: other ones of messages."""
     extent = 1 if everything else 0
     makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "pairs": pairs,
               "streams": streams, "hotspot": hotspot, "bulk": bulk}
@@ -175,7 +175,7 @@ def choose(groups, everything, path, rate):
         elif group == "cpu":
             found += processors(path, extent, [figure for figure in found if figure.group == "bandwidth"])
         else:
-            values = (SIZES.get(group) or COUNTS[group])[extent]
+            values = sizes if sizes and group in SIZES else (SIZES.get(group) or COUNTS[group])[extent]
             found += [makers[group](path, value) for value in values]
     return found
 
@@ -200,6 +200,14 @@ def cost(figure, name, scale):
         sample = figure.measure(system)
         return sample and {"value": scale / sample["value"]}
     return Figure(figure.group, figure.path, figure.series, name, "k insns", measure, figure.axis, "less")
+
+
+def quick_sizes(groups, path, sizes):
+    """Half round trips, and what 1 KB of a stream costs in writes of each size."""
+    found = [latency(path, size) for size in sizes if "latency" in groups]
+    for figure in found:
+        figure.unit = "k insns"
+    return found + [cost(bandwidth(path, size), f"1 KB in writes of {size_name(size)}", 1024) for size in sizes if "bandwidth" in groups]
 
 
 def quick(path):

@@ -111,11 +111,11 @@ def choose(bench, settings):
     found = []
     for path in settings["paths"]:
         if settings["mode"] == "quick":
-            found += figures.quick(path)
+            found += figures.quick_sizes(settings["figures"], path, settings["sizes"]) if settings["sizes"] else figures.quick(path)
             continue
         groups = settings["figures"] or figures.usual(path, settings["all"])
         rate = tcp_rate(bench, path) if "load" in groups else 0
-        found += figures.choose(groups, settings["all"], path, rate)
+        found += figures.choose(groups, settings["all"], path, rate, settings["sizes"])
     return found
 
 
