@@ -42,8 +42,11 @@ struct verbs_vi;
  */
 #define VERBS_HEAD	192
 
-/* Bytes of a message that are inline; fewer if the device does not support as many. */
-#define VERBS_INLINE	128
+/*
+ * Bytes of a message that are inline; fewer if the device does not support as many.  Others are
+ * mapped, read by the device, and reported when that is done, which costs more than a copy of these.
+ */
+#define VERBS_INLINE	288
 
 /* Receive descriptors that are posted with one call, if there are more than the first few. */
 #define VERBS_RX_BATCH	4
