@@ -142,6 +142,7 @@ struct sovia_tcp_log {
  * @mib: counters
  * @hists: histograms, or NULL: hist.c
  * @histograms: net.sovia.histograms: they are counted
+ * @tos: net.sovia.tos: type of service of lanes
  * @tcp_log: which connections became TCP's
  * @conns: connections by link and ports; lookups under RCU take the reference
  * @link_lock: protects @links and what follows up to @idle_count; bottom halves off

@@ -121,8 +121,8 @@ int sovia_pages_init(void)
 
 	for_each_possible_cpu(cpu) {
 		per_cpu(page_pool_single, cpu) = pool_make(0, POOL_SIZE, NULL);
-		per_cpu(page_pool_large, cpu) = pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE,
-							       NULL);
+		per_cpu(page_pool_large, cpu) =
+			pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE, NULL);
 		if (!per_cpu(page_pool_single, cpu) || !per_cpu(page_pool_large, cpu))
 			return -ENOMEM;
 	}

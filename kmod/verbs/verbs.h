@@ -43,8 +43,8 @@ struct verbs_vi;
 #define VERBS_HEAD	192
 
 /*
- * Bytes of a message that are inline; fewer if the device does not support as many.  Others are
- * mapped, read by the device, and reported when that is done, which costs more than a copy of these.
+ * Bytes of a message that are inline; fewer if the device does not support as many.  A longer one
+ * is mapped, read by the device, and reported when that is done, which costs more than a copy.
  */
 #define VERBS_INLINE	288
 

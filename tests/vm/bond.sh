@@ -28,7 +28,7 @@ make_bond() { # PORTS OPTION...
 	modprobe bonding max_bonds=0 && modprobe macvlan && sysctl -qw net.ipv4.conf.all.arp_ignore=1 || return
 	ip link add bond0 type bond miimon 100 "$@" || return
 	for port in $ports; do
-		ip link add link "$SOVIA_NETDEV" name $port type macvlan mode bridge && ip link set $port master bond0 || return
+		ip link add link "$SOVIA_NETDEV" name "$port" type macvlan mode bridge && ip link set "$port" master bond0 || return
 	done
 	ip addr del "$ADDRESS/24" dev "$SOVIA_NETDEV" && ip link set bond0 mtu "$(<"/sys/class/net/$SOVIA_NETDEV/mtu")" up &&
 		ip addr add "$ADDRESS/24" dev bond0 && eventually is_up && there "ip neigh flush all; ping -c 1 -w 10 $ADDRESS" >/dev/null
@@ -38,6 +38,7 @@ end_bond() { delete_rdma && ip link del bond0 && ip link del m1 && ip link del m
 on_bond() { delete_rdma && rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev bond0; }
 on_port() { rdma link add "$SOVIA_RDMA" type "$SOVIA_DEVICE" netdev m1 && eventually has_address; }
 # Its table of addresses has that of the bond.
+# shellcheck disable=SC2086 # four words
 has_address() { grep -qxi "0000:0000:0000:0000:0000:ffff:$(printf '%02x%02x:%02x%02x' ${ADDRESS//./ })" "/sys/class/infiniband/$SOVIA_RDMA/ports/1/gids/"*; }
 
 active() { cat /sys/class/net/bond0/bonding/active_slave; }

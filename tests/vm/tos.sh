@@ -5,6 +5,7 @@
 # the link.
 #
 # vm: --pair --append "kunit.enable=0 sovia.fallback=0"
+# shellcheck disable=SC2016 # eval's
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * klane: IP over a queue pair, as LANEVI emulates a network on VIs (KSOVIA 2.2, 3.1, 3.2): TCP over the
- * same verbs that AF_SOVIA uses, instead of the Ethernet below them.
+ * klane: IP over a queue pair, as LANEVI emulates a network on VIs (KSOVIA 2.2, 3.1, 3.2): TCP over
+ * the same verbs that AF_SOVIA uses, instead of the Ethernet below them.
  *
- * A network device for each pair of addresses that the parameter "lanes" names, LOCAL-PEER in IPv4, which
- * are those of RDMA devices.  Packets are copied into buffers that are mapped once, and sent; what arrives
- * is copied out of such buffers into an sk_buff.  A packet is a message.  There is no flow control: TCP has
- * one, and the queue pair waits for receives.  The queue pair finds damaged packets, so that neither end
- * computes TCP's checksum.
+ * A network device for each pair of addresses that the parameter "lanes" names, LOCAL-PEER in IPv4,
+ * which are those of RDMA devices.  Packets are copied into buffers that are mapped once, and sent;
+ * what arrives is copied out of such buffers into an sk_buff.  A packet is a message.  There is no
+ * flow control: TCP has one, and the queue pair waits for receives.  The queue pair finds damaged
+ * packets, so that neither end computes TCP's checksum.
  *
  * The end with the lower address asks for the connection, until it has one; one that is lost is not
  * replaced.  Devices have no ARP, and all the same address.
@@ -409,13 +409,16 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return 0;
 }
 
+static bool has_come(const struct klane *lane, int event)
+{
+	int last = READ_ONCE(lane->event);
+
+	return READ_ONCE(lane->gone) || last == -1 || last == event;
+}
+
 static int await_event(struct klane *lane, enum rdma_cm_event_type type)
 {
-	int event;
-
-	if (!wait_event_timeout(lane->step, READ_ONCE(lane->gone) ||
-				(event = READ_ONCE(lane->event)) == -1 ||
-				event == type + 1, KLANE_STEP))
+	if (!wait_event_timeout(lane->step, has_come(lane, type + 1), KLANE_STEP))
 		return -ETIMEDOUT;
 	return READ_ONCE(lane->event) == type + 1 ? 0 : -ECONNREFUSED;
 }
