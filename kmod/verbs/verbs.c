@@ -369,6 +369,8 @@ static int verbs_create_qp(struct verbs_vi *v)
 	unsigned int max_inline = verbs_dev_max_inline(v->dev);
 	int err = verbs_create_qp_inline(v, max_inline);
 
+	if (err && max_inline > VERBS_INLINE_LESS)
+		err = verbs_create_qp_inline(v, VERBS_INLINE_LESS);
 	return err && max_inline ? verbs_create_qp_inline(v, 0) : err;
 }
 

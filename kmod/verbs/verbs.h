@@ -46,7 +46,8 @@ struct verbs_vi;
  * Bytes of a message that are inline; fewer if the device does not support as many.  A longer one
  * is mapped, read by the device, and reported when that is done, which costs more than a copy.
  */
-#define VERBS_INLINE	288
+#define VERBS_INLINE		288
+#define VERBS_INLINE_LESS	128
 
 /* Receive descriptors that are posted with one call, if there are more than the first few. */
 #define VERBS_RX_BATCH	4

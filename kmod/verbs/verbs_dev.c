@@ -845,7 +845,7 @@ static int verbs_trial_qp(struct verbs_dev *dev, struct ib_cq *cq, unsigned int 
 static int verbs_dev_try(struct verbs_dev *dev)
 {
 	static const unsigned int sizes[] = {
-		VERBS_INLINE, 128, 96, 64, sizeof(struct sovia_hdr), 0
+		VERBS_INLINE, 280, 256, VERBS_INLINE_LESS, 96, 64, sizeof(struct sovia_hdr), 0
 	};
 	const struct ib_cq_init_attr attr = { .cqe = 2 * 2 };
 	const struct ib_device_attr *attrs = &dev->ibdev->attrs;

@@ -162,6 +162,8 @@ def run(settings, here, there, their_tools=None):
                   seconds=0.2 if quick else 1)
     wanted = [system for system in systems.ALL if system.path in settings["paths"] and
               (settings.get("clan") or system not in systems.IN_MEMORY)]
+    if settings["mode"] == "hosts" and not settings["systems"]:     # no network of ours on real machines, unless it is asked for
+        wanted = [system for system in wanted if not issubclass(system, systems.Lanevi)]
     if settings["systems"]:
         wanted = [system for system in wanted if system.name in settings["systems"]]
     elif settings["mode"] != "hosts" and os.cpu_count() == 1:   # polling would starve the device

@@ -267,7 +267,6 @@ class Lanevi(Sockets):
     """tests/bench/klane: TCP over a queue pair, which emulates a network as LANEVI of KSOVIA's authors does."""
 
     name = "LANEVI"
-    steady = True
     segments = 0                # 1: TCP gives the device up to 64 KB as a packet
     users = 0                   # of the module, which has devices for all of these systems
     target = "10.79.0.2"
@@ -284,25 +283,32 @@ class Lanevi(Sockets):
         else:
             self.nodes = [(self.there, bench.their_tools, f"{pair[1]},{pair[1]}", "0,1"), (self.here, bench.tools, f"{pair[0]},{pair[0]}", "0,1")]
             ends = [(self.here, self.segments), (self.there, self.segments)]
-        if not Lanevi.users:
-            for node, tools, lanes, gso in self.nodes:
-                node.run(["insmod", os.path.join(tools, "klane/klane.ko"), f"lanes={lanes}", f"gso={gso}"])
-        Lanevi.users += 1
-        own = self.target[:-1] + "1", self.target
         self.rules = []
+        Lanevi.users += 1
+        try:
+            if Lanevi.users == 1:
+                for node, tools, lanes, gso in self.nodes:
+                    node.run(["insmod", os.path.join(tools, "klane/klane.ko"), f"lanes={lanes}", f"gso={gso}"])
+            self.set_up(ends)
+        except Failed:
+            self.stop()
+            raise
+
+    def set_up(self, ends):
+        own = self.target[:-1] + "1", self.target
         for end, (node, device) in enumerate(ends):
             number = 50 + 2 * self.segments + end
-            self.rules.append((node, number))
+            self.rules.append((node, f"pref {number} to {own[1 - end]} lookup {100 + number}"))
             node.run(["sh", "-c", self.UP, f"lane{device}", own[end], own[1 - end], str(number), str(100 + number)])
 
     def stop(self):
         super().stop()
-        for node, number in self.rules:
-            node.shell(f"ip rule del pref {number}; ip rule del pref {number}")
+        for node, rule in self.rules:
+            node.shell(f"while ip rule del {rule} 2>/dev/null; do :; done")
         Lanevi.users -= 1
         if not Lanevi.users:
             for node, *_ in self.nodes:
-                node.run(["rmmod", "klane"])
+                node.shell("! [ -d /sys/module/klane ] || rmmod klane")
 
 
 class LaneviSegments(Lanevi):

@@ -32,6 +32,8 @@
 #define KLANE_MTU_MAX	65000
 #define KLANE_STEP	(10 * HZ)	/* timeout of each step */
 #define KLANE_POLL	16		/* completions polled at once */
+#define KLANE_RNR	12		/* 0.64 ms until a send without a receive is tried again */
+#define KLANE_FRAGMENT	SZ_16K		/* longer packets are not in fragments of pages */
 
 static char *lanes[KLANE_MAX];
 static int num_lanes;
@@ -121,10 +123,33 @@ static int post_receive(struct klane_buffer *buffer)
 	return ib_post_recv(lane->id->qp, &wr, NULL);
 }
 
+/* What the kernel clears of it is no more than that, as in drivers of Ethernet. */
+static struct sk_buff *alloc(struct net_device *netdev, unsigned int len)
+{
+	unsigned int room = SKB_DATA_ALIGN(NET_SKB_PAD + NET_IP_ALIGN + len) +
+			    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	struct sk_buff *skb;
+	void *fragment;
+
+	if (room > KLANE_FRAGMENT)
+		return netdev_alloc_skb_ip_align(netdev, len);
+	fragment = netdev_alloc_frag(room);
+	if (!fragment)
+		return NULL;
+	skb = build_skb(fragment, room);
+	if (!skb) {
+		skb_free_frag(fragment);
+		return NULL;
+	}
+	skb_reserve(skb, NET_SKB_PAD + NET_IP_ALIGN);
+	skb->dev = netdev;
+	return skb;
+}
+
 static void deliver(struct klane *lane, const struct klane_buffer *buffer, unsigned int len)
 {
 	struct net_device *netdev = lane->netdev;
-	struct sk_buff *skb = netdev_alloc_skb_ip_align(netdev, len);
+	struct sk_buff *skb = alloc(netdev, len);
 
 	if (!skb) {
 		netdev->stats.rx_dropped++;
@@ -197,7 +222,7 @@ static void completed(struct ib_cq *cq, void *context)
 
 static bool is_full(const struct klane *lane)
 {
-	return lane->posted - READ_ONCE(lane->sent) == KLANE_DEPTH;
+	return lane->posted - READ_ONCE(lane->sent) >= KLANE_DEPTH;
 }
 
 static int send(struct klane *lane, struct sk_buff *skb)
@@ -242,7 +267,9 @@ static netdev_tx_t transmit(struct sk_buff *skb, struct net_device *netdev)
 
 static int open(struct net_device *netdev)
 {
-	netif_start_queue(netdev);
+	/* Otherwise sent() does. */
+	if (!is_full(netdev_priv(netdev)))
+		netif_start_queue(netdev);
 	return 0;
 }
 
@@ -324,6 +351,7 @@ static int create_qp(struct klane *lane)
 		lane->cq = NULL;
 		return err;
 	}
+	napi_enable(&lane->napi);
 	attr.send_cq = lane->cq;
 	attr.recv_cq = lane->cq;
 	err = map_buffers(lane, lane->tx, DMA_TO_DEVICE, sent) ?:
@@ -346,10 +374,11 @@ static void destroy(struct klane *lane)
 		ib_drain_qp(lane->id->qp);
 		rdma_destroy_qp(lane->id);
 	}
-	/* What still polls has to be over before the queue is. */
-	napi_synchronize(&lane->napi);
-	if (lane->cq)
+	if (lane->cq) {
+		/* A late completion may have scheduled it. */
+		napi_disable(&lane->napi);
 		ib_destroy_cq(lane->cq);
+	}
 	unmap_buffers(lane, lane->tx, DMA_TO_DEVICE);
 	unmap_buffers(lane, lane->rx, DMA_FROM_DEVICE);
 	if (lane->pd)
@@ -397,11 +426,14 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 	case RDMA_CM_EVENT_ESTABLISHED:
 		WRITE_ONCE(lane->event, event->event + 1);
-		if (event->event == RDMA_CM_EVENT_ESTABLISHED)
+		/* The end that asks does it itself. */
+		if (event->event == RDMA_CM_EVENT_ESTABLISHED && !asks(lane))
 			netif_carrier_on(lane->netdev);
 		break;
 	default:
-		netif_carrier_off(lane->netdev);
+		/* The device may be unregistered by now. */
+		if (!READ_ONCE(lane->gone))
+			netif_carrier_off(lane->netdev);
 		WRITE_ONCE(lane->event, -1);
 		break;
 	}
@@ -454,8 +486,11 @@ static void ask(struct klane *lane)
 			lane->id = NULL;
 			return;
 		}
-		if (!connect(lane))
+		rdma_set_min_rnr_timer(lane->id, KLANE_RNR);
+		if (!connect(lane)) {
+			netif_carrier_on(lane->netdev);
 			return;
+		}
 		destroy(lane);
 		msleep(200);
 	}
@@ -464,10 +499,14 @@ static void ask(struct klane *lane)
 static void answer(struct klane *lane)
 {
 	struct rdma_conn_param param = { .retry_count = 6, .rnr_retry_count = 7 };
-	int err = create_qp(lane) ?: rdma_accept(lane->id, &param);
+	int err;
 
-	if (err)
+	rdma_set_min_rnr_timer(lane->id, KLANE_RNR);
+	err = create_qp(lane) ?: rdma_accept(lane->id, &param);
+	if (err) {
 		pr_err("%s: cannot accept: %d\n", lane->netdev->name, err);
+		destroy(lane);
+	}
 }
 
 static void set_up(struct work_struct *work)
@@ -525,12 +564,10 @@ static int create(int number)
 	INIT_WORK(&lane->work, set_up);
 	err = read_addresses(lanes[number], &lane->local, &lane->peer);
 	netif_napi_add(netdev, &lane->napi, poll);
-	napi_enable(&lane->napi);
 	netif_carrier_off(netdev);
 	if (!err)
 		err = register_netdev(netdev);
 	if (err) {
-		napi_disable(&lane->napi);
 		free_netdev(netdev);
 		return err;
 	}
@@ -544,10 +581,10 @@ static void remove(struct klane *lane)
 	WRITE_ONCE(lane->gone, true);
 	wake_up(&lane->step);
 	cancel_work_sync(&lane->work);
+	netif_carrier_off(lane->netdev);
 	/* Nothing is sent after this. */
 	unregister_netdev(lane->netdev);
 	destroy(lane);
-	napi_disable(&lane->napi);
 	free_netdev(lane->netdev);
 }
 
