@@ -7,6 +7,7 @@
 # has waited 10 s for the other one in vain, or over TCP if it is the asker who has none.
 #
 # vm: --pair --device siw --profile x722 --timeout 900 --append kunit.enable=0
+# lab: the devices are tests/devprofile's, which have a port mapper
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1

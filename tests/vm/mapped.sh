@@ -6,6 +6,7 @@
 # for which nothing is mapped any more then.  (On the debug kernel, without an IOMMU, DMA_API_DEBUG looks at each of them.)
 #
 # vm: --pair --kernel 6.12 --profile mlx5 --dma iommu --timeout 600 --append kunit.enable=0
+# lab: the devices are tests/devprofile's, whose memory is mapped
 # shellcheck disable=SC2016 # much of this is for the shell of the other node
 set -u
 cd "$(dirname "$0")" || exit 1
