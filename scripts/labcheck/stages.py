@@ -48,7 +48,7 @@ NIGHTLY = (
     "vm-fatal-*", "vm-failover_clan", "vm-recovery-bnxt", "vm-recovery-qedr", "vm-recovery-chelsio", "vm-lanes-qedr", "vm-drain-*",
     "vm-iwpmd", "vm-bond", "vm-mapped*", "vm-parked-*",
     # of a page, and of parameters
-    "vm-doc", "vm-tos", "vm-verbs_netns", "vm-direct",
+    "vm-doc", "vm-tos", "vm-verbs_netns", "vm-direct*",
     # as a stage without a guest, with the names that a kernel has
     "vm-completion",
     # of a switch that is off by default
@@ -82,7 +82,7 @@ STRICT_TOOLS = "WERROR=-Werror"
 # Scripts of tests/vm that run over either kind of RDMA, and on other kernels, too.
 OVER_IWARP = ("rdma", "lanes", "recovery", "impostor", "dissector")
 ON_OTHERS = {"autoload": STOCK[1:], "cgroup_run": STOCK[1:], "cgroup_recv": STOCK[1:], "module": ("debug",), "any_user": STOCK[2:],
-             "mapped": STOCK[2:]}
+             "mapped": STOCK[2:], "direct": ("debug",)}
 
 # Scripts of tests/vm that run with RDMA devices that look like others (tests/devprofile), by kernel.
 ON_PROFILES = {

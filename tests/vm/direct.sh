@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The data path in memory of tests/devprofile, on which scripts/bench --adapter counts: connections go over it and not
-# over the software device below, lanes recover on it, and its devices can be removed.
+# over the software device below, lanes recover on it, and its devices can be removed.  Four lanes over as many completion
+# queues race on two processors.
 #
-# vm: --wire --profile nic --timeout 300 --append "kunit.enable=0 sovia.fallback=0"
+# vm: --wire --profile nic --smp 2 --timeout 300 --append "kunit.enable=0 sovia.fallback=0 sovia.lanes=4 sovia.cqs=4"
 set -u
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=lib/tap.sh source-path=SCRIPTDIR
