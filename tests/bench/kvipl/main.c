@@ -10,6 +10,17 @@
  *	ADDRESS latency SIZE COUNT	half round trips, both ends sleep while waiting
  *	ADDRESS bandwidth SIZE COUNT	one way
  *
+ * and what memory that is registered costs (memory.c):
+ *
+ *	ADDRESS latency_reg SIZE COUNT	half round trips, what is sent is registered for it
+ *	ADDRESS latency_copy SIZE COUNT	the same, but copied into memory that is mapped
+ *	ADDRESS reg SIZE COUNT		memory registered, and invalidated again
+ *	ADDRESS copy SIZE COUNT		memory copied; nothing is sent
+ *	ADDRESS read SIZE COUNT		READ from memory that the server has registered once
+ *	ADDRESS write SIZE COUNT	RDMA WRITE into such memory
+ *	ADDRESS offer SIZE COUNT	memory is registered and offered, the server fetches it by
+ *					READ and says so, and it is invalidated
+ *
  * Completions are processed in softirq and wake the thread; one send of 16 is
  * signaled.  All receives of a connection share one buffer, which is never read.
  */
@@ -18,69 +29,27 @@
 #include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <linux/module.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <rdma/ib_verbs.h>
-#include <rdma/rdma_cm.h>
-
-#define KVIPL_PORT	7705
-#define KVIPL_DEPTH	64		/* sends in flight */
-#define KVIPL_RECEIVES	512		/* posted receives */
-#define KVIPL_SIGNAL	16		/* one of so many sends is signaled */
-#define KVIPL_SIZE_MAX	SZ_1M
-#define KVIPL_COUNT_MAX	SZ_1M
-#define KVIPL_WARM_UP	100
-#define KVIPL_STEP	(10 * HZ)	/* timeout of each step */
-
-/* The private data of a connection request, between equal machines. */
-struct kvipl_request {
-	u32	latency;
-	u32	size;
-	u32	count;
-};
-
-/**
- * struct kvipl_end - one end of a connection
- * @id: rdma_cm's identifier
- * @req: the request it serves
- * @pd: protection domain
- * @cq: completions, processed in softirq
- * @buffer: sent from and received into
- * @dma: its address for the device
- * @rx_cqe: completion of a receive
- * @tx_cqe: completion of a signaled send
- * @received: messages
- * @sent: sends completed
- * @posted: sends posted
- * @step: woken by each event and completion
- * @event: last event of the connection manager + 1, or 0
- * @gone: the connection has ended, or failed
- * @work: serves, on the passive side
- */
-struct kvipl_end {
-	struct rdma_cm_id	*id;
-	struct kvipl_request	req;
-	struct ib_pd		*pd;
-	struct ib_cq		*cq;
-	void			*buffer;
-	u64			dma;
-	struct ib_cqe		rx_cqe;
-	struct ib_cqe		tx_cqe;
-	u32			received;
-	u32			sent;
-	u32			posted;
-	wait_queue_head_t	step;
-	int			event;
-	bool			gone;
-	struct work_struct	work;
-};
+#include "kvipl.h"
 
 static struct rdma_cm_id *listener;
 static struct workqueue_struct *servers;
 static struct dentry *folder;
 static DEFINE_MUTEX(run_mutex);
-static char result[256];
+char kvipl_result[256];
+
+static const char * const names[KVIPL_RUNS] = {
+	[KVIPL_LATENCY]		= "latency",
+	[KVIPL_LATENCY_REG]	= "latency_reg",
+	[KVIPL_LATENCY_COPY]	= "latency_copy",
+	[KVIPL_BANDWIDTH]	= "bandwidth",
+	[KVIPL_REG]		= "reg",
+	[KVIPL_COPY]		= "copy",
+	[KVIPL_READ]		= "read",
+	[KVIPL_WRITE]		= "write",
+	[KVIPL_OFFER]		= "offer",
+};
 
 /* ---- queue pair ------------------------------------------------------ */
 
@@ -88,10 +57,12 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct kvipl_end *end = container_of(wc->wr_cqe, struct kvipl_end, rx_cqe);
 
-	if (wc->status != IB_WC_SUCCESS)
-		WRITE_ONCE(end->gone, true);
-	else
-		WRITE_ONCE(end->received, end->received + 1);
+	if (wc->status != IB_WC_SUCCESS) {
+		kvipl_fail(end);
+		return;
+	}
+	kvipl_memory_received(end);
+	WRITE_ONCE(end->received, end->received + 1);
 	wake_up(&end->step);
 }
 
@@ -106,7 +77,26 @@ static void sent(struct ib_cq *cq, struct ib_wc *wc)
 	wake_up(&end->step);
 }
 
-static int post_receive(struct kvipl_end *end)
+/**
+ * kvipl_fail() - a completion has failed
+ * @end: of this end
+ *
+ * Context: any.
+ */
+void kvipl_fail(struct kvipl_end *end)
+{
+	WRITE_ONCE(end->gone, true);
+	wake_up(&end->step);
+}
+
+/**
+ * kvipl_post_receive() - post one more receive
+ * @end: for this end
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int kvipl_post_receive(struct kvipl_end *end)
 {
 	struct ib_sge sge = {
 		.addr	= end->dma,
@@ -115,35 +105,62 @@ static int post_receive(struct kvipl_end *end)
 	};
 	struct ib_recv_wr wr = { .wr_cqe = &end->rx_cqe, .sg_list = &sge, .num_sge = 1 };
 
+	if (kvipl_has_slots(end)) {
+		sge.addr = end->slots_dma + end->receives % KVIPL_RECEIVES * sizeof(*end->slots);
+		sge.length = sizeof(*end->slots);
+	}
+	end->receives++;
 	return ib_post_recv(end->id->qp, &wr, NULL);
 }
 
-/* Posts a send, after waiting for room if necessary. */
-static int post_send(struct kvipl_end *end)
+/**
+ * kvipl_post_send() - post a request to send, after waiting for room if necessary
+ * @end: from this end
+ * @wr: the request, without flags and completion
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int kvipl_post_send(struct kvipl_end *end, struct ib_send_wr *wr)
+{
+	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
+				end->posted - READ_ONCE(end->sent) < KVIPL_DEPTH, KVIPL_STEP))
+		return -ETIMEDOUT;
+	if (end->gone)
+		return -ECONNRESET;
+	wr->wr_cqe = &end->tx_cqe;
+	if (++end->posted % KVIPL_SIGNAL == 0)
+		wr->send_flags = IB_SEND_SIGNALED;
+	return ib_post_send(end->id->qp, wr, NULL);
+}
+
+static int send_message(struct kvipl_end *end)
 {
 	struct ib_sge sge = {
 		.addr	= end->dma,
 		.length	= end->req.size,
 		.lkey	= end->pd->local_dma_lkey,
 	};
-	struct ib_send_wr wr = {
-		.wr_cqe		= &end->tx_cqe,
-		.sg_list	= &sge,
-		.num_sge	= 1,
-		.opcode		= IB_WR_SEND,
-	};
+	struct ib_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND };
 
-	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
-				end->posted - READ_ONCE(end->sent) < KVIPL_DEPTH, KVIPL_STEP))
-		return -ETIMEDOUT;
-	if (end->gone)
-		return -ECONNRESET;
-	if (++end->posted % KVIPL_SIGNAL == 0)
-		wr.send_flags = IB_SEND_SIGNALED;
-	return ib_post_send(end->id->qp, &wr, NULL);
+	switch (end->req.what) {
+	case KVIPL_LATENCY_REG:
+	case KVIPL_LATENCY_COPY:
+		return kvipl_memory_send(end);
+	default:
+		return kvipl_post_send(end, &wr);
+	}
 }
 
-static int await_received(struct kvipl_end *end, u32 number)
+/**
+ * kvipl_await_received() - wait for a message
+ * @end: at this end
+ * @number: how many there are then
+ *
+ * Context: process.
+ * Return: 0, -ETIMEDOUT or -ECONNRESET.
+ */
+int kvipl_await_received(struct kvipl_end *end, u32 number)
 {
 	if (!wait_event_timeout(end->step, READ_ONCE(end->gone) ||
 				READ_ONCE(end->received) >= number, KVIPL_STEP))
@@ -155,7 +172,7 @@ static int create_qp(struct kvipl_end *end)
 {
 	struct ib_qp_init_attr attr = {
 		.cap = {
-			.max_send_wr	= KVIPL_DEPTH + 1,
+			.max_send_wr	= KVIPL_DEPTH + 1 + 4 * KVIPL_REGIONS,
 			.max_recv_wr	= KVIPL_RECEIVES + 1,
 			.max_send_sge	= 1,
 			.max_recv_sge	= 1,
@@ -181,7 +198,8 @@ static int create_qp(struct kvipl_end *end)
 		end->pd = NULL;
 		return err;
 	}
-	end->cq = ib_alloc_cq(device, end, KVIPL_DEPTH + KVIPL_RECEIVES + 2, 0, IB_POLL_SOFTIRQ);
+	end->cq = ib_alloc_cq(device, end, KVIPL_DEPTH + KVIPL_RECEIVES + 4 * KVIPL_REGIONS + 2, 0,
+			      IB_POLL_SOFTIRQ);
 	if (IS_ERR(end->cq)) {
 		err = PTR_ERR(end->cq);
 		end->cq = NULL;
@@ -189,9 +207,9 @@ static int create_qp(struct kvipl_end *end)
 	}
 	attr.send_cq = end->cq;
 	attr.recv_cq = end->cq;
-	err = rdma_create_qp(end->id, end->pd, &attr);
+	err = rdma_create_qp(end->id, end->pd, &attr) ?: kvipl_memory_create(end);
 	for (i = 0; i < KVIPL_RECEIVES && !err; i++)
-		err = post_receive(end);
+		err = kvipl_post_receive(end);
 	return err;
 }
 
@@ -204,6 +222,7 @@ static void destroy(struct kvipl_end *end)
 		ib_drain_qp(end->id->qp);
 		rdma_destroy_qp(end->id);
 	}
+	kvipl_memory_destroy(end);
 	if (end->cq)
 		ib_free_cq(end->cq);
 	if (end->pd)
@@ -234,7 +253,7 @@ static struct kvipl_end *end_alloc(void)
 
 static bool acceptable(const struct kvipl_request *req)
 {
-	return req->size && req->size <= KVIPL_SIZE_MAX &&
+	return req->what < KVIPL_RUNS && req->size && req->size <= KVIPL_SIZE_MAX &&
 	       req->count && req->count <= KVIPL_COUNT_MAX;
 }
 
@@ -253,6 +272,7 @@ static int connect_request(struct rdma_cm_id *id, const struct rdma_conn_param *
 		return -EINVAL;
 	}
 	end->id = id;
+	end->passive = true;
 	id->context = end;
 	queue_work(servers, &end->work);
 	return 0;
@@ -288,6 +308,14 @@ static int await_event(struct kvipl_end *end, enum rdma_cm_event_type type)
 	return end->gone ? -ECONNREFUSED : 0;
 }
 
+/* READs that a queue pair of the device may have under way, either way. */
+static u8 reads(const struct kvipl_end *end)
+{
+	const struct ib_device_attr *attrs = &end->id->device->attrs;
+
+	return min3(KVIPL_READS, attrs->max_qp_rd_atom, attrs->max_qp_init_rd_atom);
+}
+
 static int connect(struct kvipl_end *end, struct sockaddr_in *to)
 {
 	struct rdma_conn_param param = {
@@ -307,8 +335,11 @@ static int connect(struct kvipl_end *end, struct sockaddr_in *to)
 		err = await_event(end, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	if (!err)
 		err = create_qp(end);
-	if (!err)
+	if (!err) {
+		param.initiator_depth = reads(end);
+		param.responder_resources = reads(end);
 		err = rdma_connect(end->id, &param);
+	}
 	if (!err)
 		err = await_event(end, RDMA_CM_EVENT_ESTABLISHED);
 	return err;
@@ -319,19 +350,26 @@ static int connect(struct kvipl_end *end, struct sockaddr_in *to)
 static void serve(struct work_struct *work)
 {
 	struct kvipl_end *end = container_of(work, struct kvipl_end, work);
-	struct rdma_conn_param param = { .retry_count = 6, .rnr_retry_count = 7 };
+	struct rdma_conn_param param = {
+		.retry_count		= 6,
+		.rnr_retry_count	= 7,
+		.initiator_depth	= reads(end),
+		.responder_resources	= reads(end),
+	};
 	u32 i;
 	int err;
 
 	err = create_qp(end);
 	if (!err)
 		err = rdma_accept(end->id, &param);
+	if (!err)
+		err = kvipl_memory_serve(end);
 	for (i = 1; !err; i++) {
-		err = await_received(end, i);
+		err = kvipl_await_received(end, i);
 		if (!err)
-			err = post_receive(end);
-		if (!err && end->req.latency)
-			err = post_send(end);
+			err = kvipl_post_receive(end);
+		if (!err && end->req.what <= KVIPL_LATENCY_COPY)
+			err = send_message(end);
 	}
 	destroy(end);
 }
@@ -354,17 +392,17 @@ static int latency(struct kvipl_end *end)
 		return -ENOMEM;
 	for (i = 0; i < KVIPL_WARM_UP + count && !err; i++) {
 		begin = ktime_get_ns();
-		err = post_send(end);
+		err = send_message(end);
 		if (!err)
-			err = await_received(end, i + 1);
+			err = kvipl_await_received(end, i + 1);
 		if (i >= KVIPL_WARM_UP)
 			ns[i - KVIPL_WARM_UP] = (ktime_get_ns() - begin) / 2;
 		if (!err)
-			err = post_receive(end);
+			err = kvipl_post_receive(end);
 	}
 	if (!err) {
 		sort(ns, count, sizeof(*ns), compare, NULL);
-		snprintf(result, sizeof(result),
+		snprintf(kvipl_result, sizeof(kvipl_result),
 			 "{\"size\": %u, \"count\": %u, \"min_ns\": %u, \"median_ns\": %u, \"p99_ns\": %u}\n",
 			 end->req.size, count, ns[0], ns[count / 2], ns[(u64)count * 99 / 100]);
 	}
@@ -380,14 +418,14 @@ static int bandwidth(struct kvipl_end *end)
 	int err = 0;
 
 	for (i = 0; i < count && !err; i++)
-		err = post_send(end);
+		err = send_message(end);
 	if (!err && !wait_event_timeout(end->step, READ_ONCE(end->gone) ||
 					READ_ONCE(end->sent) == count, KVIPL_STEP))
 		err = -ETIMEDOUT;
 	if (!err && READ_ONCE(end->sent) != count)
 		err = -ECONNRESET;
 	if (!err)
-		snprintf(result, sizeof(result), "{\"size\": %u, \"bytes\": %llu, \"ns\": %llu}\n",
+		snprintf(kvipl_result, sizeof(kvipl_result), "{\"size\": %u, \"bytes\": %llu, \"ns\": %llu}\n",
 			 end->req.size, (u64)end->req.size * count, ktime_get_ns() - begin);
 	return err;
 }
@@ -412,8 +450,12 @@ static int run(const struct kvipl_request *req, __be32 address)
 		return err;
 	}
 	err = connect(end, &to);
-	if (!err)
-		err = req->latency ? latency(end) : bandwidth(end);
+	if (!err && req->what <= KVIPL_LATENCY_COPY)
+		err = latency(end);
+	else if (!err && req->what == KVIPL_BANDWIDTH)
+		err = bandwidth(end);
+	else if (!err)
+		err = kvipl_memory_run(end);
 	destroy(end);
 	return err;
 }
@@ -428,13 +470,13 @@ static ssize_t run_write(struct file *file, const char __user *from, size_t len,
 	if (len >= sizeof(line) || copy_from_user(line, from, len))
 		return -EINVAL;
 	if (sscanf(line, "%15s %15s %u %u", address, what, &req.size, &req.count) != 4 ||
-	    !in4_pton(address, -1, (u8 *)&to, -1, NULL) || !acceptable(&req))
+	    !in4_pton(address, -1, (u8 *)&to, -1, NULL))
 		return -EINVAL;
-	req.latency = !strcmp(what, "latency");
-	if (!req.latency && strcmp(what, "bandwidth"))
+	req.what = match_string(names, KVIPL_RUNS, what);
+	if (!acceptable(&req))
 		return -EINVAL;
 	mutex_lock(&run_mutex);
-	err = run(&req, to);
+	err = req.what == KVIPL_COPY ? kvipl_copy(&req) : run(&req, to);
 	mutex_unlock(&run_mutex);
 	return err ?: len;
 }
@@ -444,7 +486,7 @@ static ssize_t run_read(struct file *file, char __user *to, size_t len, loff_t *
 	ssize_t ret;
 
 	mutex_lock(&run_mutex);
-	ret = simple_read_from_buffer(to, len, pos, result, strlen(result));
+	ret = simple_read_from_buffer(to, len, pos, kvipl_result, strlen(kvipl_result));
 	mutex_unlock(&run_mutex);
 	return ret;
 }
