@@ -17,6 +17,8 @@
 
 /* Entries that are taken before their writer learns of it; pages that are taken back at once. */
 #define CLAN_BATCH		16
+/* A writer learns at once that so long a message has been taken: it may wait for the pages. */
+#define CLAN_LONG		SZ_16K
 /* A node that begins anew is looked at so much later, so that none can keep us at it. */
 #define CLAN_QUIET		(HZ / 10)
 /* One that violates the protocol: doubled each time, forgotten after a while. */
@@ -430,7 +432,7 @@ static void drop_pages(struct sovia_clan_node *node, const struct sovia_clan_ent
 {
 	u32 len = le32_to_cpu(entry->len), i;
 
-	for (i = 0; len > SOVIA_CLAN_INLINE && i < DIV_ROUND_UP(len, SOVIA_CLAN_PAGE); i++)
+	for (i = 0; len > sovia_clan_inline && i < DIV_ROUND_UP(len, SOVIA_CLAN_PAGE); i++)
 		sovia_clan_in_return(&node->in, le32_to_cpu(entry->cookie[i]));
 }
 
@@ -536,7 +538,7 @@ static int node_receive(struct sovia_clan_node *node, int budget)
 		}
 		if (err)
 			return err;
-		if (!(++done % CLAN_BATCH))
+		if (!(++done % CLAN_BATCH) || le32_to_cpu(entry.len) >= CLAN_LONG)
 			node_publish(node);
 	}
 	node_publish(node);

@@ -337,7 +337,7 @@ static u32 body_of(const struct sovia_clan_entry *entry)
 {
 	u32 len = le32_to_cpu(entry->len);
 
-	if (len <= SOVIA_CLAN_INLINE)
+	if (len <= sovia_clan_inline)
 		return len;
 	return min(len / SOVIA_CLAN_PAGE + 1, SOVIA_CLAN_PAGES) * sizeof(*entry->cookie);
 }

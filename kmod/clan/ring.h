@@ -9,6 +9,13 @@
 #include <linux/types.h>
 #include <sovia/clan.h>
 
+/* Longer messages are in pages.  A parameter in the lab's builds, to measure without (debug/vi_bench.c). */
+#if IS_ENABLED(CONFIG_SOVIA_FAULT)
+extern ushort sovia_clan_inline;
+#else
+#define sovia_clan_inline	SOVIA_CLAN_INLINE
+#endif
+
 /**
  * struct sovia_clan_geometry - sizes of the memory, as they were when it was found
  * @nodes: how many sections there are

@@ -16,7 +16,7 @@
 
 static u32 pages_of(u32 len)
 {
-	return len > SOVIA_CLAN_INLINE ? DIV_ROUND_UP(len, SOVIA_CLAN_PAGE) : 0;
+	return len > sovia_clan_inline ? DIV_ROUND_UP(len, SOVIA_CLAN_PAGE) : 0;
 }
 
 static void *page_at(const struct sovia_clan_node *owner, u32 cookie)

@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "connd.h"
+#include "debug/vi_bench.h"
 #include "lane.h"
 #include "lane_park.h"
 #include "link_park.h"
@@ -210,6 +211,8 @@ static void link_request_work(struct kthread_work *work)
  */
 void sovia_link_request(struct sovia_vi_request *req)
 {
+	if (sovia_vi_bench_request(req))
+		return;
 	get_net(req->net);
 	kthread_init_work(&req->work, link_request_work);
 	sovia_connd_queue(&req->work);

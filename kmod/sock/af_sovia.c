@@ -31,6 +31,7 @@
 #include "debug/debugfs.h"
 #include "debug/fault.h"
 #include "debug/objcount.h"
+#include "debug/vi_bench.h"
 #include "defer.h"
 #include "fallback.h"
 #include "genl/genl.h"
@@ -411,6 +412,7 @@ static int __init sovia_init(void)
 	sovia_objects_init();
 	sovia_later_init();
 	sovia_fault_init();
+	sovia_vi_bench_init();
 	sovia_link_register_client(&sovia_sock_client);
 	err = sovia_ports_init();
 	if (err)
@@ -524,6 +526,7 @@ undo_ports:
 	sovia_ports_exit();
 undo_proto:
 	sovia_debugfs_exit();
+	sovia_vi_bench_exit();
 	proto_unregister(&sovia_prot);
 	return err;
 }
@@ -539,6 +542,7 @@ static void __exit sovia_exit(void)
 	sovia_work_exit();
 	sovia_connd_stop();
 	sovia_debugfs_exit();
+	sovia_vi_bench_exit();
 	sovia_later_exit();
 	sovia_pressure_exit();
 	/*

@@ -592,7 +592,7 @@ class MemoryKernel(KernelThreads):
     def result(self, what, size, count):
         try:
             with open(self.RUN, "w") as file:
-                file.write(f"{self.peer} {what} {size} {count} {self.POLL} {self.copies}")
+                file.write(f"{self.peer} {what} {size} {count} {self.POLL} {self.copies} 0")
             with open(self.RUN) as file:
                 return json.loads(file.readlines()[1])
         except OSError as error:

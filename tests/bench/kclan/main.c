@@ -7,8 +7,10 @@
  * other nodes of the memory.  Writing a line to /sys/kernel/debug/kclan/run makes a run and
  * blocks until it is done; reading the file returns our own number in a line, and the result:
  *
- *	NODE latency SIZE COUNT POLL COPIES	half round trips
- *	NODE bandwidth SIZE COUNT POLL COPIES	one way
+ *	NODE latency SIZE COUNT POLL COPIES 0	half round trips
+ *	NODE bandwidth SIZE COUNT POLL COPIES 0	one way
+ *	NODE load SIZE COUNT POLL COPIES RATE	round trips, begun RATE times a second
+ *	NODE net 1 1 0 2 0			no run: a network device for IP to that node (net.c)
  *
  * NODE is the other one's number.  A reader looks for POLL microseconds before it sleeps; a
  * doorbell is rung for one that sleeps.  Of COPIES, 2 are into the memory and out of it; with 4
@@ -17,99 +19,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/debugfs.h>
-#include <linux/interrupt.h>
-#include <linux/io.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <asm/barrier.h>
-
-#define KCLAN_REGS	0
-#define KCLAN_MEMORY	2
-#define KCLAN_POSITION	0x08
-#define KCLAN_DOORBELL	0x0c
-/* Where sovia-clan-server has written. */
-#define KCLAN_BEGIN	(2 * SZ_4K)
-#define KCLAN_SLOTS	64u
-#define KCLAN_SLOT	SZ_64K
-#define KCLAN_COUNT_MAX	SZ_1M
-#define KCLAN_WARM_UP	100
-#define KCLAN_STEP	(10 * HZ)	/* timeout of each step */
-
-/**
- * struct kclan_request - a run, as both nodes see it
- * @seq: its number; 0 is none
- * @latency: round trips, otherwise one way
- * @size: of a message
- * @count: messages
- * @poll: microseconds
- * @copies: 2 or 4
- */
-struct kclan_request {
-	u32	seq;
-	u32	latency;
-	u32	size;
-	u32	count;
-	u32	poll;
-	u32	copies;
-};
-
-/**
- * struct kclan_part - what a node writes, alone
- * @head: messages written since @request.seq, or the one that is answered
- * @tail: messages taken since then
- * @sleeps: the node is to be woken
- * @answer: the request that it serves
- * @request: the request that it makes
- * @slot: messages
- *
- * Words that the other node polls have cache lines of their own.
- */
-struct kclan_part {
-	u32			head	____cacheline_aligned;
-	u32			tail	____cacheline_aligned;
-	u32			sleeps	____cacheline_aligned;
-	u32			answer;
-	struct kclan_request	request	____cacheline_aligned;
-	u8			slot[KCLAN_SLOTS][KCLAN_SLOT] ____cacheline_aligned;
-};
-
-/**
- * struct kclan - a device
- * @regs: its registers
- * @memory: its memory
- * @nodes: for how many nodes there is room
- * @number: our own node
- * @served: of the last one of each node
- * @wait: woken by the doorbell
- * @server: the thread that serves
- * @mutex: a run, of either side
- * @ours: our part
- * @theirs: that of the other node of a run
- * @peer: its number
- * @req: the run
- * @head: messages written
- * @tail: messages taken
- */
-struct kclan {
-	void __iomem		*regs;
-	void			*memory;
-	u32			nodes;
-	u32			number;
-	u32			served[8];
-	wait_queue_head_t	wait;
-	struct task_struct	*server;
-	struct mutex		mutex;	/* see above */
-	struct kclan_part	*ours;
-	struct kclan_part	*theirs;
-	u32			peer;
-	struct kclan_request	req;
-	u32			head;
-	u32			tail;
-};
+#include "kclan.h"
 
 /* One device, under the mutex. */
 static struct kclan *kclan_device;
@@ -118,6 +33,10 @@ static struct dentry *folder;
 static char result[160];
 /* What a program would have, and what a socket would. */
 static u8 program[KCLAN_SLOT], kernel[KCLAN_SLOT];
+
+static const char * const names[KCLAN_RUNS] = {
+	[KCLAN_LATENCY] = "latency", [KCLAN_BANDWIDTH] = "bandwidth", [KCLAN_LOAD] = "load",
+};
 
 static struct kclan_part *part(const struct kclan *kc, u32 node)
 {
@@ -134,21 +53,33 @@ static irqreturn_t rung(int irq, void *data)
 	struct kclan *kc = data;
 
 	wake_up(&kc->wait);
+	kclan_net_rung(kc);
 	return IRQ_HANDLED;
 }
 
-/* Written before what is waited for is looked at. */
-static void set_sleeps(struct kclan *kc, bool sleeps)
+/**
+ * kclan_set_sleeps() - say whether this node is to be woken
+ * @kc: the device
+ * @sleeps: so; then what is waited for is looked at once more
+ *
+ * Context: any.
+ */
+void kclan_set_sleeps(struct kclan *kc, bool sleeps)
 {
 	WRITE_ONCE(kc->ours->sleeps, sleeps);
-	/* Pairs with wake(). */
+	/* Pairs with kclan_wake(). */
 	virt_mb();
 }
 
-/* Wake the other node, if it sleeps. */
-static void wake(const struct kclan *kc)
+/**
+ * kclan_wake() - wake the other node, if it sleeps
+ * @kc: the device
+ *
+ * Context: any.
+ */
+void kclan_wake(const struct kclan *kc)
 {
-	/* Pairs with set_sleeps(). */
+	/* Pairs with kclan_set_sleeps(). */
 	virt_mb();
 	if (READ_ONCE(kc->theirs->sleeps))
 		ring(kc);
@@ -159,19 +90,33 @@ static int sleep_until(struct kclan *kc, bool (*condition)(const struct kclan *k
 {
 	long left;
 
-	set_sleeps(kc, true);
+	kclan_set_sleeps(kc, true);
 	left = wait_event_timeout(kc->wait, condition(kc), KCLAN_STEP);
-	set_sleeps(kc, false);
+	kclan_set_sleeps(kc, false);
 	return left ? 0 : -ETIMEDOUT;
 }
 
-static bool has_message(const struct kclan *kc)
+/**
+ * kclan_has_message() - has the other node written
+ * @kc: the device
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool kclan_has_message(const struct kclan *kc)
 {
 	/* Pairs with put(). */
 	return virt_load_acquire(&kc->theirs->head) != kc->tail;
 }
 
-static bool has_room(const struct kclan *kc)
+/**
+ * kclan_has_room() - may this node write
+ * @kc: the device
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool kclan_has_room(const struct kclan *kc)
 {
 	/* Pairs with get(). */
 	return kc->head - virt_load_acquire(&kc->theirs->tail) < KCLAN_SLOTS;
@@ -183,10 +128,10 @@ static int get(struct kclan *kc)
 	const void *slot = kc->theirs->slot[kc->tail % KCLAN_SLOTS];
 	int err;
 
-	while (!has_message(kc) && ktime_get_ns() < end)
+	while (!kclan_has_message(kc) && ktime_get_ns() < end)
 		cpu_relax();
-	if (!has_message(kc)) {
-		err = sleep_until(kc, has_message);
+	if (!kclan_has_message(kc)) {
+		err = sleep_until(kc, kclan_has_message);
 		if (err)
 			return err;
 	}
@@ -195,11 +140,11 @@ static int get(struct kclan *kc)
 		slot = kernel;
 	}
 	memcpy(program, slot, kc->req.size);
-	/* It has been copied: pairs with has_room(). */
+	/* It has been copied: pairs with kclan_has_room(). */
 	virt_store_release(&kc->ours->tail, ++kc->tail);
 	/* A writer is woken when it has half the room: it has slept because there was none. */
 	if (!(kc->tail % (KCLAN_SLOTS / 2)))
-		wake(kc);
+		kclan_wake(kc);
 	return 0;
 }
 
@@ -208,8 +153,8 @@ static int put(struct kclan *kc)
 	const void *from = program;
 	int err;
 
-	if (!has_room(kc)) {
-		err = sleep_until(kc, has_room);
+	if (!kclan_has_room(kc)) {
+		err = sleep_until(kc, kclan_has_room);
 		if (err)
 			return err;
 	}
@@ -218,9 +163,9 @@ static int put(struct kclan *kc)
 		from = kernel;
 	}
 	memcpy(kc->ours->slot[kc->head % KCLAN_SLOTS], from, kc->req.size);
-	/* It is there: pairs with has_message(). */
+	/* It is there: pairs with kclan_has_message(). */
 	virt_store_release(&kc->ours->head, ++kc->head);
-	wake(kc);
+	kclan_wake(kc);
 	return 0;
 }
 
@@ -235,11 +180,28 @@ static void begin(struct kclan *kc, u32 peer)
 	kc->ours->tail = 0;
 }
 
+/**
+ * kclan_join() - go on with what another node writes from now on
+ * @kc: the device, under its mutex
+ * @peer: the node's number, which does the same before either writes
+ *
+ * Context: process.
+ */
+void kclan_join(struct kclan *kc, u32 peer)
+{
+	kc->peer = peer;
+	kc->theirs = part(kc, peer);
+	kc->head = kc->ours->head;
+	/* What is left of runs is no packet. */
+	kc->tail = READ_ONCE(kc->theirs->head);
+	WRITE_ONCE(kc->ours->tail, kc->tail);
+}
+
 /* ---- the server --------------------------------------------------------- */
 
 static bool acceptable(const struct kclan_request *req)
 {
-	return req->size && req->size <= KCLAN_SLOT &&
+	return req->what < KCLAN_RUNS && req->size && req->size <= KCLAN_SLOT &&
 	       req->count && req->count <= KCLAN_COUNT_MAX &&
 	       (req->copies == 2 || req->copies == 4);
 }
@@ -271,13 +233,13 @@ static int serve(struct kclan *kc, u32 peer)
 	/* Our indices are 0: pairs with answered(). */
 	virt_store_release(&kc->ours->answer, kc->req.seq);
 	ring(kc);
-	messages = kc->req.count + (kc->req.latency ? KCLAN_WARM_UP : 0);
+	messages = kc->req.count + (kc->req.what == KCLAN_LATENCY ? KCLAN_WARM_UP : 0);
 	for (i = 0; i < messages && !err; i++) {
 		err = get(kc);
-		if (!err && kc->req.latency)
+		if (!err && kc->req.what != KCLAN_BANDWIDTH)
 			err = put(kc);
 	}
-	return !err && !kc->req.latency ? put(kc) : err;
+	return !err && kc->req.what == KCLAN_BANDWIDTH ? put(kc) : err;
 }
 
 static int server(void *data)
@@ -288,7 +250,7 @@ static int server(void *data)
 	while (!kthread_should_stop()) {
 		wait_event_timeout(kc->wait, asking(kc) >= 0 || kthread_should_stop(), HZ);
 		mutex_lock(&kc->mutex);
-		peer = asking(kc);
+		peer = kc->net ? -1 : asking(kc);
 		err = peer >= 0 ? serve(kc, peer) : 0;
 		mutex_unlock(&kc->mutex);
 		if (err)
@@ -362,15 +324,81 @@ static int bandwidth(struct kclan *kc)
 	return err;
 }
 
-static int run(struct kclan *kc, const struct kclan_request *req, u32 peer)
+/*
+ * Responses count from when a request was due.  The rate of answers is that up to the last one that
+ * came while requests were made.
+ */
+static int load(struct kclan *kc, u32 rate)
+{
+	u32 asked = 0, answered = 0, served = 0, count = kc->req.count;
+	u64 gap = NSEC_PER_SEC / rate, since, now, last = 0, idle;
+	u32 *ns = kvmalloc_array(count, sizeof(*ns), GFP_KERNEL);
+	int err = 0;
+
+	if (!ns)
+		return -ENOMEM;
+	since = ktime_get_ns();
+	idle = since;
+	while (answered < count && !err) {
+		now = ktime_get_ns();
+		for (; answered < count && kclan_has_message(kc); answered++) {
+			err = get(kc);
+			ns[answered] = min_t(u64, now - since - answered * gap, U32_MAX);
+			idle = now;
+		}
+		if (asked < count) {
+			served = answered;
+			last = now;
+		}
+		/* Half the ring, so that both ends find room. */
+		if (!err && asked < count && now >= since + asked * gap &&
+		    asked - answered < KCLAN_SLOTS / 2) {
+			err = put(kc);
+			asked++;
+			idle = now;
+		} else {
+			cond_resched();
+		}
+		if (now - idle > 10ull * NSEC_PER_SEC)
+			err = -ETIMEDOUT;
+	}
+	if (!err) {
+		sort(ns, count, sizeof(*ns), compare, NULL);
+		snprintf(result, sizeof(result),
+			 "{\"size\": %u, \"count\": %u, \"per_s\": %llu, \"median_ns\": %u, \"p99_ns\": %u}\n",
+			 kc->req.size, count, served * NSEC_PER_SEC / max(last - since, 1ull),
+			 ns[count / 2], ns[(u64)count * 99 / 100]);
+	}
+	kvfree(ns);
+	return err;
+}
+
+static int measure(struct kclan *kc, u32 rate)
+{
+	switch (kc->req.what) {
+	case KCLAN_LATENCY:
+		return latency(kc);
+	case KCLAN_BANDWIDTH:
+		return bandwidth(kc);
+	default:
+		return load(kc, rate);
+	}
+}
+
+static int run(struct kclan *kc, const struct kclan_request *req, u32 peer, u32 rate)
 {
 	int err;
 
 	if (peer >= kc->nodes || peer == kc->number)
 		return -ENXIO;
 	mutex_lock(&kc->mutex);
+	/* IP has the rings from now on. */
+	if (kc->net) {
+		mutex_unlock(&kc->mutex);
+		return -EBUSY;
+	}
 	kc->req = *req;
-	err = ask(kc, peer) ?: req->latency ? latency(kc) : bandwidth(kc);
+	err = ask(kc, peer) ?: measure(kc, rate);
 	mutex_unlock(&kc->mutex);
 	return err;
 }
@@ -379,19 +407,25 @@ static ssize_t run_write(struct file *file, const char __user *from, size_t len,
 {
 	struct kclan_request req = {};
 	char text[80] = "", what[16];
-	u32 peer;
+	u32 peer, rate;
+	bool net;
 	int err;
 
 	if (len >= sizeof(text) || copy_from_user(text, from, len))
 		return -EINVAL;
-	if (sscanf(text, "%u %15s %u %u %u %u", &peer, what, &req.size, &req.count, &req.poll,
-		   &req.copies) != 6 || !acceptable(&req))
+	if (sscanf(text, "%u %15s %u %u %u %u %u", &peer, what, &req.size, &req.count, &req.poll,
+		   &req.copies, &rate) != 7)
 		return -EINVAL;
-	req.latency = !strcmp(what, "latency");
-	if (!req.latency && strcmp(what, "bandwidth"))
+	net = !strcmp(what, "net");
+	req.what = net ? KCLAN_LATENCY : match_string(names, KCLAN_RUNS, what);
+	if (!acceptable(&req) || (req.what == KCLAN_LOAD && !rate))
 		return -EINVAL;
 	mutex_lock(&device_mutex);
-	err = kclan_device ? run(kclan_device, &req, peer) : -ENODEV;
+	if (!kclan_device)
+		err = -ENODEV;
+	else
+		err = net ? kclan_net_make(kclan_device, peer) :
+			    run(kclan_device, &req, peer, rate);
 	mutex_unlock(&device_mutex);
 	return err ?: len;
 }
@@ -430,6 +464,7 @@ static int start(struct kclan *kc, struct pci_dev *pdev)
 		return -ERANGE;
 	kc->ours = part(kc, kc->number);
 	memset(kc->ours, 0, offsetof(struct kclan_part, slot));
+	kc->irq = irq;
 	err = request_irq(irq, rung, 0, KBUILD_MODNAME, kc);
 	if (err)
 		return err;
@@ -483,6 +518,7 @@ static void kclan_remove(struct pci_dev *pdev)
 	kclan_device = NULL;
 	mutex_unlock(&device_mutex);
 	kthread_stop(kc->server);
+	kclan_net_free(kc);
 	free_irq(pci_irq_vector(pdev, 0), kc);
 	pci_free_irq_vectors(pdev);
 }
