@@ -161,7 +161,7 @@ def run(settings, here, there, their_tools=None):
     bench = Bench(settings["mode"], here, there, settings["tools"], their_tools,
                   seconds=0.2 if quick else 1)
     wanted = [system for system in systems.ALL if system.path in settings["paths"] and
-              (settings.get("clan") or system not in systems.IN_MEMORY)]
+              (settings.get("clan") or system not in systems.IN_MEMORY) and (settings["systems"] or system not in systems.ASKED)]
     if settings["mode"] == "hosts" and not settings["systems"]:     # no network of ours on real machines, unless it is asked for
         wanted = [system for system in wanted if not issubclass(system, systems.Lanevi)]
     if settings["systems"]:

@@ -604,6 +604,34 @@ class MemoryKernelCopies(MemoryKernel):
     copies = 4
 
 
+class MemoryTcp(Sockets):
+    """TCP over a network device in the memory of tests/bench/kclan, whose runs it ends."""
+
+    name = "TCP in the memory"
+    target = "10.80.0.2"
+    UP = f"""[ -e /sys/class/net/mem0 ] || {{ [ -e {MemoryKernel.RUN} ] || {{ {MemoryKernel.TAKE}; }}
+        echo $1 net 1 1 0 2 0 >{MemoryKernel.RUN}; ip addr add $2 peer $3 dev mem0; }}"""
+
+    def __init__(self, bench):
+        super().__init__(bench)
+        ends = ((self.there, bench.their_tools, self.target, "10.80.0.1"), (self.here, bench.tools, "10.80.0.1", self.target))
+        for node, tools, *_ in ends:
+            node.run(["sh", "-ec", f"[ -e {MemoryKernel.RUN} ] || {{ {MemoryKernel.TAKE}; }}", tools])
+        numbers = [node.run(["cat", MemoryKernel.RUN]).split()[1] for node, *_ in ends]
+        for (node, tools, own, peer), number in zip(ends, numbers[::-1]):
+            node.run(["sh", "-ec", self.UP, tools, number, own, peer])
+        # packets only when both are there
+        for node, *_ in ends:
+            node.run(["ip", "link", "set", "mem0", "up"])
+
+
+class MemoryTcpPolling(MemoryTcp):
+    """As long as AF_SOVIA does there, in recv()."""
+
+    name = "TCP in the memory, polling"
+    options = ("-4", "--busy-poll", str(MemoryKernel.POLL))
+
+
 class Rds(Counted):
     """tests/bench/rdspp: reliable datagrams."""
 
@@ -642,5 +670,7 @@ class Rds(Counted):
 
 POLLING = (SoviaPolling, TcpPolling, VerbsPolling)
 IN_MEMORY = (MemoryKernel, MemoryKernelCopies)
-ALL = (Sovia, SoviaPolling, Tcp, TcpPolling, Lanevi, LaneviSegments, MemoryKernel, MemoryKernelCopies, VerbsKernel, VerbsEvents, VerbsPolling,
+# Only if they are asked for: no runs of kclan's in the same memory then.
+ASKED = (MemoryTcp, MemoryTcpPolling)
+ALL = (Sovia, SoviaPolling, Tcp, TcpPolling, Lanevi, LaneviSegments, MemoryKernel, MemoryKernelCopies, MemoryTcp, MemoryTcpPolling, VerbsKernel, VerbsEvents, VerbsPolling,
        Rsockets, Smc, Rds, SoviaLoop, TcpLoop, Unix)
