@@ -4,9 +4,9 @@
 
     ftp.py demo     the files of the KSOVIA paper's table 2, over AF_SOVIA in shared memory and over verbs, and TCP
     ftp.py test     the smaller one over AF_SOVIA, in several modes
-    ftp.py paper FILE TOOLS
-                    the files of table 2 over AF_SOVIA and verbs, over LANEVI (TOOLS has klane) and TCP, and copied within
-                    node-a, three times by turns; the rates go to FILE, as JSON
+    ftp.py paper --tools FOLDER --result FILE [--sizes N,...] [--rounds N] [--get]
+                    the files of table 2, or of these sizes, over AF_SOVIA and verbs, over LANEVI (FOLDER has klane) and TCP,
+                    and copied within node-a, by turns; with --get in one direction.  JSON as scripts/bench writes it
     ftp.py mixed    the same where only the client, or only the server, uses AF_SOVIA: over TCP
 
 All print TAP, the demonstration with counters and a table.
@@ -17,6 +17,7 @@ else.  All files are on tmpfs.  Exit status 1 if anything is not as it should be
 content, or the counters of what carried it.
 """
 
+import argparse
 import json
 import os
 import random
@@ -29,7 +30,7 @@ import types
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path[:0] = [ROOT + "/tests/vm/lib", ROOT + "/scripts"]
 import tap                              # noqa: E402
-from labbench import nodes, systems     # noqa: E402
+from labbench import measure, nodes, systems     # noqa: E402
 
 SERVERS = os.path.join(ROOT, ".build", "servers")
 FOLDER = "/tmp/ftp"             # the user's home on node-b
@@ -305,8 +306,8 @@ def session(check, system, files, *options, label="", server=None):
 
 # ---- commands --------------------------------------------------------------
 
-def prepare(sizes):
-    files = [File(size, node) for size in sizes for node in NODES]
+def prepare(sizes, where=NODES):
+    files = [File(size, node) for size in sizes for node in where]
     set_up()
     make_files(files)
     return files
@@ -358,27 +359,35 @@ def local_copies(files):
 
 
 def paper():
-    """A sample is of both directions: the mean of their rates."""
-    result, tools = sys.argv[2:4]
-    files = prepare(SIZES)
+    """Files of other sizes, by turns.  A sample is of both directions, the mean of their rates, or with "get" of one."""
+    parser = argparse.ArgumentParser(prog="ftp.py paper")
+    parser.add_argument("--tools", required=True)
+    parser.add_argument("--result", required=True)
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--get", action="store_true")
+    options = parser.parse_args(sys.argv[2:])
+    sizes, tools = [int(size) for size in options.sizes.split(",")], os.path.abspath(options.tools)
+    files = prepare(sizes, [NODE_B] if options.get else NODES)
     bench = types.SimpleNamespace(here=nodes.Node("node-a"), there=nodes.Peer("node-b"), mode="pair", tools=tools, their_tools=tools,
                                   new_port=lambda: 0)
-    samples = {}
+    names = [SOVIA.name, LANEVI.name, TCP.name] + ([] if options.get else ["local copy"])
+    rows = [{"group": "ftp", "path": "wire", "series": "files", "name": f"{size:,} bytes", "unit": "MB/s", "better": "more", "axis": None,
+             "samples": {name: [] for name in names}} for size in sizes]
     lane = systems.Lanevi(bench)
-    for number in range(3):
-        for system in (SOVIA, LANEVI, TCP, None):
+    for number in range(options.rounds):
+        for system in (SOVIA, LANEVI, TCP, None)[:len(names)]:
             if system:
                 rates, _ = session(check_in_detail, system, files, "-4")
             else:
                 rates = local_copies(files)
-            for size in SIZES:
+            for size, row in zip(sizes, rows):
                 found = [rates[file.name] for file in files if file.size == size and file.name in rates]
-                samples.setdefault(system.name if system else "local copy", {}).setdefault(str(size), []).append(
-                    sum(found) / len(found) / 1e6)
-        tap.note(f"round {number + 1} of 3")
+                row["samples"][system.name if system else "local copy"].append({"value": sum(found) / len(found) / 1e6})
+        tap.note(f"round {number + 1} of {options.rounds}")
     lane.stop()
-    with open(result, "w") as file:
-        json.dump(samples, file, indent=1)
+    with open(options.result, "w") as file:
+        json.dump({"circumstances": {**measure.circumstances(bench), "reps": options.rounds}, "systems": names, "figures": rows, "notes": []}, file, indent=1)
     return tap.finish()
 
 

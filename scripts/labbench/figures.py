@@ -3,6 +3,7 @@
 
 # Each: values of a default run, and values of a run with --all.
 SIZES = {
+    "split": ((1024, 4096, 32768), (64, 256, 1024, 4096, 16384, 32768, 65536)),
     "latency": ((4, 1024, 32768), (4, 16, 40, 64, 256, 1024, 4096, 16384, 32768)),
     "bandwidth": ((64, 1024, 16384, 65536), (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576)),
     "duplex": ((16384,), (64, 1024, 16384, 65536, 262144, 1048576)),
@@ -24,6 +25,7 @@ GROUPS = {
     "latency": "half round trip of a message",
     "bandwidth": "one way",
     "duplex": "both ways at once",
+    "split": "processors' time by end and mode, one way",
     "connect": "connections one after the other",
     "cpu": "processors' time of both ends together for a write, one way",
     "memory": "of a connection, both ends together",
@@ -79,6 +81,14 @@ def bandwidth(path, size):
 def duplex(path, size):
     return Figure("duplex", path, "both ways", f"both ways, {size_name(size)}", "MB/s",
                   lambda system: system.duplex(size), ("bytes", size))
+
+
+def split(path, size):
+    ends = [(f"{end}, {mode}", f"{end}_{mode}") for end in ("sender", "receiver") for mode in ("user", "kernel", "interrupts")]
+    found = [Figure("split", path, text, f"writes of {size_name(size)}: {text}", "%", lambda system: system.split(size), ("bytes", size), "less", key)
+             for text, key in ends]
+    found[0].derived = found[1:]
+    return found[0]
 
 
 def cpu(path, size):
@@ -146,8 +156,8 @@ def memory(path):
 
 
 # Left out of a default run, which has to finish in a quarter of an hour.
-NOT_DEFAULT = {"wire": ("pairs", "fanin", "fanout", "bulk", "load"),
-               "host": ("duplex", "connect", "memory", "scaling", "pairs", "streams", "fanin", "fanout", "hotspot", "bulk",
+NOT_DEFAULT = {"wire": ("split", "pairs", "fanin", "fanout", "bulk", "load"),
+               "host": ("split", "duplex", "connect", "memory", "scaling", "pairs", "streams", "fanin", "fanout", "hotspot", "bulk",
                         "load")}
 
 
@@ -158,7 +168,7 @@ def usual(path, everything):
 def choose(groups, everything, path, rate, sizes=None):
     """The figures of one path.  rate: of TCP's round trips.  sizes: other ones of messages."""
     extent = 1 if everything else 0
-    makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "scaling": scaling, "pairs": pairs,
+    makers = {"latency": latency, "bandwidth": bandwidth, "duplex": duplex, "split": split, "scaling": scaling, "pairs": pairs,
               "streams": streams, "hotspot": hotspot, "bulk": bulk}
     found = []
     for group in groups:

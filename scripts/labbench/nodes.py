@@ -70,10 +70,15 @@ class Node:
                 return
             last = now
 
+    def ticks(self):
+        """Of all CPUs: in user mode, in the kernel for programs, in interrupts, and all of them, in clock ticks."""
+        found = [int(word) for word in self.run(["head", "-n1", "/proc/stat"]).split()[1:8]]
+        return {"user": sum(found[:2]), "kernel": found[2], "interrupts": sum(found[5:7]), "all": sum(found)}
+
     def busy_us(self):
         """Busy time of all CPUs, in us."""
-        ticks = [int(word) for word in self.run(["head", "-n1", "/proc/stat"]).split()[1:]]
-        return (sum(ticks[:3]) + sum(ticks[5:7])) * 1e6 / os.sysconf("SC_CLK_TCK")
+        found = self.ticks()
+        return (found["user"] + found["kernel"] + found["interrupts"]) * 1e6 / os.sysconf("SC_CLK_TCK")
 
     def rdma_device(self):
         """The device with our address and the index of its GID, which RoCE's second version prefers."""

@@ -35,6 +35,7 @@ class System:
 
     def latency(self, size): return None                # us, half round trip
     def bandwidth(self, size): return None              # MB/s; cpu: us of processors per write
+    def split(self, size): return None                  # percent of processors, by end and mode
     def duplex(self, size): return None                 # MB/s, both ways
     def connects(self, kind): return None               # 1/s; first: us
     def memory(self): return None                       # bytes per idle connection; active: per active one
@@ -125,6 +126,18 @@ class Sockets(System):
         # on one host the client's figure includes both
         busy = found["busy_us"] + (0 if self.one_host() else found["their_busy_us"])
         return {"value": found["mb_per_s"], "cpu": busy / (found["bytes"] / size)}
+
+    def split(self, size):
+        if self.one_host():
+            return None
+        before = self.here.ticks(), self.there.ticks()
+        self.pp("--size", size, "bandwidth")
+        after = self.here.ticks(), self.there.ticks()
+        found = {}
+        for end, then, now in zip(("sender", "receiver"), before, after):
+            grown = {mode: now[mode] - then[mode] for mode in now}
+            found.update({f"{end}_{mode}": 100 * grown[mode] / max(1, grown["all"]) for mode in ("user", "kernel", "interrupts")})
+        return {"value": found["sender_user"], **found}
 
     def duplex(self, size):
         found = self.pp("--size", size, "--kind", "duplex", "bandwidth")
