@@ -57,6 +57,17 @@ def parts(found):
             "systems": list(dict.fromkeys(one["system"] for one in found["costs"])), "figures": [row for _, row in order], "notes": []}
 
 
+def sums(found):
+    """Of scripts/adapter-cost --json: all parts together, and how often memory is mapped."""
+    rows = {}
+    for one in found["costs"]:
+        figure = rows.setdefault(one["figure"], {"group": "adapter", "series": "adapter", "path": "wire", "name": one["figure"], "unit": "k insns", "better": "less",
+                                                 "axis": None, "samples": {}})
+        figure["samples"][one["system"]] = [{"value": sum(one["parts"].values()) / 1e3, "mapped": one["calls"]["dma_map_page_attrs"]}]
+    return {"circumstances": {"mode": "quick", "kernel": found["kernel"], "cpus": 1, "mtu": found["mtu"]},
+            "systems": list(dict.fromkeys(one["system"] for one in found["costs"])), "figures": list(rows.values()), "notes": []}
+
+
 def adapter(*options, label=""):
     return Run(["scripts/adapter-cost", *options, "--systems", "AF_SOVIA;verbs, kernel;TCP", "--json", "RESULT"], label, (), parts)
 
@@ -318,6 +329,16 @@ PAGES = {
          (("connection", "TCP"), ("connection, a byte each way", "TCP"), ("connection, HTTP/1.0, 8 KB", "TCP"), ("64 B round trip, one of 100", "TCP"),
           ("connection, a byte each way", "rsockets"), ("half round trip, 4 B", "RDS"))],
         INSTRUCTIONS, VIA, pictures=False),
+    "adapter": Page(
+        "What a card leaves to do", "Instructions of both ends' processors above the device, for a message.",
+        [Run(["scripts/adapter-cost", *options, "--json", "RESULT"], label, (), sums) for options, label in
+         (((), "no IOMMU"), (("--dma", "iommu", "--systems", "AF_SOVIA"), "memory mapped with VT-d"),
+          (("--kernel", "6.12", "--dma", "iommu", "--systems", "AF_SOVIA"), "memory mapped with VT-d, Linux 6.12"))],
+        [Ratio(f"AF_SOVIA / {other}, {row}", row, other) for other in ("TCP", "TCP, packets of the MTU, GRO")
+         for row in ("half round trip of 4 B", "write of 1 KB", "write of 16 KB", "write of 64 KB", "connection, a byte each way")],
+        "The devices' own functions are left out, and for TCP those that segment at the sender.  \"TCP\" is the best that a card can do for it: segments of 64 KB from one "
+        "end to the other; with GRO packets of the MTU are joined by the receiver.  Kernel threads on verbs neither copy nor look at what they get.  What mlx5's functions that "
+        "post and poll take in whole is 1.9 thousand (:doc:`../method`).  \"mapped\": pages mapped for a message.", pictures=False),
     "not-made": Page(
         "Figures that are not made", "What of the papers has no counterpart here, and why.",
         rows=[["figure", "reason"],

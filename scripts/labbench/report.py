@@ -52,7 +52,7 @@ def digits(value):
 
 
 # Further numbers of a sample, shown in an extra row.
-MORE = {**{group: ("p99",) for group in ("redis", "nginx", "pgbench", "web", "rpc")}, "latency": ("min", "p90", "p99", "p999"), "hotspot": ("p90", "p99", "p999"), "scaling": ("median", "p99"),
+MORE = {"adapter": ("mapped",), **{group: ("p99",) for group in ("redis", "nginx", "pgbench", "web", "rpc")}, "latency": ("min", "p90", "p99", "p999"), "hotspot": ("p90", "p99", "p999"), "scaling": ("median", "p99"),
         "connect": ("median", "p99"), "load": ("p90", "p99"), "duplex": ("out", "in"),
         "memory": ("client", "server", "slab")}
 
