@@ -168,7 +168,7 @@ PAGES = {
          Ratio("registered / copied, 64 KB, rxe", "memory, 64 KB", "copied", ours="registered"),
          Ratio("registered / copied, 256 KB, rxe", "memory, 256 KB", "copied", ours="registered")],
         "Registering is a fast registration and an invalidation, both by the send queue; copying is one copy, from memory that no cache has.  An offer is all of: "
-        "registration, SEND of 16 bytes, READ, SEND of the answer, invalidation.  The decision that these figures made is in :doc:`../../known-issues`.  "
+        "registration, SEND of 16 bytes, READ, SEND of the answer, invalidation.  The decision that these figures made is in :doc:`../../decisions`.  "
         "siw sends what is signaled and 4 KB or longer without a copy, which is why messages that are registered, all of which are, cost it less.",
         pictures=False),
     "sovia-7": Page(
@@ -315,6 +315,10 @@ PAGES = {
         [guest("apps.py --result RESULT --where netns --pairs 9", "--smp", "2", "--mem", "1536", "--timeout", "2400")],
         apps_ratios({"redis, GET, 50 clients": 1.37, "nginx, 1 KB, 20 connections": 1.42}),
         "Two namespaces that a veth joins, both with ``net.sovia.rendezvous=2``.  p99 in us, where less is better.", pictures=False),
+    "apps-clan": Page(
+        "Servers in another virtual machine, in memory that both share", "TCP goes over virtio.",
+        [guest("apps.py --result RESULT --where pair --pairs 9", "--pair", "--clan", "--mem", "1024", "--timeout", "2400")],
+        apps_ratios({}), "Two guests with one processor each.  TCP's servers have nothing of AF_SOVIA.  p99 in us, where less is better.", pictures=False),
     "rpc": Page(
         "SOVIA, 2.3: RPC", "A library for remote procedure calls can have SOVIA below it, without a change of programs.",
         [guest("apps.py --result RESULT --where pair --figures rpc --pairs 9", "--pair", "--mem", "1024", "--timeout", "1200", label="between two guests, verbs"),
@@ -387,6 +391,7 @@ SUMMARY = [
         ("half round trip of 4 B, against TCP in the same memory", "clan-tcp", "AF_SOVIA / TCP in the memory, half round trip, 4 B"),
         ("the same, both polling", "clan-tcp", "AF_SOVIA / TCP in the memory, polling, half round trip, 4 B"),
         ("stream in writes of 64 KB, rate", "clan-tcp", "AF_SOVIA / TCP in the memory, bandwidth, 64 KB")]),
+    ("Between virtual machines that share memory, against TCP over virtio", "", [(f"{row}, rate", "apps-clan", f"AF_SOVIA / TCP, {row}") for row in APPS]),
     ("Within a host, against TCP", "", [
         ("half round trip of 4 B, time", "loop", "AF_SOVIA / TCP, 4 B, in time"),
         ("half round trip of 4 B, instructions", "loop", "AF_SOVIA / TCP, 4 B"),
