@@ -302,9 +302,15 @@ PAGES = {
          Ratio("AF_SOVIA / AF_UNIX, 1 KB in writes of 1 KB", "1 KB in writes of 1 KB", "AF_UNIX", ours="AF_SOVIA, loop", run=1),
          Ratio("AF_SOVIA / TCP, 1 KB in writes of 64 KB", "1 KB in writes of 64 KB", "TCP, loopback", ours="AF_SOVIA, loop", run=1),
          Ratio("AF_SOVIA / TCP, 1 KB in writes of 1 KB, Linux 6.12", "1 KB in writes of 1 KB", "TCP, loopback", goal=1.0, ours="AF_SOVIA, loop", run=2)],
-        "TCP holds writes of 1 KB back while one before has not been acknowledged, so that its reader is woken for many of them at once, and the last of a burst may wait for "
-        "a delayed acknowledgment (40 ms).  AF_SOVIA and AF_UNIX wake the reader for each write that finds it asleep, and the scheduler of 6.1 lets it run at once, before "
+        "TCP holds writes of 1 KB back while one before has not been acknowledged, so that its reader is woken for many of them at once, and the last of a burst waits for "
+        "an acknowledgment, which may be delayed (:doc:`loop-burst`).  AF_SOVIA and AF_UNIX wake the reader for each write that finds it asleep, and the scheduler of 6.1 lets it run at once, before "
         "the next write."),
+    "loop-burst": Page(
+        "Within a host: how long the last write of a burst waits", "Nothing.",
+        [guest("burst.py --result RESULT", "--smp", "2", "--timeout", "300")],
+        [Ratio("AF_SOVIA / TCP", "two writes of 1 KB and an answer", "TCP, loopback", ours="AF_SOVIA, loop")],
+        "What combining writes costs: TCP's second write is held back until the first one has been acknowledged, which its receiver delays as it has nothing to send.  None of "
+        "them has TCP_NODELAY.", pictures=False),
     "apps-host": Page(
         "Servers within a host", "SMC's loopback publishes 1.42 for nginx, 1.37 for redis.",
         [guest("apps.py --result RESULT --where host --pairs 9", "--smp", "2", "--mem", "1536", "--timeout", "2400")],
