@@ -6,11 +6,11 @@
  * Writing a line to /sys/kernel/debug/sovia/vi makes a run with another node of the first memory,
  * whose kernel serves it, and blocks until it is done:
  *
- *	NODE GENERATION latency SIZE COUNT POLL 0	half round trips
- *	NODE GENERATION bandwidth SIZE COUNT POLL WINDOW	one way, WINDOW messages on their way, 0: as many as fit
- *	NODE GENERATION load SIZE COUNT POLL RATE	round trips, begun RATE times a second
+ *	NODE GENERATION latency SIZE COUNT POLL 0		half round trips
+ *	NODE GENERATION bandwidth SIZE COUNT POLL WINDOW	one way
+ *	NODE GENERATION load SIZE COUNT POLL RATE		round trips, RATE a second
  *
- * Reading it returns this node's number and generation, and the result.  A reader looks for
+ * WINDOW is how many messages may be on their way, 0: as many as fit.  Reading it returns this node's number and generation, and the result.  A reader looks for
  * messages for POLL microseconds before it sleeps, as sockets do (clan_poll).  Messages of up to
  * clan_inline bytes are in their entry.
  *
@@ -42,7 +42,7 @@
 
 /* Bytes that a message may have in its entry, here and at the other node. */
 ushort sovia_clan_inline = SOVIA_CLAN_INLINE;
-module_param_named(clan_inline, sovia_clan_inline, ushort, 0444);
+module_param_named(clan_inline, sovia_clan_inline, ushort, 0400);
 MODULE_PARM_DESC(clan_inline, "bytes that a message in shared memory may have in its entry, for measurements (112)");
 
 enum bench_what { BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LOAD, BENCH_RUNS };
@@ -219,7 +219,8 @@ static void bench_look(struct bench_end *end, bool (*until)(const struct bench_e
 }
 
 /* Look, then sleep, until the condition is true.  Returns 0, -ETIMEDOUT or -ECONNRESET. */
-static int bench_wait(struct bench_end *end, bool (*until)(const struct bench_end *end), long timeout)
+static int bench_wait(struct bench_end *end, bool (*until)(const struct bench_end *end),
+		      long timeout)
 {
 	bench_look(end, until, (u64)end->run.poll * NSEC_PER_USEC);
 	if (!wait_event_timeout(end->wait, until(end), timeout))
@@ -263,7 +264,7 @@ static int bench_post(struct bench_end *end, u32 window)
 	end->room = window ?: BENCH_DEPTH;
 	err = bench_wait(end, bench_has_room, BENCH_STEP);
 	while (!err && !bench_try(end, signaled)) {
-		/* The ring or the pool is full: until one more is done, or, as it need not be ours, a jiffy. */
+		/* The ring or the pool is full: wait for one of ours, or for others', a jiffy. */
 		end->room = max(1u, end->signaled - READ_ONCE(end->done));
 		err = bench_wait(end, bench_has_room, 1);
 		if (err == -ETIMEDOUT)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * IP in the memory: a network device whose packets go through the same rings that runs use, so that TCP
- * can be measured over the same memory as AF_SOVIA.
+ * IP in the memory: a network device whose packets go through the same rings that runs use, so
+ * that TCP can be measured over the same memory as AF_SOVIA.
  *
- * A packet of up to 64 KB is a message (TCP need not segment), copied into the memory and out of it.
- * Nobody damages it on the way: checksums are not computed.  The bottom half is NAPI; while it
+ * A packet of up to 64 KB is a message (TCP need not segment), copied into the memory and out of
+ * it.  Nobody damages it on the way: checksums are not computed.  The bottom half is NAPI; while it
  * runs, and while busy polling keeps it, the other node does not ring.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

@@ -425,7 +425,8 @@ static int bandwidth(struct kvipl_end *end)
 	if (!err && READ_ONCE(end->sent) != count)
 		err = -ECONNRESET;
 	if (!err)
-		snprintf(kvipl_result, sizeof(kvipl_result), "{\"size\": %u, \"bytes\": %llu, \"ns\": %llu}\n",
+		snprintf(kvipl_result, sizeof(kvipl_result),
+			 "{\"size\": %u, \"bytes\": %llu, \"ns\": %llu}\n",
 			 end->req.size, (u64)end->req.size * count, ktime_get_ns() - begin);
 	return err;
 }

@@ -201,8 +201,10 @@ void kvipl_memory_received(struct kvipl_end *end)
 	offer = &end->slots[end->received % KVIPL_RECEIVES];
 	if (end->passive)
 		err = fetch(end, offer);
+	else if (offer->region < KVIPL_REGIONS)
+		err = invalidate(&end->region[offer->region]);
 	else
-		err = offer->region < KVIPL_REGIONS ? invalidate(&end->region[offer->region]) : -EPROTO;
+		err = -EPROTO;
 	if (err || kvipl_post_receive(end))
 		kvipl_fail(end);
 }
@@ -476,7 +478,7 @@ int kvipl_memory_run(struct kvipl_end *end)
 }
 
 /**
- * kvipl_memory_send() - send a message from memory that is registered for it, or into which it is copied
+ * kvipl_memory_send() - send a message that is registered for it, or copied
  * @end: from this end
  *
  * Context: process.
