@@ -337,7 +337,8 @@ static u32 body_of(const struct sovia_clan_entry *entry)
 {
 	u32 len = le32_to_cpu(entry->len);
 
-	if (len <= sovia_clan_inline)
+	/* Set-up is never in pages. */
+	if (len <= (entry->kind == SOVIA_CLAN_DATA ? sovia_clan_inline : SOVIA_CLAN_INLINE))
 		return len;
 	return min(len / SOVIA_CLAN_PAGE + 1, SOVIA_CLAN_PAGES) * sizeof(*entry->cookie);
 }

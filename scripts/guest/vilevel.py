@@ -24,7 +24,7 @@ POLL = systems.MemoryKernel.POLL
 # (of saturation; the last one is beyond it)
 LOADS = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25)
 VIS, RAW = "VI", "memory"
-PARTS = {"latency": "half round trip", "bandwidth": "one way", "load": "responses"}
+PARTS = {"latency": "half round trip", "bandwidth": "one way", "load": "throughput"}
 
 
 class Vis:
@@ -87,6 +87,12 @@ def row(group, name, unit, better, axis, systems_of):
             "samples": {system: [] for system in systems_of}}
 
 
+def response(figure):
+    """Of the same samples."""
+    return {**figure, "series": "response", "name": figure["name"].replace("answers", "response"), "unit": "us", "better": "less",
+            "samples": {system: [{"value": one["median"], "p99": one["p99"]} for one in samples] for system, samples in figure["samples"].items()}}
+
+
 def plan(options, vis, raw):
     """Rows, and what measures each of their systems."""
     sizes = list(map(int, options.sizes.split(",")))
@@ -136,6 +142,7 @@ def main():
         print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
     vis.stop()
     found = [figure for figure, _ in rows]
+    found += [response(figure) for figure in found if figure["group"] == "load"]
     with open(options.result, "w") as file:
         json.dump({"circumstances": {**measure.circumstances(bench), "reps": options.rounds},
                    "systems": list(dict.fromkeys(system for figure in found for system in figure["samples"])),
