@@ -21,6 +21,8 @@
 #   make fuzz           fuzzing of received messages; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    costs in instructions
+#   make figures        the papers' figures and tables, all of them in two hours; FIG=NAME for one, as scripts/figures --list has them
+#   make coverage       which lines of the module tests run; hours
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
 #   make rogue-peer     a peer that violates every rule, for ten minutes; SECONDS=n
 #   make soak           mixed load with faults, for an hour; SECONDS=n, SEED=n to repeat the same choices
@@ -114,6 +116,9 @@ bench-quick:
 figures:
 	scripts/figures $(FIG)
 
+coverage:
+	scripts/coverage --page
+
 differ: SEED ?= 1
 differ: RUNS ?= 100000
 
@@ -148,4 +153,4 @@ clean:
 	$(RM) -r .build
 	$(if $(wildcard *.o),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 
-.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-names check-quick check-all fuzz bench bench-quick figures install-deps lint clean rogue-peer soak differ
+.PHONY: all headers host btf sign install uninstall deb htmldocs lab install-lab install-kernels module userland demo check check-names check-quick check-all fuzz bench bench-quick figures coverage install-deps lint clean rogue-peer soak differ
