@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import re
+import select
+import signal
 import socket
 import sys
 import time
@@ -29,6 +31,7 @@ EVENTS = ("syscalls/sys_enter_sendto", "syscalls/sys_exit_sendto", "syscalls/sys
 MESSAGES, SIZE = 10, 32768
 PORT = 7800
 LAYERS = ("send()", "packets sent", "packets received", "recv()")
+PATIENCE = 30       # seconds for a burst
 LEAST = 200         # bytes of a packet with data
 LINE = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+(\d+)\.(\d{6}): (.*)$")
 
@@ -66,6 +69,7 @@ def receive(listener, ready, done):
     child = os.fork()
     if child:
         return child
+    signal.alarm(PATIENCE)
     os.sched_setaffinity(0, {1})
     s = listener.accept()[0]
     data = bytearray(SIZE)
@@ -78,6 +82,12 @@ def receive(listener, ready, done):
     os._exit(0)
 
 
+def awaits(fd, what):
+    if not select.select([fd], [], [], PATIENCE)[0]:
+        sys.exit(f"nothing in {PATIENCE} s: {what}")
+    os.read(fd, 1)
+
+
 def burst(make, target):
     """The events of a burst, and both ends' tasks."""
     listener = make()
@@ -88,16 +98,17 @@ def burst(make, target):
     child = receive(listener, tell_ready, tell_done)
     os.sched_setaffinity(0, {0})
     s = make()
+    s.settimeout(PATIENCE)
     s.connect((target, PORT))
     data = bytes(SIZE)
     for _ in range(64):
         s.sendall(data)
-    os.read(ready, 1)
+    awaits(ready, "the receiver is not ready")
     time.sleep(0.3)
     with Trace() as trace:
         for _ in range(MESSAGES):
             s.sendall(data)
-        os.read(done, 1)
+        awaits(done, "the receiver does not end")
     os.waitpid(child, 0)
     s.close()
     listener.close()
@@ -167,6 +178,7 @@ def main():
     charts = {}
     for number in range(options.rounds + 1):
         for kind, how in kinds.items():
+            print(f"round {number} of {options.rounds}: {kind}", file=sys.stderr, flush=True)
             charts[kind] = chart(*how)
             if not number:
                 continue

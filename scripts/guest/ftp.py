@@ -372,8 +372,8 @@ def paper():
     bench = types.SimpleNamespace(here=nodes.Node("node-a"), there=nodes.Peer("node-b"), mode="pair", tools=tools, their_tools=tools,
                                   new_port=lambda: 0)
     names = [SOVIA.name, LANEVI.name, TCP.name] + ([] if options.get else ["local copy"])
-    rows = [{"group": "ftp", "path": "wire", "series": "files", "name": f"{size:,} bytes", "unit": "MB/s", "better": "more", "axis": None,
-             "samples": {name: [] for name in names}} for size in sizes]
+    rows = {(size, way): {"group": "ftp", "path": "wire", "series": "files", "name": f"{size:,} bytes{way and ', ' + way}", "unit": "MB/s", "better": "more", "axis": None,
+                          "samples": {name: [] for name in names}} for size in sizes for way in ("",) + (() if options.get else ("put", "get"))}
     lane = systems.Lanevi(bench)
     for number in range(options.rounds):
         for system in (SOVIA, LANEVI, TCP, None)[:len(names)]:
@@ -381,13 +381,14 @@ def paper():
                 rates, _ = session(check_in_detail, system, files, "-4")
             else:
                 rates = local_copies(files)
-            for size, row in zip(sizes, rows):
-                found = [rates[file.name] for file in files if file.size == size and file.name in rates]
-                row["samples"][system.name if system else "local copy"].append({"value": sum(found) / len(found) / 1e6})
+            for (size, way), row in rows.items():
+                found = [rates[file.name] for file in files if file.size == size and file.name in rates and way in ("", file.verb)]
+                if found:
+                    row["samples"][system.name if system else "local copy"].append({"value": sum(found) / len(found) / 1e6})
         tap.note(f"round {number + 1} of {options.rounds}")
     lane.stop()
     with open(options.result, "w") as file:
-        json.dump({"circumstances": {**measure.circumstances(bench), "reps": options.rounds}, "systems": names, "figures": rows, "notes": []}, file, indent=1)
+        json.dump({"circumstances": {**measure.circumstances(bench), "reps": options.rounds}, "systems": names, "figures": list(rows.values()), "notes": []}, file, indent=1)
     return tap.finish()
 
 
