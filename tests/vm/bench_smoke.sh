@@ -45,7 +45,7 @@ bench() { # PATH SYSTEM...
 	local path=$1 systems
 	shift
 	systems=$(printf ', "%s"' "$@")
-	echo "{\"mode\": \"wire\", \"reps\": 1, \"minutes\": 5, \"figures\": [\"latency\", \"connect\"], \"all\": false, \"trace\": false, \"paths\": [\"$path\"],
+	echo "{\"mode\": \"wire\", \"reps\": 1, \"minutes\": 5, \"figures\": [\"latency\", \"connect\"], \"sizes\": null, \"all\": false, \"trace\": false, \"paths\": [\"$path\"],
 		\"systems\": [${systems#, }], \"tools\": \"$WORK\"}" >"$WORK/settings"
 	"$ROOT/scripts/guest/bench.py" "$WORK/settings" "$WORK/result" && python3 - "$WORK/result" "$@" <<-'END'
 	import json, sys
@@ -56,6 +56,20 @@ bench() { # PATH SYSTEM...
 	    assert all(figure["samples"][system] for system in sys.argv[2:]), figure
 	END
 }
+
+# Calls of RPC over AF_SOVIA within the host, whose answers are compared; and a burst.
+rpc() { # SIZE
+	local before status answer
+	before=$(sovia stat value loop_tx_bytes)
+	sovia-run "$WORK/rpc" serve 7790 &
+	eventually grep -q '^LISTEN [^ ]*:7790 ' /proc/net/sovia/sock && answer=$(sovia-run "$WORK/rpc" call 127.0.0.1 7790 "$1" 100) &&
+		echo "$answer" && numbers "$answer" value p99
+	status=$?
+	kill $!
+	wait $!
+	[ $status = 0 ] && [ $(($(sovia stat value loop_tx_bytes) - before)) -ge $((200 * $1)) ]
+}
+burst() { "$ROOT/scripts/guest/burst.py" --result "$WORK/burst" --rounds 5 && grep -q '"value"' "$WORK/burst"; }
 
 held() {
 	local before line input
@@ -92,6 +106,9 @@ check 'round trips on 200'			measure 25600 count per_s p99_us -- --size 64 --con
 check '200 connections held open'		held
 check 'messages at a given rate'		measure 6400 count per_s p99_us -- --size 64 --connections 4 --rate 300 load
 deny 'without a server there is no figure'	sovia-run "$PP" -4 --port 7799 latency node-b
+check 'RPC without arguments'			rpc 0
+check 'RPC that returns its 32 KB'		rpc 32768
+check 'the last write of a burst'		burst
 # it keeps the module in use, which is to be unloaded
 kill $server
 wait $server
