@@ -93,7 +93,8 @@ def gate(device, mtu, kernel):
                  label=f"{device}, MTU {mtu}, Linux {'6.1' if kernel == 'stock' else kernel}, thousand instructions", kernel=kernel)
 
 
-GATES = [(device, mtu, kernel) for kernel in ("stock", "6.12") for mtu in (1500, 9000) for device in ("rxe", "siw")]
+# siw of 6.12 refuses a connection after READs.
+GATES = [(device, mtu, kernel) for kernel in ("stock", "6.12") for mtu in (1500, 9000) for device in ("rxe", "siw") if (device, kernel) != ("siw", "6.12")]
 APPS = ("redis, GET, 1 client", "redis, GET, 50 clients", "nginx, 1 KB, 20 connections", "nginx, 100 KB, 20 connections", "pgbench, selects, 1 client",
         "pgbench, selects, 8 clients")
 
@@ -171,20 +172,23 @@ PAGES = {
         "SOVIA, figure 6, tables 2 and 3, RDMA: registering against copying, fetching against sending",
         "Registering costs 3 to 4 us and grows with the size; copying is cheaper below 1 to 4 KB, so that SOVIA_HYBRID copies up to 2 KB.  RDMA write has no "
         "significant advantage for a byte stream.",
-        [*(gate(*one) for one in GATES),
-         guest("gate.py --tools TOOLS --result RESULT --rounds 9 --sizes 4096,16384,65536,262144 --latency 4,4096,32768", "--pair", "--timeout", "1500",
-               label="two guests, rxe, MTU 1500, us")],
+        [gate(*one) for one in GATES],
         [Ratio(f"offer / SEND, 64 KB, {device}, MTU {mtu}, {'6.1' if kernel == 'stock' else kernel}", "message, 64 KB", "SEND", goal=0.83, ours="offer", run=number)
          for number, (device, mtu, kernel) in enumerate(GATES)] +
-        [Ratio("offer / SEND, 64 KB, two guests", "message, 64 KB", "SEND", goal=0.83, ours="offer", run=len(GATES)),
-         Ratio("READ / SEND, 64 KB, rxe", "message, 64 KB", "SEND", ours="READ"), Ratio("WRITE / SEND, 64 KB, rxe", "message, 64 KB", "SEND", 1.0, ours="WRITE"),
+        [Ratio("READ / SEND, 64 KB, rxe", "message, 64 KB", "SEND", ours="READ"), Ratio("WRITE / SEND, 64 KB, rxe", "message, 64 KB", "SEND", 1.0, ours="WRITE"),
          Ratio("registered / copied, 4 KB, rxe", "memory, 4 KB", "copied", ours="registered"),
          Ratio("registered / copied, 64 KB, rxe", "memory, 64 KB", "copied", ours="registered"),
          Ratio("registered / copied, 256 KB, rxe", "memory, 256 KB", "copied", ours="registered")],
         "Registering is a fast registration and an invalidation, both by the send queue; copying is one copy, from memory that no cache has.  An offer is all of: "
         "registration, SEND of 16 bytes, READ, SEND of the answer, invalidation.  The decision that these figures made is in :doc:`../../decisions`.  "
-        "siw sends what is signaled and 4 KB or longer without a copy, which is why messages that are registered, all of which are, cost it less.",
+        "siw sends what is signaled and 4 KB or longer without a copy, which is why messages that are registered, all of which are, cost it less.  siw of 6.12 is left out: it refused the connection after READs.",
         pictures=False),
+    "sovia-6-time": Page(
+        "SOVIA, figure 6, RDMA: fetching against sending, in time", "RDMA write has no significant advantage for a byte stream.",
+        [guest("gate.py --tools TOOLS --result RESULT --rounds 9 --sizes 4096,16384,65536,262144 --latency 4,4096,32768", "--pair", "--timeout", "1500")],
+        [Ratio("offer / SEND, 64 KB", "message, 64 KB", "SEND", goal=0.83, ours="offer"), Ratio("READ / SEND, 64 KB", "message, 64 KB", "SEND", ours="READ"),
+         Ratio("WRITE / SEND, 64 KB", "message, 64 KB", "SEND", 1.0, ours="WRITE")],
+        "As :doc:`sovia-6`, between two guests over soft RoCE.  " + SOFT, pictures=False),
     "sovia-7": Page(
         "SOVIA, figure 7: without flow control, in instructions",
         "SOVIA_BASE, where each message is acknowledged before the next one, is far below native VIA; TCP is ahead of native VIA below 256 bytes, as it combines.",
