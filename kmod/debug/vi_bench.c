@@ -10,9 +10,10 @@
  *	NODE GENERATION bandwidth SIZE COUNT POLL WINDOW	one way
  *	NODE GENERATION load SIZE COUNT POLL RATE		round trips, RATE a second
  *
- * WINDOW is how many messages may be on their way, 0: as many as fit.  Reading it returns this node's number and generation, and the result.  A reader looks for
- * messages for POLL microseconds before it sleeps, as sockets do (clan_poll).  Messages of up to
- * clan_inline bytes are in their entry.
+ * WINDOW is how many messages may be on their way, 0: as many as fit.  Reading it returns this
+ * node's number and generation, and the result.  A reader looks for messages for POLL
+ * microseconds before it sleeps, as sockets do (clan_poll).  Messages of up to clan_inline bytes
+ * are in their entry.
  *
  * A run asks for a VI with a lane number that no link has, and has the rest of the request in
  * the hello.  The other node has to have sockets, or it answers nobody.  It begins with some round
