@@ -16,9 +16,9 @@
  * are in their entry.
  *
  * A run asks for a VI with a lane number that no link has, and has the rest of the request in
- * the hello.  The other node has to have sockets, or it answers nobody.  It begins with some round
- * trips, as an end may send few messages before the other one is up.  The ends are made and ended
- * by the run's own threads: nobody else knows them.
+ * the hello.  The other node has to have sockets, or it answers no request.  A run begins with some
+ * round trips, as an end may send few messages before the other one is up.  The ends are made and
+ * ended by the run's own threads, which have the only pointers to them.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -79,7 +79,7 @@ struct bench_run {
  * @sent: messages
  * @signaled: messages whose completion is due, or has come
  * @done: of those, completed
- * @napi_id: of whoever receives
+ * @napi_id: NAPI instance of the receiver
  * @awaited: number of messages that is waited for
  * @room: messages that may be on their way
  * @until: what is looked for
@@ -366,7 +366,8 @@ bool sovia_vi_bench_request(struct sovia_vi_request *req)
 	struct bench_end *end;
 	struct bench_run run;
 
-	if (req->hello_len < sizeof(req->hello) || req->hello.lane != SOVIA_VI_BENCH_LANE)
+	if (req->prov != &sovia_clan_provider || req->hello_len < sizeof(req->hello) ||
+	    req->hello.lane != SOVIA_VI_BENCH_LANE)
 		return false;
 	end = bench_wq && parse_hello(&req->hello, &run) ? bench_alloc(&run) : NULL;
 	if (!end) {
@@ -452,7 +453,8 @@ static int bench_load(struct bench_end *end, u32 *ns)
 		u32 got = READ_ONCE(end->received) - BENCH_WARM_UP;
 
 		now = ktime_get_ns();
-		for (; answered < got; answered++)
+		/* The other node may send more than it was asked for. */
+		for (; answered < count && answered != got; answered++)
 			ns[answered] = min_t(u64, now - since - answered * gap, U32_MAX);
 		if (asked < count) {
 			served = answered;
