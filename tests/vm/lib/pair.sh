@@ -42,8 +42,12 @@ unbind() { memory_device >"$(memory_driver)/unbind"; }
 bind() { memory_device >"$(memory_driver)/bind"; }
 
 # How often nonsense in the shared memory has been found: a node's, or in who is present.  (The log is rate-limited: at least.)
-violations() { dmesg | grep -c -e 'left alone, as it violates the protocol' -e 'is not this machine any more'; }
-# Has nonsense written until it is found here: an epoch that is overwritten first hides the rest for a while.
+# Of both nodes: while one leaves the other alone, which may be for minutes, the other has nothing to look at.
+violations() {
+	local count="dmesg | grep -c -e 'left alone, as it violates the protocol' -e 'is not this machine any more'"
+	echo $(($(eval "$count") + $(there "$count")))
+}
+# Has nonsense written until it is found: an epoch that is overwritten first hides the rest for a while.
 nonsense_is_found() { # VIOLATIONS HOW...
 	local before=$1
 	shift
