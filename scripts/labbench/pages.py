@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The pages that scripts/figures makes: what each paper says, what is measured for it, and which ratios are compared."""
 
+import re
+
 from . import figures
 
 OURS = "AF_SOVIA"
@@ -15,6 +17,11 @@ class Run:
 
     def __init__(self, argv, label="", kernels=(), convert=lambda found: found):
         self.argv, self.label, self.kernels, self.convert = argv, label, kernels, convert
+
+    def once(self):
+        """The command with one repetition of everything."""
+        return [re.sub(r"(--(?:rounds|reps|pairs)) \d+", r"\1 1", word) if before != "--reps" else "1"
+                for before, word in zip(["", *self.argv], self.argv)]
 
 
 class Ratio:
