@@ -33,6 +33,7 @@
  * @err: of the last one
  * @received: receive upcalls
  * @bytes: of all of them
+ * @told: entries that the other node may know of, at the last one
  * @early: receive upcalls before established
  * @devices: those whose message names a network device
  * @done: send_done upcalls
@@ -61,6 +62,7 @@ struct vi_test {
 	int			err;
 	int			received;
 	u32			bytes;
+	u32			told;
 	int			early;
 	int			devices;
 	int			done;
@@ -112,6 +114,7 @@ static bool vi_test_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 
 	vi_test.early += !vi_test.opened;
 	vi_test.received++;
 	vi_test.bytes += skb->len;
+	vi_test.told = vi_test.node->in.told;
 	vi_test.devices += !!skb->dev;
 	return false;
 }
@@ -931,6 +934,27 @@ static void vi_pages(struct kunit *test)
 	vi_test_end(vi);
 }
 
+/* The writer of a long message, which may wait for its pages, learns at once that it has been taken. */
+static void vi_long_taken(struct kunit *test)
+{
+	struct sovia_vi *vi = vi_test_up(test);
+	struct sovia_clan_entry entry = vi_test_entry(vi, SOVIA_CLAN_DATA, 0);
+	u32 told, i;
+
+	for (i = 0; i < 4; i++)
+		entry.cookie[i] = cpu_to_le32(i);
+	for (i = 0; i < 2; i++) {
+		told = vi_test.node->in.told;
+		entry.len = cpu_to_le32(i ? 16384 : 8192);
+		vi_test_put(&entry);
+		vi_test_write(&entry);
+		KUNIT_EXPECT_EQ(test, vi_test.received, 2 * (i + 1));
+		/* When the second one came. */
+		KUNIT_EXPECT_EQ(test, vi_test.told - told, i);
+	}
+	vi_test_end(vi);
+}
+
 /* A port that has not begun is freed without a trace, even before it has a doorbell. */
 static void vi_never_begun(struct kunit *test)
 {
@@ -1073,6 +1097,7 @@ static struct kunit_case vi_cases[] = {
 	KUNIT_CASE(vi_storm),
 	KUNIT_CASE(vi_full),
 	KUNIT_CASE(vi_pages),
+	KUNIT_CASE(vi_long_taken),
 	KUNIT_CASE(vi_never_begun),
 	KUNIT_CASE(vi_number_lost),
 	KUNIT_CASE(vi_keeps_pages),

@@ -359,7 +359,7 @@ def local_copies(files):
 
 
 def paper():
-    """Files of other sizes, by turns.  A sample is of both directions, the mean of their rates, or with "get" of one."""
+    """Files of other sizes, by turns.  A sample is of both directions, all bytes in the time that they took, or with "get" of one."""
     parser = argparse.ArgumentParser(prog="ftp.py paper")
     parser.add_argument("--tools", required=True)
     parser.add_argument("--result", required=True)
@@ -384,7 +384,8 @@ def paper():
             for (size, way), row in rows.items():
                 found = [rates[file.name] for file in files if file.size == size and file.name in rates and way in ("", file.verb)]
                 if found:
-                    row["samples"][system.name if system else "local copy"].append({"value": sum(found) / len(found) / 1e6})
+                    # all bytes in all of the time
+                    row["samples"][system.name if system else "local copy"].append({"value": len(found) / sum(1 / rate for rate in found) / 1e6})
         tap.note(f"round {number + 1} of {options.rounds}")
     lane.stop()
     with open(options.result, "w") as file:

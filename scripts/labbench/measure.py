@@ -79,7 +79,8 @@ def measure(bench, wanted, reps, minutes):
         last = now
         for figure in wanted:
             shown = []
-            for system in bench.systems:
+            # Who comes first changes: what a repetition finds may depend on the one before.
+            for system in bench.systems[::-1 if rep % 2 else 1]:
                 if system.path != figure.path or (bench.mode == "quick" and rep and system.steady):
                     continue
                 try:

@@ -43,6 +43,18 @@ def accelerator(icount=False):
     return ["-accel", "tcg,thread=multi,tb-size=256", "-cpu", EMULATED_CPU]
 
 
+def host_name():
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{len(names)} x {names[0]}" if names else f"{os.cpu_count()} processors"
+
+
+def emulation(icount=False):
+    """What guests run on, for those who read what was measured."""
+    shown = subprocess.run(["qemu-system-x86_64", "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return {"host": host_name(), "qemu": shown.splitlines()[0], "accelerator": accelerator(icount)[1].split(",")[0]}
+
+
 def clock(icount):
     khz = None if icount else tsc.khz()
     return [f"tsc_early_khz={khz}"] if khz else []

@@ -30,7 +30,7 @@ set xtics ("1" 1, "4" 4, "16" 16, "64" 64, "256" 256, "1K" 1024, "4K" 4096, "16K
 type_of(i) = int(word(styles, i))
 column_of(i) = 3 * i - 1
 
-# Okabe and Ito's colours and two of Tol's, which colour-blind readers can distinguish;
+# Okabe and Ito's colours and some of Tol's, which colour-blind readers can distinguish;
 # points differ as well.
 set linetype 1 linecolor rgb "#d55e00" pointtype 7 linewidth 2
 set linetype 2 linecolor rgb "#0072b2" pointtype 5 linewidth 2
@@ -44,3 +44,7 @@ set linetype 9 linecolor rgb "#999999" pointtype 6 linewidth 2 dashtype 2
 set linetype 10 linecolor rgb "#f0e442" pointtype 12 linewidth 2
 set linetype 11 linecolor rgb "#dddddd" pointtype 3 linewidth 2
 set linetype 12 linecolor rgb "#882255" pointtype 1 linewidth 2 dashtype 3
+set linetype 13 linecolor rgb "#999933" pointtype 2 linewidth 2
+set linetype 14 linecolor rgb "#aa4499" pointtype 14 linewidth 2 dashtype 5
+set linetype 15 linecolor rgb "#44aa99" pointtype 12 linewidth 2 dashtype 2
+set linetype 16 linecolor rgb "#661100" pointtype 3 linewidth 2

@@ -20,6 +20,7 @@
 #define KCLAN_SLOTS	64u
 #define KCLAN_SLOT	SZ_64K
 #define KCLAN_COUNT_MAX	SZ_1M
+#define KCLAN_POLL_MAX	10000	/* us */
 #define KCLAN_WARM_UP	100
 #define KCLAN_STEP	(10 * HZ)	/* timeout of each step */
 

@@ -202,7 +202,7 @@ void kclan_join(struct kclan *kc, u32 peer)
 static bool acceptable(const struct kclan_request *req)
 {
 	return req->what < KCLAN_RUNS && req->size && req->size <= KCLAN_SLOT &&
-	       req->count && req->count <= KCLAN_COUNT_MAX &&
+	       req->count && req->count <= KCLAN_COUNT_MAX && req->poll <= KCLAN_POLL_MAX &&
 	       (req->copies == 2 || req->copies == 4);
 }
 

@@ -427,7 +427,8 @@ static int handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ESTABLISHED:
 		WRITE_ONCE(lane->event, event->event + 1);
 		/* The end that asks does it itself. */
-		if (event->event == RDMA_CM_EVENT_ESTABLISHED && !asks(lane))
+		if (event->event == RDMA_CM_EVENT_ESTABLISHED && !asks(lane) &&
+		    !READ_ONCE(lane->gone))
 			netif_carrier_on(lane->netdev);
 		break;
 	default:

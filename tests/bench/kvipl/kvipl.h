@@ -20,6 +20,7 @@
 #define KVIPL_COUNT_MAX	SZ_1M
 #define KVIPL_WARM_UP	100
 #define KVIPL_STEP	(10 * HZ)	/* timeout of each step */
+#define KVIPL_RUN	(600 * HZ)	/* timeout of a run */
 
 /**
  * enum kvipl_what - a run

@@ -337,8 +337,9 @@ int kvipl_memory_serve(struct kvipl_end *end)
 		err = register_sink(end);
 	else if (end->req.what != KVIPL_REG)
 		return 0;
+	/* A node that has gone does not say so. */
 	if (!err)
-		wait_event(end->step, READ_ONCE(end->gone));
+		wait_event_timeout(end->step, READ_ONCE(end->gone), KVIPL_RUN);
 	return err ?: -ECONNRESET;
 }
 
