@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Answers to messages without a connection: kmod/link/credit.h (sovia_credit_hold()),
+ * Answers to messages without a connection: kmod/lane/credit.h (sovia_credit_hold()),
  * lane_tx.c (sovia_lane_reply(), lane_next()).  They are never dropped: README.rst.
  *
  * Two sides send questions (CONN to a port without a listener), each of which is

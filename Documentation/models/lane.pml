@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Lane credits: kmod/link/credit.h, lane_tx.c, lane_rx.c, verbs_rx.c.  Names are those
+ * Lane credits: kmod/lane/credit.h, lane_tx.c, lane_rx.c, verbs_rx.c.  Names are those
  * of the code; what is atomic here is done under the lane's lock there.  README.rst
  * has the bounds and the results.
  *

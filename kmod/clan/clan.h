@@ -19,10 +19,10 @@
 #include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include "clan/pool.h"
-#include "clan/ring.h"
-#include "clan/way.h"
-#include "provider.h"
+#include "core/provider.h"
+#include "pool.h"
+#include "ring.h"
+#include "way.h"
 
 struct sovia_clan_port;
 

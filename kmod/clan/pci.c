@@ -14,8 +14,8 @@
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
-#include "clan/clan.h"
-#include "param.h"
+#include "clan.h"
+#include "core/param.h"
 
 /* QEMU's docs/specs/ivshmem-spec. */
 #define IVSHMEM_REGS		0

@@ -12,7 +12,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/string.h>
-#include "clan/pool.h"
+#include "pool.h"
 
 /**
  * sovia_clan_pool_init() - make a pool whose pages are all free

@@ -9,11 +9,11 @@
 
 #include <linux/random.h>
 #include <linux/slab.h>
-#include "clan/clan.h"
+#include "clan.h"
 #include "compat/hrtimer.h"
 #include "compat/netdevice.h"
 #include "compat/timer.h"
-#include "net.h"
+#include "core/net.h"
 
 /* Entries that are taken before their writer learns of it; pages that are taken back at once. */
 #define CLAN_BATCH		16

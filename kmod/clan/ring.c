@@ -23,7 +23,7 @@
 #include <linux/errno.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
-#include "clan/ring.h"
+#include "ring.h"
 
 /* ---- where things are --------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
-#include "clan/clan.h"
+#include "clan.h"
 
 #define SOFT_NODES	2u
 #define SOFT_RING	256u

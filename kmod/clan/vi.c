@@ -19,9 +19,9 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <net/net_namespace.h>
-#include "clan/clan.h"
-#include "debug/objcount.h"
-#include "work.h"
+#include "clan.h"
+#include "core/objcount.h"
+#include "core/work.h"
 
 /* Two wake-ups, of either end, where these are slow. */
 static ushort clan_poll = 500;

@@ -6,8 +6,8 @@
  */
 #include <linux/skbuff.h>
 #include <net/busy_poll.h>
-#include "clan/clan.h"
-#include "page.h"
+#include "clan.h"
+#include "core/page.h"
 
 /* Linear part of a message with pages: what the layers above parse. */
 #define CLAN_LINEAR	128

@@ -8,7 +8,7 @@
 #include <linux/notifier.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include "clan/clan.h"
+#include "clan.h"
 
 /* Protects the list; innermost, bottom halves stay on. */
 static DEFINE_SPINLOCK(ways_lock);

@@ -3,7 +3,7 @@
 #ifndef _SOVIA_FAULT_H
 #define _SOVIA_FAULT_H
 
-#include "provider.h"
+#include "core/provider.h"
 #include "vi_check.h"
 
 #if IS_ENABLED(CONFIG_SOVIA_FAULT)

@@ -3,7 +3,7 @@
 #ifndef _SOVIA_FAULT_KIND_H
 #define _SOVIA_FAULT_KIND_H
 
-#include "provider.h"
+#include "core/provider.h"
 
 /**
  * enum fault_kind - kinds of faults

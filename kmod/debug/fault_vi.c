@@ -12,10 +12,10 @@
 #include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/slab.h>
+#include "core/work.h"
 #include "fault.h"
 #include "fault_kind.h"
 #include "vi_check.h"
-#include "work.h"
 
 /* The smallest packet that a device may split a message into. */
 #define FAULT_PACKET	256

@@ -28,11 +28,11 @@
 #include <net/net_namespace.h>
 #include "clan/ring.h"
 #include "clan/way.h"
-#include "debug/debugfs.h"
-#include "debug/vi_bench.h"
-#include "page.h"
-#include "provider.h"
-#include "tos.h"
+#include "core/page.h"
+#include "core/provider.h"
+#include "debugfs.h"
+#include "policy/tos.h"
+#include "vi_bench.h"
 
 #define BENCH_DEPTH	64u		/* messages whose completion is due */
 #define BENCH_SIGNAL	16u		/* one of so many is signaled, if there is no window */

@@ -3,7 +3,7 @@
 #ifndef _SOVIA_VI_CHECK_H
 #define _SOVIA_VI_CHECK_H
 
-#include "provider.h"
+#include "core/provider.h"
 
 #if IS_ENABLED(CONFIG_PROVE_LOCKING)
 

@@ -33,12 +33,15 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include <net/ipv6.h>
-#include "conn_table.h"
-#include "connd.h"
-#include "debug/objcount.h"
-#include "genl/event.h"
-#include "lane.h"
-#include "lane_park.h"
+#include "admin/genl_event.h"
+#include "core/connd.h"
+#include "core/objcount.h"
+#include "core/param.h"
+#include "core/tenant.h"
+#include "core/trace.h"
+#include "lane/conn_table.h"
+#include "lane/lane.h"
+#include "lane/lane_park.h"
 #include "link.h"
 #include "link_conns.h"
 #include "link_moved.h"
@@ -50,12 +53,9 @@
 #include "link_table.h"
 #include "link_trial.h"
 #include "link_vi.h"
-#include "peer.h"
-#include "peer_meet.h"
-#include "peer_memory.h"
-#include "param.h"
-#include "tenant.h"
-#include "trace.h"
+#include "peer/peer.h"
+#include "peer/peer_meet.h"
+#include "peer/peer_memory.h"
 
 /* How long the higher address waits for the lower one's request. */
 #define SOVIA_LINK_CROSS_WAIT	(2 * HZ)

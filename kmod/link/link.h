@@ -18,12 +18,12 @@
 #include <linux/spinlock.h>
 #include <net/sock.h>
 #include "compat/timer.h"
-#include "conn.h"
-#include "credit.h"
-#include "net.h"
-#include "provider.h"
-#include "turn.h"
-#include "wire.h"
+#include "core/net.h"
+#include "core/provider.h"
+#include "lane/conn.h"
+#include "lane/credit.h"
+#include "lane/turn.h"
+#include "lane/wire.h"
 
 struct sovia_peer;
 struct sovia_tenant;

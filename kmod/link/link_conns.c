@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The connections of a link: they join it, leave it, and are told of its state. */
-#include "lane.h"
+#include "lane/lane.h"
 #include "link_conns.h"
 #include "link_state.h"
 #include "link_table.h"
-#include "peer.h"
+#include "peer/peer.h"
 
 /**
  * sovia_link_attach() - put a connection on the list of its link

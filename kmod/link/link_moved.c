@@ -7,11 +7,11 @@
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
-#include "l3.h"
+#include "core/l3.h"
 #include "link_moved.h"
 #include "link_state.h"
-#include "peer.h"
-#include "peer_meet.h"
+#include "peer/peer.h"
+#include "peer/peer_meet.h"
 
 /**
  * sovia_link_moved() - an address like the link's own has been removed

@@ -8,13 +8,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include "connd.h"
+#include "core/connd.h"
+#include "core/work.h"
 #include "link_net.h"
 #include "link_request.h"
 #include "link_state.h"
 #include "link_table.h"
-#include "peer_memory.h"
-#include "work.h"
+#include "peer/peer_memory.h"
 
 /* Retry of a failed listen over verbs: the delay doubles each time. */
 #define SOVIA_LISTEN_RETRY_MIN	HZ

@@ -9,15 +9,15 @@
  * Idle: nothing but probes has been sent or received since the link's timer last fired.
  */
 #include "compat/shrinker.h"
-#include "lane.h"
-#include "lane_park.h"
-#include "lane_tx.h"
+#include "core/param.h"
+#include "lane/lane.h"
+#include "lane/lane_park.h"
+#include "lane/lane_tx.h"
 #include "link_park.h"
 #include "link_recover.h"
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
-#include "param.h"
 
 static unsigned int idle_links = 64;
 sovia_param(idle_links, idle_links, 0, INT_MAX, 0644);

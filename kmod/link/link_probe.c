@@ -5,12 +5,12 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include "lane.h"
-#include "lane_tx.h"
+#include "core/param.h"
+#include "lane/lane.h"
+#include "lane/lane_tx.h"
 #include "link_park.h"
 #include "link_probe.h"
 #include "link_state.h"
-#include "param.h"
 
 /* Delay before the first message of a lane is repeated; doubles each time. */
 #define SOVIA_LINK_RTR_MIN	(HZ / 10)

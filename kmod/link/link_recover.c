@@ -9,11 +9,11 @@
  * hello of a new VI tells which message the peer expects; the missing ones move to
  * the front of lane->rtx_queue, in order, and so keep their numbers.
  */
-#include "lane.h"
-#include "lane_rx.h"
+#include "core/param.h"
+#include "core/trace.h"
+#include "lane/lane.h"
+#include "lane/lane_rx.h"
 #include "link_recover.h"
-#include "param.h"
-#include "trace.h"
 
 /* Minimum and maximum delay between attempts. */
 #define SOVIA_RECOVERY_PAUSE		(HZ / 10)

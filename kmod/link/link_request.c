@@ -5,10 +5,10 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include "connd.h"
+#include "core/connd.h"
 #include "debug/vi_bench.h"
-#include "lane.h"
-#include "lane_park.h"
+#include "lane/lane.h"
+#include "lane/lane_park.h"
 #include "link_park.h"
 #include "link_probe.h"
 #include "link_recover.h"
@@ -17,8 +17,8 @@
 #include "link_state.h"
 #include "link_table.h"
 #include "link_vi.h"
-#include "peer.h"
-#include "peer_hello.h"
+#include "peer/peer.h"
+#include "peer/peer_hello.h"
 
 /* Yield an existing link to a request for a fresh one, or return an errno to reject it. */
 static int link_yield(struct sovia_link *link, u64 peer_id)

@@ -15,9 +15,9 @@
  */
 #include <linux/hashtable.h>
 #include <net/ipv6.h>
+#include "core/work.h"
 #include "link_slot.h"
 #include "link_table.h"
-#include "work.h"
 
 /* Of one user, or one peer. */
 #define SOVIA_SLOTS_EACH	8

@@ -8,10 +8,10 @@
 #include <linux/moduleparam.h>
 #include <net/ipv6.h>
 #include "compat/sysctl.h"
-#include "conn_table.h"
+#include "core/tenant.h"
+#include "lane/conn_table.h"
 #include "link_state.h"
 #include "link_table.h"
-#include "tenant.h"
 
 /* Memory of a link to another node with default parameters: its receives. */
 #define SOVIA_LINK_COST		(1200 << 10)

@@ -15,8 +15,8 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include "lane.h"
-#include "lane_tx.h"
+#include "lane/lane.h"
+#include "lane/lane_tx.h"
 #include "link_recover.h"
 #include "link_state.h"
 #include "link_trial.h"

@@ -12,16 +12,16 @@
  */
 #include <net/ipv6.h>
 #include "debug/fault.h"
-#include "lane.h"
-#include "lane_rx.h"
+#include "lane/lane.h"
+#include "lane/lane_rx.h"
 #include "link_request.h"
 #include "link_slot.h"
 #include "link_state.h"
 #include "link_vi.h"
-#include "near.h"
-#include "peer.h"
-#include "peer_way.h"
-#include "tos.h"
+#include "peer/near.h"
+#include "peer/peer.h"
+#include "peer/peer_way.h"
+#include "policy/tos.h"
 
 static void link_set_version(struct sovia_link *link)
 {

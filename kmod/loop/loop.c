@@ -17,10 +17,10 @@
 #include <linux/kref.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
-#include "debug/objcount.h"
-#include "net.h"
-#include "provider.h"
-#include "work.h"
+#include "core/net.h"
+#include "core/objcount.h"
+#include "core/provider.h"
+#include "core/work.h"
 
 #define LOOP_POLL_WEIGHT	64
 

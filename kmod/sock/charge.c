@@ -21,9 +21,9 @@
  * accept() charges that much (7.2 does), with no regard to the queue's lock.
  */
 #include <linux/percpu.h>
-#include "compat/local_lock.h"
 #include "charge.h"
-#include "debug/objcount.h"
+#include "compat/local_lock.h"
+#include "core/objcount.h"
 #include "recv.h"
 
 static atomic_long_t pages_all;

@@ -22,7 +22,7 @@
 #include <net/ip.h>
 #include "close.h"
 #include "fallback.h"
-#include "link/conn_table.h"
+#include "lane/conn_table.h"
 #include "link/link_conns.h"
 #include "listen.h"
 #include "mem.h"

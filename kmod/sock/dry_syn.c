@@ -21,7 +21,7 @@
 #include <net/xfrm.h>
 #include "compat/route.h"
 #include "dry_syn.h"
-#include "route.h"
+#include "policy/route.h"
 #include "segment.h"
 
 /**

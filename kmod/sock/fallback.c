@@ -24,13 +24,13 @@
 #include "compat/inet.h"
 #include "compat/proto.h"
 #include "compat/sysctl.h"
+#include "core/l3.h"
+#include "core/param.h"
 #include "fallback.h"
-#include "link/peer_memory.h"
-#include "l3.h"
-#include "param.h"
+#include "peer/peer_memory.h"
+#include "policy/rule.h"
 #include "port.h"
 #include "program.h"
-#include "rule.h"
 #include "tcp_log.h"
 
 /* A port that any would do is looked for this many times. */

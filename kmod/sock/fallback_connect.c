@@ -26,14 +26,14 @@
 #include "close.h"
 #include "compat/file.h"
 #include "compat/inet.h"
+#include "core/work.h"
 #include "fallback.h"
-#include "link/conn_table.h"
+#include "lane/conn_table.h"
 #include "link/link_net.h"
-#include "link/peer_memory.h"
+#include "peer/peer_memory.h"
 #include "recv.h"
 #include "sockopt.h"
 #include "tcp_log.h"
-#include "work.h"
 
 /**
  * struct tcp_ops - TCP's operations, with what has to know of the old sk

@@ -17,10 +17,10 @@
 #include <net/netns/hash.h>
 #include <net/sock_reuseport.h>
 #include "compat/addr.h"
-#include "l3.h"
+#include "core/l3.h"
 #include "listener.h"
+#include "policy/route.h"
 #include "program.h"
-#include "route.h"
 #include "slots.h"
 
 #define SLOT_PAGES	256

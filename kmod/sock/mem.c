@@ -18,12 +18,12 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/seq_file.h>
+#include "core/param.h"
+#include "core/tenant.h"
 #include "debug/debugfs.h"
 #include "mem.h"
-#include "param.h"
 #include "pressure.h"
 #include "send.h"
-#include "tenant.h"
 
 /* With less, a single connection's data in flight would reset it. */
 #define SOVIA_MEM_MIN		1024UL

@@ -16,8 +16,8 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <net/sock_reuseport.h>
+#include "policy/route.h"
 #include "program.h"
-#include "route.h"
 #include "segment.h"
 
 /*

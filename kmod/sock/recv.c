@@ -13,12 +13,12 @@
 #include <net/inet_common.h>
 #include "busy_poll.h"
 #include "charge.h"
-#include "hist.h"
+#include "core/hist.h"
+#include "core/trace.h"
 #include "mem.h"
 #include "recv.h"
 #include "rx.h"
 #include "send.h"
-#include "trace.h"
 #include "urgent.h"
 
 /* The window grows if the reader consumes half of it in less time. */

@@ -25,8 +25,8 @@
 #include <net/busy_poll.h>
 #include "busy_poll.h"
 #include "charge.h"
+#include "core/hist.h"
 #include "defer.h"
-#include "hist.h"
 #include "later.h"
 #include "link/link_conns.h"
 #include "mem.h"

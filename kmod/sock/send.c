@@ -14,15 +14,15 @@
 #include <linux/sched/signal.h>
 #include <net/inet_common.h>
 #include "compat/splice.h"
+#include "core/trace.h"
 #include "defer.h"
 #include "fallback.h"
-#include "link/direct.h"
-#include "link/lane.h"
-#include "link/lane_tx.h"
+#include "lane/direct.h"
+#include "lane/lane.h"
+#include "lane/lane_tx.h"
 #include "mem.h"
 #include "send.h"
 #include "send_page.h"
-#include "trace.h"
 #include "urgent.h"
 
 /* A payload that starts up to this size is stored behind the header. */

@@ -5,7 +5,7 @@
 #include <net/xfrm.h>
 #include "charge.h"
 #include "compat/proto.h"
-#include "debug/objcount.h"
+#include "core/objcount.h"
 #include "fallback.h"
 #include "link/link_net.h"
 #include "mem.h"

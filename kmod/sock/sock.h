@@ -8,10 +8,10 @@
 #include <net/sock.h>
 #include <net/tcp_states.h>
 #include "compat/sock.h"
+#include "core/net.h"
+#include "core/tenant.h"
 #include "link/link.h"
-#include "net.h"
 #include "state.h"
-#include "tenant.h"
 
 /* Events of a socket, from softirq or the connection thread. */
 enum sovia_deferred {

@@ -11,8 +11,8 @@
 #include <net/inet_sock.h>
 #include <net/sock.h>
 #include <net/tcp_states.h>
+#include "core/trace.h"
 #include "state.h"
-#include "trace.h"
 
 /* 0: the event is not allowed in this state. */
 static const u8 state_next[TCP_MAX_STATES][SOVIA_EV_COUNT] = {

@@ -6,9 +6,9 @@
 #include <linux/sock_diag.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
-#include "genl/event.h"
+#include "admin/genl_event.h"
+#include "core/trace.h"
 #include "tcp_log.h"
-#include "trace.h"
 
 /* A power of two. */
 #define TCP_LOG_SIZE	1024

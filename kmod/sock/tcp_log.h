@@ -5,7 +5,7 @@
 
 #include <linux/in6.h>
 #include <linux/sovia.h>
-#include "net.h"
+#include "core/net.h"
 
 struct sock;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of connect.c; included by it. */
 #include <linux/delay.h>
-#include "suites.h"
 #include "sock_helper.h"
+#include "suites.h"
 
 /* The connection table is full: ENOBUFS, and the socket is unchanged. */
 static void connect_no_room(struct kunit *test)

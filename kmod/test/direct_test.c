@@ -2,7 +2,7 @@
 /* KUnit suite of direct.c; included by it. */
 #include <linux/delay.h>
 #include <net/ip.h>
-#include "link/lane_tx.h"
+#include "lane/lane_tx.h"
 #include "sock/mem.h"
 #include "sock/recv.h"
 #include "sock/send.h"

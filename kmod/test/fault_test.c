@@ -5,7 +5,7 @@
  * no byte is wrong, and the next connection works.  Included by fault.c.
  */
 #include <net/ip.h>
-#include "link/connd.h"
+#include "core/connd.h"
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"

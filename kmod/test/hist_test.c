@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Included by hist.c. */
 #include <kunit/test.h>
-#include "test/suites.h"
+#include "suites.h"
 
 static u64 hist_bucket(const struct sovia_net *snet, enum sovia_hist which, unsigned int bucket)
 {

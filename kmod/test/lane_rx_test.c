@@ -5,7 +5,7 @@
  */
 #include <linux/prandom.h>
 #include <net/ip.h>
-#include "link/connd.h"
+#include "core/connd.h"
 #include "sock/recv.h"
 #include "sock/sock.h"
 #include "sock_helper.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of link_recover.c: rewinding to the peer's rx_next; included by it. */
-#include "link/lane.h"
-#include "link/lane_tx.h"
+#include "lane/lane.h"
+#include "lane/lane_tx.h"
 #include "link/link_recover.h"
 #include "sock/sock.h"
 #include "sock_helper.h"

@@ -8,9 +8,9 @@
 #include <linux/delay.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
-#include "link/connd.h"
-#include "link/lane_park.h"
-#include "link/lane_tx.h"
+#include "core/connd.h"
+#include "lane/lane_park.h"
+#include "lane/lane_tx.h"
 #include "link/link_net.h"
 #include "link/link_request.h"
 #include "link/link_state.h"

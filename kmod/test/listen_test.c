@@ -4,7 +4,7 @@
  * itself.  Included by listen.c.
  */
 #include <linux/delay.h>
-#include "link/lane_tx.h"
+#include "lane/lane_tx.h"
 #include "sock/close.h"
 #include "sock/upcall.h"
 #include "sock_helper.h"

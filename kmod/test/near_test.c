@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit suite of near.c; included by it. */
-#include "link/peer_way.h"
+#include "peer/peer_way.h"
 #include "suites.h"
 
 /**

@@ -2,10 +2,10 @@
 /* KUnit suite of peer.c, peer_hello.c and peer_meet.c; included by the last. */
 #include <linux/inetdevice.h>
 #include <linux/kthread.h>
-#include "link/connd.h"
+#include "core/connd.h"
 #include "link/link_net.h"
-#include "link/peer_hello.h"
-#include "link/rendezvous.h"
+#include "peer/peer_hello.h"
+#include "peer/rendezvous.h"
 #include "suites.h"
 
 /**

@@ -6,9 +6,9 @@
 #include <kunit/test.h>
 #include <linux/net.h>
 #include <net/inet_sock.h>
-#include "link/connd.h"
+#include "core/connd.h"
+#include "core/work.h"
 #include "sock/sock.h"
-#include "work.h"
 
 int sovia_family_number(void);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Included by tcp_log.c. */
 #include <kunit/test.h>
-#include "test/suites.h"
+#include "suites.h"
 
 static void log_add(struct sovia_net *snet, u64 cookie)
 {

@@ -8,9 +8,9 @@
 #include <linux/delay.h>
 #include <net/ip.h>
 #include <net/tcp_states.h>
-#include "link/conn_table.h"
-#include "link/connd.h"
-#include "link/lane.h"
+#include "core/connd.h"
+#include "lane/conn_table.h"
+#include "lane/lane.h"
 #include "sock/close.h"
 #include "sock/defer.h"
 #include "sock/send.h"

@@ -26,10 +26,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "debug/objcount.h"
-#include "page.h"
+#include "core/objcount.h"
+#include "core/page.h"
+#include "core/work.h"
 #include "verbs.h"
-#include "work.h"
 
 /* Flushed completions may be processed before the error that caused them. */
 #define VERBS_FLUSH_DELAY	(HZ / 10)

@@ -29,7 +29,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "provider.h"
+#include "core/provider.h"
 
 struct sovia_mapped;
 struct verbs_dev;

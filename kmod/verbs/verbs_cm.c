@@ -29,9 +29,9 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
-#include "l3.h"
-#include "param.h"
-#include "tos.h"
+#include "core/l3.h"
+#include "core/param.h"
+#include "policy/tos.h"
 #include "verbs.h"
 
 /*

@@ -30,11 +30,11 @@
 
 #include "compat/list.h"
 #include "compat/netdevice.h"
-#include "debug/objcount.h"
-#include "page.h"
-#include "param.h"
+#include "core/objcount.h"
+#include "core/page.h"
+#include "core/param.h"
+#include "core/work.h"
 #include "verbs.h"
-#include "work.h"
 
 /* Size of a shared completion queue; more only if a single VI needs more. */
 #define VERBS_CQ_SIZE	4096

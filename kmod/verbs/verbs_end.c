@@ -17,10 +17,10 @@
 
 #include <linux/slab.h>
 
+#include "core/objcount.h"
+#include "core/work.h"
 #include "debug/fault.h"
-#include "debug/objcount.h"
 #include "verbs.h"
-#include "work.h"
 
 /* ---- free ---- */
 

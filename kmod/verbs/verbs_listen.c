@@ -20,12 +20,12 @@
 #include <rdma/ib_cm.h>
 #include <rdma/iw_cm.h>
 
-#include "debug/objcount.h"
-#include "l3.h"
-#include "net.h"
-#include "tos.h"
+#include "core/l3.h"
+#include "core/net.h"
+#include "core/objcount.h"
+#include "core/work.h"
+#include "policy/tos.h"
 #include "verbs.h"
-#include "work.h"
 
 /* Requests that the client has not answered yet, in all and of one peer. */
 #define VERBS_MAX_REQUESTS	128

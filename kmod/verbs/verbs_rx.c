@@ -27,10 +27,10 @@
 #include <linux/slab.h>
 #include <net/busy_poll.h>
 
-#include "debug/objcount.h"
-#include "page.h"
+#include "core/objcount.h"
+#include "core/page.h"
+#include "core/work.h"
 #include "verbs.h"
-#include "work.h"
 
 #define VERBS_REFILL_DELAY	msecs_to_jiffies(10)
 

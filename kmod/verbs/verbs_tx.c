@@ -15,7 +15,7 @@
 
 #include <linux/slab.h>
 
-#include "debug/objcount.h"
+#include "core/objcount.h"
 #include "verbs.h"
 
 /* Maximum of consecutive unsignaled descriptors; less than half of a short ring. */

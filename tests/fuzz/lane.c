@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of lanes: lane*.c, link_recover.c, conn.c, credit.h and wire.c of kmod/link,
+ * Fuzzer of lanes: conn.c, credit.h, lane*.c and wire.c of kmod/lane, and link_recover.c of kmod/link,
  * between a provider and a peer driven by the input, and a socket layer that only
  * checks.  The peer may violate any rule; the lane may not.  VIs die at any time and
  * are replaced, as often as the input says.
@@ -14,13 +14,13 @@
  * The input begins with the size and numbers of the lane and the peer's hello, then operations[].
  */
 #include "input.h"
-#include "../../kmod/debug/objcount.h"
-#include "../../kmod/link/direct.h"
-#include "../../kmod/link/lane.h"
-#include "../../kmod/link/lane_rx.h"
-#include "../../kmod/link/lane_tx.h"
-#include "../../kmod/link/near.h"
-#include "../../kmod/link/peer_hello.h"
+#include "../../kmod/core/objcount.h"
+#include "../../kmod/lane/direct.h"
+#include "../../kmod/lane/lane.h"
+#include "../../kmod/lane/lane_rx.h"
+#include "../../kmod/lane/lane_tx.h"
+#include "../../kmod/peer/near.h"
+#include "../../kmod/peer/peer_hello.h"
 
 #define CONNS		3
 #define ENDS_MAX	64		/* connections in one run */
@@ -94,7 +94,7 @@ static bool memory_short;
 
 static struct sovia_lane *const lane = &link_.lane;
 
-/* Parameters of kmod/link/lane.c. */
+/* Parameters of kmod/lane/lane.c. */
 unsigned int *fuzz_window(void);
 
 int fuzz_skbs;

@@ -14,13 +14,13 @@
  * The input begins with the sizes and numbers of both, then operations[].
  */
 #include "input.h"
-#include "../../kmod/debug/objcount.h"
-#include "../../kmod/link/direct.h"
-#include "../../kmod/link/lane.h"
-#include "../../kmod/link/lane_rx.h"
-#include "../../kmod/link/lane_tx.h"
-#include "../../kmod/link/near.h"
-#include "../../kmod/link/peer_hello.h"
+#include "../../kmod/core/objcount.h"
+#include "../../kmod/lane/direct.h"
+#include "../../kmod/lane/lane.h"
+#include "../../kmod/lane/lane_rx.h"
+#include "../../kmod/lane/lane_tx.h"
+#include "../../kmod/peer/near.h"
+#include "../../kmod/peer/peer_hello.h"
 
 #define CONNS		3
 #define RING		8192
@@ -75,7 +75,7 @@ static struct node nodes[2];
 static struct sovia_net snet[2];
 static unsigned int vis;	/* VIs so far */
 
-/* Parameters of kmod/link/lane.c. */
+/* Parameters of kmod/lane/lane.c. */
 uint *fuzz_window(void), *fuzz_ack_threshold(void), *fuzz_payload(void);
 static u8 memory_left;
 static bool memory_short;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/link/rdv_wire.c: the stream of an anchor, taken apart into messages.
+ * Fuzzer of kmod/peer/rdv_wire.c: the stream of an anchor, taken apart into messages.
  *
  * An accepted message conforms to include/sovia/rendezvous.h, and encoding it again gives the
  * same bytes, except those that the format ignores.
@@ -9,7 +9,7 @@
  * mended: its type is the byte's, its length what there is.
  */
 #include "input.h"
-#include "../../kmod/link/rdv_wire.h"
+#include "../../kmod/peer/rdv_wire.h"
 #include <sovia/wire.h>
 
 int fuzz_skbs;

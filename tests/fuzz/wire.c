@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of kmod/link/wire.c: decoding headers, immediate data and hellos.
+ * Fuzzer of kmod/lane/wire.c: decoding headers, immediate data and hellos.
  *
  * Accepted input conforms to include/sovia/wire.h, and encoding it again
  * gives the same bytes, except those that the format ignores.
@@ -9,7 +9,7 @@
  * hello, or a valid one of these that the input modifies.
  */
 #include "input.h"
-#include "../../kmod/link/wire.h"
+#include "../../kmod/lane/wire.h"
 
 #define MAX_PAYLOAD	SOVIA_PAYLOAD_MIN
 

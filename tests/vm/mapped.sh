@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Pages of receives that stay mapped for the device (kmod/page.c), where the kernel unmaps at a device's removal those that
+# Pages of receives that stay mapped for the device (kmod/core/page.c), where the kernel unmaps at a device's removal those that
 # sockets hold: behind an IOMMU few are mapped for what is received; a socket keeps what it has received when the device goes,
 # for which nothing is mapped any more then.  (On the debug kernel, without an IOMMU, DMA_API_DEBUG looks at each of them.)
 #

@@ -31,7 +31,7 @@ local WINDOW_MAX, PAYLOAD_MIN, PAYLOAD_MAX, LANES_MAX = 1024, 2048, 65536, 16
 local NO_ID = ("\0"):rep(8)
 local HEAD_LEN = HDR_LEN + CONN_LEN -- all of a message that is looked at
 
--- As sovia_types of kmod/link/wire.c.
+-- As sovia_types of kmod/lane/wire.c.
 local TYPES = {
 	[1] = { name = "DATA", ports = true, least = 1, more = true },
 	[2] = { name = "ACK", least = 0, more = true },

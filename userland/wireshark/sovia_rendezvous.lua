@@ -137,7 +137,7 @@ local function add_fields(tree, tvb, offset, fields)
 	return offset
 end
 
--- As offer_check() of kmod/link/rdv_wire.c.
+-- As offer_check() of kmod/peer/rdv_wire.c.
 local function offer_fault(tvb)
 	local oldest, newest = tvb(8, 1):uint(), tvb(9, 1):uint()
 	local window, lanes, payload = tvb(104, 2):uint(), tvb(106, 2):uint(), tvb(108, 4):uint()
