@@ -48,7 +48,7 @@ inline post(i, type)
 	fi
 }
 
-/* lane_receive() */
+/* sovia_lane_receive() */
 inline receive(i, type, ack)
 {
 	if

@@ -20,14 +20,17 @@ extern struct genl_family sovia_genl;
 extern const struct nla_policy sovia_genl_rule_policy[SOVIA_A_RULE_MAX + 1];
 extern const struct nla_policy sovia_genl_key_policy[SOVIA_A_KEY_MAX + 1];
 
-/* family.c */
+/* genl_event.c */
+extern struct notifier_block sovia_genl_events;
+
+/* genl_family.c */
 int sovia_genl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd,
 		   int (*put)(struct sk_buff *skb, const void *object), const void *object);
 int sovia_genl_put_pair(struct sk_buff *skb, const struct sovia_pair *pair, int local);
 int sovia_genl_init(void);
 void sovia_genl_exit(void);
 
-/* rule.c, key.c, sock.c, tcp.c, link.c, peer.c, device.c, stat.c */
+/* genl_rule.c, and so on */
 int sovia_genl_rule_dump(struct sk_buff *skb, struct netlink_callback *cb);
 int sovia_genl_rule_replace(struct sk_buff *skb, struct genl_info *info);
 int sovia_genl_key_dump(struct sk_buff *skb, struct netlink_callback *cb);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Generic netlink: events, for those who listen. */
+#include "core/event.h"
 #include "core/net.h"
 #include "genl.h"
-#include "genl_event.h"
 #include "link/link.h"
-#include "peer/peer.h"
-#include "sock/tcp_log.h"
 
 /* @put adds the attributes of @object. */
-static void send_event(struct net *net, int (*put)(struct sk_buff *skb, const void *object),
-		       const void *object)
+static void genl_send_event(struct net *net, int (*put)(struct sk_buff *skb, const void *object),
+			    const void *object)
 {
 	struct sk_buff *skb;
 	void *hdr;
@@ -28,38 +26,26 @@ static void send_event(struct net *net, int (*put)(struct sk_buff *skb, const vo
 	genlmsg_multicast_netns(&sovia_genl, net, skb, 0, SOVIA_GENL_GROUP_EVENTS, GFP_KERNEL);
 }
 
-/**
- * sovia_event_link() - a link has changed its state
- * @link: the link, with a reference
- *
- * Context: process, may sleep; no link or lane lock.
- */
-void sovia_event_link(struct sovia_link *link)
+static int genl_event(struct notifier_block *nb, unsigned long event, void *data)
 {
-	/* Links within the host come and go with their connections. */
-	if (!link->prov->local)
-		send_event(link->snet->net, sovia_genl_put_link, link);
+	const struct sovia_event_info *info = data;
+	const struct sovia_link *link = info->object;
+	struct net *net = info->snet->net;
+
+	switch (event) {
+	case SOVIA_EVENT_LINK:
+		/* Links within the host come and go with their connections. */
+		if (!link->lane.prov->local)
+			genl_send_event(net, sovia_genl_put_link, link);
+		break;
+	case SOVIA_EVENT_PEER:
+		genl_send_event(net, sovia_genl_put_peer, info->object);
+		break;
+	case SOVIA_EVENT_TCP:
+		genl_send_event(net, sovia_genl_put_tcp, info->object);
+		break;
+	}
+	return NOTIFY_DONE;
 }
 
-/**
- * sovia_event_peer() - something has become known of a peer
- * @peer: the peer, in its namespace's table
- *
- * Context: connection thread.
- */
-void sovia_event_peer(const struct sovia_peer *peer)
-{
-	send_event(peer->snet->net, sovia_genl_put_peer, peer);
-}
-
-/**
- * sovia_event_tcp() - a connection has become TCP's
- * @snet: its namespace
- * @entry: which one, and why
- *
- * Context: process, may sleep.
- */
-void sovia_event_tcp(struct sovia_net *snet, const struct sovia_tcp_entry *entry)
-{
-	send_event(snet->net, sovia_genl_put_tcp, entry);
-}
+struct notifier_block sovia_genl_events = { .notifier_call = genl_event };

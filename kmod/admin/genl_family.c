@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Generic netlink: the family, its commands and policies, and what the dumps share. */
 #include <net/sock.h>
+#include "core/event.h"
 #include "genl.h"
 
 /*
@@ -154,7 +155,14 @@ struct genl_family sovia_genl __ro_after_init = {
  */
 int sovia_genl_init(void)
 {
-	return genl_register_family(&sovia_genl);
+	int err = genl_register_family(&sovia_genl);
+
+	if (err)
+		return err;
+	err = sovia_event_subscribe(&sovia_genl_events);
+	if (err)
+		genl_unregister_family(&sovia_genl);
+	return err;
 }
 
 /**
@@ -164,5 +172,6 @@ int sovia_genl_init(void)
  */
 void sovia_genl_exit(void)
 {
+	sovia_event_unsubscribe(&sovia_genl_events);
 	genl_unregister_family(&sovia_genl);
 }

@@ -111,7 +111,7 @@ int sovia_genl_put_link(struct sk_buff *skb, const void *object)
 	    nla_put_string(skb, SOVIA_A_LINK_STATE,
 			   sovia_link_state_name(READ_ONCE(link->state))) ||
 	    sovia_genl_put_pair(skb, &link->pair, SOVIA_A_LINK_LOCAL) ||
-	    nla_put_string(skb, SOVIA_A_LINK_WAY, link->prov->name) ||
+	    nla_put_string(skb, SOVIA_A_LINK_WAY, link->lane.prov->name) ||
 	    nla_put_u32(skb, SOVIA_A_LINK_LANE, link->pair.lane) ||
 	    nla_put_u32(skb, SOVIA_A_LINK_CONNS, READ_ONCE(link->conn_count)) ||
 	    put_rights(skb, link) || put_lane(skb, &link->lane))

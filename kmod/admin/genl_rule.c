@@ -6,6 +6,7 @@
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include "genl.h"
+#include "peer/peer_memory.h"
 #include "policy/rule.h"
 #include "policy/tos.h"
 
@@ -213,6 +214,8 @@ int sovia_genl_rule_replace(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	}
 	sovia_rules_replace(sovia_net(genl_info_net(info)), rules);
+	/* They may allow what did not come about. */
+	sovia_memories_forget(sovia_net(genl_info_net(info)));
 	return 0;
 }
 

@@ -99,11 +99,11 @@ static int put_stream(struct sk_buff *skb, const struct sovia_sock *ss)
 /* Under RCU. */
 static int put_conn(struct sk_buff *skb, const struct sovia_conn *conn)
 {
-	const struct sovia_link *link = conn->link;
+	const struct sovia_link *link = sovia_conn_link(conn);
 
 	if (nla_put_u32(skb, SOVIA_A_SOCK_LINK, link->id) ||
 	    nla_put_u32(skb, SOVIA_A_SOCK_LANE, link->pair.lane) ||
-	    nla_put_string(skb, SOVIA_A_SOCK_WAY, link->prov->name) ||
+	    nla_put_string(skb, SOVIA_A_SOCK_WAY, link->lane.prov->name) ||
 	    (READ_ONCE(conn->direct) && nla_put_flag(skb, SOVIA_A_SOCK_DIRECT)))
 		return -EMSGSIZE;
 	return 0;

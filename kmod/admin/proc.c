@@ -7,6 +7,7 @@
 #include "link/link_conns.h"
 #include "link/link_table.h"
 #include "peer/peer_memory.h"
+#include "proc.h"
 #include "sock/recv.h"
 #include "sock/send.h"
 #include "sock/sock_list.h"
@@ -45,7 +46,7 @@ static void show_sock(struct seq_file *seq, struct sock *sk)
 	rcu_read_lock();
 	conn = rcu_dereference(ss->conn);
 	seq_printf(seq, " %s inq=%d outq=%d rmem=%d wmem=%d uid=%u\n",
-		   conn ? conn->link->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
+		   conn ? conn->lane->prov->name : "-", sovia_inq(sk), sovia_outq(sk),
 		   sk_rmem_alloc_get(sk), sk_wmem_alloc_get(sk),
 		   from_kuid_munged(seq_user_ns(seq), sk_uid(sk)));
 	rcu_read_unlock();
@@ -90,7 +91,7 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 
 	seq_printf(seq, "%s %pI6c %pI6c %s lane=%d conns=%u",
 		   sovia_link_state_name(READ_ONCE(link->state)), &link->pair.local,
-		   &link->pair.remote, link->prov->name, link->pair.lane,
+		   &link->pair.remote, link->lane.prov->name, link->pair.lane,
 		   READ_ONCE(link->conn_count));
 	spin_lock_bh(&lane->lock);
 	seq_printf(seq, " window=%u flight=%u sent=%u received=%u payload=%u unacked=%u l3=%d version=%u key=%llx out=%d in=%d\n",
@@ -177,17 +178,15 @@ static const struct seq_operations memory_seq_ops = {
 
 /**
  * sovia_proc_net_init() - create /proc/net/sovia
- * @net: the namespace
+ * @snet: the namespace
  *
+ * Context: pernet init.
  * Return: 0 or -ENOMEM.
  */
-int sovia_proc_net_init(struct net *net)
+int sovia_proc_net_init(struct sovia_net *snet)
 {
-	struct sovia_net *snet = sovia_net(net);
-	struct proc_dir_entry *dir;
-
-	xa_init_flags(&snet->link_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
-	dir = proc_net_mkdir(net, "sovia", net->proc_net);
+	struct net *net = snet->net;
+	struct proc_dir_entry *dir = proc_net_mkdir(net, "sovia", net->proc_net);
 
 	if (dir && proc_create_net_single("stat", 0444, dir, stat_show, NULL) &&
 	    proc_create_net("link", 0444, dir, &link_seq_ops, sizeof(struct seq_net_private)) &&
@@ -195,15 +194,17 @@ int sovia_proc_net_init(struct net *net)
 			    sizeof(struct seq_net_private)) &&
 	    proc_create_net("sock", 0444, dir, &sock_seq_ops, sizeof(struct seq_net_private)))
 		return 0;
-	sovia_proc_net_exit(net);
+	sovia_proc_net_exit(snet);
 	return -ENOMEM;
 }
 
 /**
  * sovia_proc_net_exit() - remove /proc/net/sovia
- * @net: the namespace
+ * @snet: the namespace
+ *
+ * Context: pernet exit, or where its creation failed.
  */
-void sovia_proc_net_exit(struct net *net)
+void sovia_proc_net_exit(struct sovia_net *snet)
 {
-	remove_proc_subtree("sovia", net->proc_net);
+	remove_proc_subtree("sovia", snet->net->proc_net);
 }

@@ -22,7 +22,7 @@
 #include "core/provider.h"
 #include "pool.h"
 #include "ring.h"
-#include "way.h"
+#include "core/way.h"
 
 struct sovia_clan_port;
 

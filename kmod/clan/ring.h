@@ -9,9 +9,9 @@
 #include <linux/types.h>
 #include <sovia/clan.h>
 
-/* Longer messages are in pages.  A parameter in the lab's builds (debug/vi_bench.c). */
+/* Longer messages are in pages.  A parameter in the lab's builds (vi_bench.c). */
 #if IS_ENABLED(CONFIG_SOVIA_FAULT)
-extern ushort sovia_clan_inline;
+extern unsigned int sovia_clan_inline;
 #else
 #define sovia_clan_inline	SOVIA_CLAN_INLINE
 #endif

@@ -22,6 +22,7 @@
 #include "clan.h"
 #include "core/objcount.h"
 #include "core/work.h"
+#include "vi_bench.h"
 
 /* Two wake-ups, of either end, where these are slow. */
 static ushort clan_poll = 500;
@@ -192,7 +193,8 @@ static void request_work(struct work_struct *work)
 
 	down_read(&clan_listen_sem);
 	if (clan_request_upcall) {
-		clan_request_upcall(&cr->req);
+		if (!sovia_vi_bench_request(&cr->req))
+			clan_request_upcall(&cr->req);
 	} else {
 		refuse(cr->node, cr->vi, cr->epoch, -ECONNREFUSED);
 		request_free(cr);

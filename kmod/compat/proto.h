@@ -7,20 +7,19 @@
 #include <linux/version.h>
 #include <net/inet_common.h>
 #include <net/sock.h>
-#include "sock/listen.h"
-#include "sock/recv.h"
-#include "sock/sockopt.h"
 
 /* 6.10 gathered the arguments of proto.accept in struct proto_accept_arg. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
-static inline struct sock *sovia_prot_accept(struct sock *sk, struct proto_accept_arg *arg)
-{
-	return sovia_accept_dequeue(sk, arg->flags, &arg->err);
+#define SOVIA_DEFINE_PROT_ACCEPT(name, accept)						\
+static struct sock *name(struct sock *sk, struct proto_accept_arg *arg)			\
+{											\
+	return accept(sk, arg->flags, &arg->err);					\
 }
 #else
-static inline struct sock *sovia_prot_accept(struct sock *sk, int flags, int *err, bool kern)
-{
-	return sovia_accept_dequeue(sk, flags, err);
+#define SOVIA_DEFINE_PROT_ACCEPT(name, accept)						\
+static struct sock *name(struct sock *sk, int flags, int *err, bool kern)		\
+{											\
+	return accept(sk, flags, err);							\
 }
 #endif
 
@@ -47,32 +46,39 @@ static inline bool sovia_sees_sol_socket(void)
 
 /* 7.1 dropped the pointer to the address's length from proto.recvmsg: msg_namelen says it. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
-#define sovia_prot_recvmsg	sovia_recvmsg
+#define SOVIA_DEFINE_PROT_RECVMSG(name, recvmsg)					\
+static int name(struct sock *sk, struct msghdr *msg, size_t len, int flags)		\
+{											\
+	return recvmsg(sk, msg, len, flags);						\
+}
 #else
-static inline int sovia_prot_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags,
-				     int *addr_len)
-{
-	int ret;
-
-	msg->msg_namelen = 0;
-	ret = sovia_recvmsg(sk, msg, len, flags);
-	*addr_len = msg->msg_namelen;
-	return ret;
+#define SOVIA_DEFINE_PROT_RECVMSG(name, recvmsg)					\
+static int name(struct sock *sk, struct msghdr *msg, size_t len, int flags,		\
+		int *addr_len)								\
+{											\
+	int ret;									\
+											\
+	msg->msg_namelen = 0;								\
+	ret = recvmsg(sk, msg, len, flags);						\
+	*addr_len = msg->msg_namelen;							\
+	return ret;									\
 }
 #endif
 
 /* 6.5 took the copy to the user out of proto.ioctl. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-static inline int sovia_prot_ioctl(struct sock *sk, int cmd, int *value)
-{
-	return sovia_ioctl_value(sk, cmd, value);
+#define SOVIA_DEFINE_PROT_IOCTL(name, ioctl)						\
+static int name(struct sock *sk, int cmd, int *value)					\
+{											\
+	return ioctl(sk, cmd, value);							\
 }
 #else
-static inline int sovia_prot_ioctl(struct sock *sk, int cmd, unsigned long arg)
-{
-	int value, err = sovia_ioctl_value(sk, cmd, &value);
-
-	return err ? err : put_user(value, (int __user *)arg);
+#define SOVIA_DEFINE_PROT_IOCTL(name, ioctl)						\
+static int name(struct sock *sk, int cmd, unsigned long arg)				\
+{											\
+	int value, err = ioctl(sk, cmd, &value);					\
+											\
+	return err ? err : put_user(value, (int __user *)arg);				\
 }
 #endif
 

@@ -25,7 +25,7 @@ struct sovia_tcp_entry;
 #define SOVIA_LINK_BITS		8
 
 /**
- * struct sovia_rendezvous - a namespace's part in link/rendezvous.c, anchor.c and peer.c
+ * struct sovia_rendezvous - a namespace's part in peer/rendezvous.c, anchor.c and peer.c
  * @mode: enum sovia_rendezvous_mode, net.sovia.rendezvous
  * @instance: random, tells this kernel and namespace from others; set before @ready
  * @ready: the sockets of @mode are there
@@ -69,7 +69,7 @@ struct sovia_rendezvous {
 };
 
 /**
- * struct sovia_keys - keys for peers of a namespace: link/key.c
+ * struct sovia_keys - keys for peers of a namespace: peer/key.c
  * @list: of struct entry, the newest first
  * @count: how many
  * @generation: grows with each change
@@ -105,7 +105,7 @@ struct sovia_service {
 };
 
 /**
- * struct sovia_memories - peers that AF_SOVIA does not reach: link/peer_memory.c
+ * struct sovia_memories - peers that AF_SOVIA does not reach: peer/peer_memory.c
  * @lock: protects them; innermost, bottom halves off
  * @hash: struct memory::node by address; readers use RCU
  * @lru: struct memory::lru_node
@@ -220,7 +220,7 @@ struct sovia_net {
 	u32				rules_generation;
 };
 
-/* net.c */
+/* main.c */
 extern unsigned int sovia_net_id;
 
 /**
@@ -235,12 +235,10 @@ static inline struct sovia_net *sovia_net(const struct net *net)
 	return net_generic(net, sovia_net_id);
 }
 
-/* netns.c */
-int sovia_net_register(void);
-void sovia_net_unregister(void);
-
-/* sock/proc.c */
-int sovia_proc_net_init(struct net *net);
-void sovia_proc_net_exit(struct net *net);
+/* Type of service of a namespace's listener, and of its lanes unless a rule says something else. */
+static inline unsigned int sovia_tos_of_net(const struct sovia_net *snet)
+{
+	return READ_ONCE(snet->tos.value);
+}
 
 #endif /* _SOVIA_NET_H */

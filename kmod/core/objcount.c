@@ -6,7 +6,7 @@
 #include <linux/debugfs.h>
 #include <linux/printk.h>
 #include <linux/seq_file.h>
-#include "debug/debugfs.h"
+#include "debugfs.h"
 #include "objcount.h"
 
 DEFINE_PER_CPU(struct sovia_objects, sovia_objects);
@@ -67,10 +67,12 @@ void sovia_objects_count_pages(long (*count)(void))
  * sovia_objects_init() - create the file
  *
  * Context: module init, after sovia_debugfs_init().
+ * Return: 0.
  */
-void sovia_objects_init(void)
+int sovia_objects_init(void)
 {
 	debugfs_create_file("objects", 0444, sovia_debugfs_dir(), NULL, &objects_fops);
+	return 0;
 }
 
 /**

@@ -62,7 +62,7 @@ DECLARE_PER_CPU(struct sovia_objects, sovia_objects);
 #define sovia_object_inc(name)	sovia_object_add(name, 1)
 #define sovia_object_dec(name)	sovia_object_add(name, -1)
 
-void sovia_objects_init(void);
+int sovia_objects_init(void);
 void sovia_objects_count_pages(long (*count)(void));
 void sovia_objects_exit(void);
 

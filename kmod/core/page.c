@@ -109,11 +109,28 @@ static struct page_pool *pool_make(unsigned int order, unsigned int size, struct
 	return IS_ERR(pool) ? NULL : pool;
 }
 
+static void pool_destroy(struct page_pool **pool)
+{
+	if (*pool)
+		page_pool_destroy(*pool);
+	*pool = NULL;
+}
+
+static void pools_destroy(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		pool_destroy(per_cpu_ptr(&page_pool_single, cpu));
+		pool_destroy(per_cpu_ptr(&page_pool_large, cpu));
+	}
+}
+
 /**
  * sovia_pages_init() - create the pools
  *
  * Context: process, may sleep.
- * Return: 0 or -ENOMEM; sovia_pages_exit() cleans up in both cases.
+ * Return: 0 or -ENOMEM.
  */
 int sovia_pages_init(void)
 {
@@ -123,18 +140,13 @@ int sovia_pages_init(void)
 		per_cpu(page_pool_single, cpu) = pool_make(0, POOL_SIZE, NULL);
 		per_cpu(page_pool_large, cpu) =
 			pool_make(SOVIA_PAGE_ORDER, POOL_SIZE_LARGE, NULL);
-		if (!per_cpu(page_pool_single, cpu) || !per_cpu(page_pool_large, cpu))
+		if (!per_cpu(page_pool_single, cpu) || !per_cpu(page_pool_large, cpu)) {
+			pools_destroy();
 			return -ENOMEM;
+		}
 	}
 	sovia_objects_count_pages(pages_out);
 	return 0;
-}
-
-static void pool_destroy(struct page_pool **pool)
-{
-	if (*pool)
-		page_pool_destroy(*pool);
-	*pool = NULL;
 }
 
 /**
@@ -146,13 +158,8 @@ static void pool_destroy(struct page_pool **pool)
  */
 void sovia_pages_exit(void)
 {
-	int cpu;
-
 	WARN_ON(pages_out());
-	for_each_possible_cpu(cpu) {
-		pool_destroy(per_cpu_ptr(&page_pool_single, cpu));
-		pool_destroy(per_cpu_ptr(&page_pool_large, cpu));
-	}
+	pools_destroy();
 }
 
 static struct page *pool_alloc(struct page_pool * __percpu *pools, gfp_t gfp)

@@ -145,6 +145,9 @@ struct sovia_vi_client {
 	void (*ended)(struct sovia_vi *vi);
 };
 
+/* None is set: what rdma_cm's configfs says counts. */
+#define SOVIA_TOS_DEFAULT	256
+
 /**
  * struct sovia_vi_attr - size of a VI
  * @send_depth: maximum of messages in flight

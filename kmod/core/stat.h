@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counters of a network namespace, per CPU, shown under the lower-case part of their names:
- * /proc/net/sovia/stat, genl/stat.c.
+ * /proc/net/sovia/stat, admin/genl_stat.c.
  */
 #ifndef _SOVIA_STAT_H
 #define _SOVIA_STAT_H

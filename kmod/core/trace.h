@@ -9,10 +9,16 @@
 #include <linux/tracepoint.h>
 #include <net/ipv6.h>
 #include <net/tcp_states.h>
-#include "link/link.h"
-#include "peer/peer.h"
-#include "sock/sock.h"
-#include "sock/tcp_log.h"
+
+/* Only admin/trace.c has their members. */
+struct sock;
+struct sovia_lane;
+struct sovia_link;
+struct sovia_msg;
+struct sovia_pair;
+struct sovia_peer;
+struct sovia_tcp_entry;
+struct sovia_tx_cb;
 
 /* perf and trace-cmd know no enum of the kernel: these put the values into the format files. */
 TRACE_DEFINE_ENUM(TCP_ESTABLISHED);
@@ -186,7 +192,7 @@ DECLARE_EVENT_CLASS(sovia_msg,
 		__field(bool, compact)
 	),
 	TP_fast_assign(
-		__entry->link = lane->link->id;
+		__entry->link = sovia_link_of(lane)->id;
 		__entry->seq = msg->seq;
 		__entry->ack = msg->ack;
 		__entry->len = msg->len;
@@ -231,7 +237,7 @@ DECLARE_EVENT_CLASS(sovia_queued,
 		__field(bool, ok)
 	),
 	TP_fast_assign(
-		__entry->link = lane->link->id;
+		__entry->link = sovia_link_of(lane)->id;
 		__entry->seq = cb->seq;
 		__entry->len = cb->len;
 		__entry->lport = cb->sport;
@@ -264,7 +270,7 @@ DECLARE_EVENT_CLASS(sovia_credits,
 		__field(u32, own)
 	),
 	TP_fast_assign(
-		__entry->link = lane->link->id;
+		__entry->link = sovia_link_of(lane)->id;
 		__entry->flight = sovia_credit_flight(&lane->credit);
 		__entry->credits = lane->credit.window;
 		__entry->own = lane->credit.own_window;
@@ -314,7 +320,7 @@ TRACE_EVENT(sovia_link_state,
 		SOVIA_PAIR_ASSIGN(&link->pair);
 		__entry->from = from;
 		__entry->to = to;
-		strscpy(__entry->way, link->prov->name, sizeof(__entry->way));
+		strscpy(__entry->way, link->lane.prov->name, sizeof(__entry->way));
 	),
 	TP_printk("link=%u %pI6c %pI6c %s lane=%u conns=%u %s -> %s", __entry->link,
 		  __entry->local, __entry->remote, __entry->way, __entry->lane, __entry->conns,

@@ -21,7 +21,7 @@
 #include <linux/debugfs.h>
 #include <linux/errno.h>
 #include <linux/random.h>
-#include "debugfs.h"
+#include "core/debugfs.h"
 #include "fault.h"
 #include "fault_kind.h"
 
@@ -158,8 +158,9 @@ bool sovia_fault_drain(void)
  * Removed with the module's directory.
  *
  * Context: module init.
+ * Return: 0.
  */
-void sovia_fault_init(void)
+int sovia_fault_init(void)
 {
 	struct dentry *top = debugfs_create_dir("fault", sovia_debugfs_dir()), *folder;
 	struct fault *fault;
@@ -177,6 +178,7 @@ void sovia_fault_init(void)
 		if (fault->delay)
 			debugfs_create_u32("delay", 0600, folder, &fault->delay);
 	}
+	return 0;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

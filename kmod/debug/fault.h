@@ -18,7 +18,7 @@ struct sovia_vi *sovia_fault_accept(struct sovia_vi_request *req,
 				    const struct sovia_hello *hello,
 				    const struct sovia_vi_client *client, void *context);
 bool sovia_fault_drain(void);
-void sovia_fault_init(void);
+int sovia_fault_init(void);
 
 #else
 
@@ -44,8 +44,9 @@ static inline bool sovia_fault_drain(void)
 	return false;
 }
 
-static inline void sovia_fault_init(void)
+static inline int sovia_fault_init(void)
 {
+	return 0;
 }
 
 #endif

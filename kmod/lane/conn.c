@@ -33,7 +33,7 @@ void sovia_conn_exit(void)
 
 /**
  * sovia_conn_create() - create a connection
- * @link: its link; on success the caller's reference goes to the connection
+ * @lane: its lane; on success the caller's reference to the link goes to the connection
  * @sk: its socket
  * @lport: own port, host order
  * @rport: the peer's port, host order
@@ -43,7 +43,7 @@ void sovia_conn_exit(void)
  * Context: any that @gfp allows.
  * Return: the connection with a reference for the socket, in no table, or NULL.
  */
-struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
+struct sovia_conn *sovia_conn_create(struct sovia_lane *lane, struct sock *sk, u16 lport,
 				     u16 rport, u16 tenant, gfp_t gfp)
 {
 	struct sovia_conn *conn = kmem_cache_zalloc(conn_cache, gfp);
@@ -54,7 +54,7 @@ struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u
 	refcount_set(&conn->refs, 1);
 	spin_lock_init(&conn->lock);
 	conn->sk = sk;
-	conn->link = link;
+	conn->lane = lane;
 	conn->lport = lport;
 	conn->rport = rport;
 	conn->tenant = tenant;
@@ -67,7 +67,7 @@ struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u
 
 static void conn_free(struct sovia_conn *conn)
 {
-	sovia_link_put(conn->link);
+	conn->lane->ops->put(conn->lane);
 	kmem_cache_free(conn_cache, conn);
 	sovia_object_dec(connections);
 }
@@ -107,11 +107,6 @@ void sovia_conn_put_later(struct sovia_conn *conn)
 		conn_free(conn);
 }
 
-static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
-{
-	return &conn->link->lane;
-}
-
 /*
  * Does the connection's next message go to the other end itself?  Between namespaces, as long as
  * the link is UP: what cuts it off, such as an address that has been removed, holds for
@@ -120,13 +115,13 @@ static struct sovia_lane *conn_lane(const struct sovia_conn *conn)
  */
 static bool goes_direct(struct sovia_conn *conn)
 {
-	const struct sovia_link *link = conn->link;
+	const struct sovia_lane *lane = conn->lane;
 
 	if (!READ_ONCE(conn->direct))
 		return false;
-	if (likely(link->prov->local))
+	if (likely(lane->prov->local))
 		return true;
-	if (READ_ONCE(link->state) != SOVIA_LINK_UP)
+	if (!lane->ops->is_up(lane))
 		WRITE_ONCE(conn->detour, true);
 	return !READ_ONCE(conn->detour);
 }
@@ -140,7 +135,7 @@ static bool goes_direct(struct sovia_conn *conn)
  */
 u32 sovia_conn_payload(const struct sovia_conn *conn)
 {
-	return READ_ONCE(conn_lane(conn)->payload);
+	return READ_ONCE(conn->lane->payload);
 }
 
 /**
@@ -152,7 +147,7 @@ u32 sovia_conn_payload(const struct sovia_conn *conn)
  */
 int sovia_conn_max_frags(const struct sovia_conn *conn)
 {
-	return READ_ONCE(conn_lane(conn)->max_frags);
+	return READ_ONCE(conn->lane->max_frags);
 }
 
 /**
@@ -164,7 +159,7 @@ int sovia_conn_max_frags(const struct sovia_conn *conn)
  */
 u32 sovia_conn_copybreak(const struct sovia_conn *conn)
 {
-	return READ_ONCE(conn_lane(conn)->copybreak);
+	return READ_ONCE(conn->lane->copybreak);
 }
 
 /**
@@ -176,7 +171,7 @@ u32 sovia_conn_copybreak(const struct sovia_conn *conn)
  */
 int sovia_conn_flight_max(const struct sovia_conn *conn)
 {
-	const struct sovia_lane *lane = conn_lane(conn);
+	const struct sovia_lane *lane = conn->lane;
 
 	return (lane->grows ? lane->credit.limit : READ_ONCE(lane->credit.window)) *
 	       READ_ONCE(lane->payload);
@@ -223,7 +218,7 @@ static void conn_drop(struct sovia_conn *conn, struct sk_buff *skb)
  */
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small)
 {
-	struct sovia_lane *lane = conn_lane(conn);
+	struct sovia_lane *lane = conn->lane;
 	bool room, over;
 
 	if (goes_direct(conn)) {
@@ -325,7 +320,7 @@ static void conn_keep_arg(struct sovia_conn *conn, u8 type, u32 arg)
  */
 void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg)
 {
-	struct sovia_lane *lane = conn_lane(conn);
+	struct sovia_lane *lane = conn->lane;
 
 	if (goes_direct(conn) && type != SOVIA_CONN) {
 		sovia_direct_control(conn, type, arg);
@@ -353,7 +348,7 @@ void sovia_conn_control(struct sovia_conn *conn, u8 type, u32 arg)
  */
 bool sovia_conn_is_heard(const struct sovia_conn *conn)
 {
-	struct sovia_lane *lane = conn_lane(conn);
+	struct sovia_lane *lane = conn->lane;
 	bool heard;
 
 	spin_lock_bh(&lane->lock);
@@ -381,7 +376,7 @@ static void conn_strip(struct sovia_lane *lane, struct sovia_conn *conn,
  */
 void sovia_conn_purge(struct sovia_conn *conn)
 {
-	struct sovia_lane *lane = conn_lane(conn);
+	struct sovia_lane *lane = conn->lane;
 	struct sk_buff_head msgs;
 
 	__skb_queue_head_init(&msgs);
@@ -415,7 +410,7 @@ static void conn_drop_idle_control(struct sovia_conn *conn, struct sovia_lane *l
  */
 void sovia_conn_leave(struct sovia_conn *conn)
 {
-	struct sovia_lane *lane = conn_lane(conn);
+	struct sovia_lane *lane = conn->lane;
 	struct sk_buff_head msgs;
 
 	__skb_queue_head_init(&msgs);

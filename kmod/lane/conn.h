@@ -12,7 +12,7 @@
 #include <sovia/wire.h>
 
 struct iov_iter;
-struct sovia_link;
+struct sovia_lane;
 
 /* Limit of conn->txq; further data stays in the socket. */
 #define SOVIA_TXQ_MAX		4
@@ -30,7 +30,7 @@ struct sovia_link;
  *	the socket stays.  Taken with bottom halves off.
  * @sk: the socket, or NULL when it has left.  Without @lock, under RCU: its lock and its
  *	connection decide.
- * @link: its link, with a reference; never changes
+ * @lane: its lane, with a reference to the link; never changes
  * @lport: own port, host order; never changes
  * @rport: the peer's port, host order; never changes
  * @tenant: number of the socket's tenant; never changes
@@ -88,7 +88,7 @@ struct sovia_conn {
 	refcount_t		refs;
 	spinlock_t		lock;	/* see above */
 	struct sock		*sk;
-	struct sovia_link	*link;
+	struct sovia_lane	*lane;
 	u16			lport;
 	u16			rport;
 	u16			tenant;
@@ -169,7 +169,7 @@ static inline bool sovia_conn_wnd_due(const struct sovia_conn *conn, u32 window)
 void sovia_conn_put_later(struct sovia_conn *conn);
 int sovia_conn_init(void);
 void sovia_conn_exit(void);
-struct sovia_conn *sovia_conn_create(struct sovia_link *link, struct sock *sk, u16 lport,
+struct sovia_conn *sovia_conn_create(struct sovia_lane *lane, struct sock *sk, u16 lport,
 				     u16 rport, u16 tenant, gfp_t gfp);
 bool sovia_conn_send(struct sovia_conn *conn, struct sk_buff *skb, bool small);
 bool sovia_conn_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len);

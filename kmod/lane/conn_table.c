@@ -3,7 +3,7 @@
  * The established table: finds the connection of a message by addresses and ports.
  *
  * The key is the four-tuple, which exists once in an L3 domain of a namespace, whatever
- * links and lanes there are.  A message has to come on the connection's own link.  Readers
+ * links and lanes there are.  A message has to come on the connection's own lane.  Readers
  * are under RCU.
  */
 #include <linux/jhash.h>
@@ -12,17 +12,18 @@
 #include <linux/rhashtable.h>
 #include <net/ipv6.h>
 #include "conn_table.h"
+#include "core/addr.h"
 
 /**
  * struct conn_key - what a connection is looked up by
- * @link: its link, or NULL for any between the addresses
+ * @lane: its lane, or NULL for any between the addresses
  * @pair: the addresses
  * @addr_hash: their hash
  * @lport: own port, host order
  * @rport: the peer's port, host order
  */
 struct conn_key {
-	const struct sovia_link	*link;
+	const struct sovia_lane	*lane;
 	const struct sovia_pair	*pair;
 	u32			addr_hash;
 	u16			lport;
@@ -45,7 +46,7 @@ static u32 hash_conn(const void *data, u32 len, u32 seed)
 {
 	const struct sovia_conn *conn = data;
 
-	return conn_hash(conn->link->addr_hash, conn->lport, conn->rport, seed);
+	return conn_hash(conn->lane->addr_hash, conn->lport, conn->rport, seed);
 }
 
 static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *b)
@@ -53,25 +54,6 @@ static bool same_addresses(const struct sovia_pair *a, const struct sovia_pair *
 	return ipv6_addr_equal(&a->local, &b->local) &&
 	       ipv6_addr_equal(&a->remote, &b->remote) && a->scope == b->scope &&
 	       a->l3 == b->l3;
-}
-
-/**
- * sovia_pair_addr_hash() - hash of the addresses in a four-tuple
- * @pair: the addresses
- *
- * Context: any.
- * Return: the hash, for sovia_link::addr_hash.
- */
-u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
-{
-	static u32 seed;
-
-	get_random_once(&seed, sizeof(seed));
-	if (ipv6_addr_v4mapped(&pair->remote))
-		return jhash_3words((__force u32)pair->remote.s6_addr32[3],
-				    (__force u32)pair->local.s6_addr32[3], pair->l3, seed);
-	return jhash_2words(__ipv6_addr_jhash(&pair->remote, seed),
-			    __ipv6_addr_jhash(&pair->local, pair->scope), seed ^ pair->l3);
 }
 
 /* Returns 0 if it is the one. */
@@ -82,9 +64,9 @@ static int conn_differs(struct rhashtable_compare_arg *arg, const void *obj)
 
 	if (conn->lport != key->lport || conn->rport != key->rport)
 		return 1;
-	if (key->link)
-		return conn->link != key->link;
-	return !same_addresses(&conn->link->pair, key->pair);
+	if (key->lane)
+		return conn->lane != key->lane;
+	return !same_addresses(conn->lane->pair, key->pair);
 }
 
 static const struct rhashtable_params conn_params = {
@@ -107,12 +89,12 @@ static const struct rhashtable_params conn_params = {
 int sovia_conn_hash(struct sovia_conn *conn)
 {
 	const struct conn_key key = {
-		.pair = &conn->link->pair, .addr_hash = conn->link->addr_hash,
+		.pair = conn->lane->pair, .addr_hash = conn->lane->addr_hash,
 		.lport = conn->lport, .rport = conn->rport,
 	};
 	int err;
 
-	err = rhashtable_lookup_insert_key(&conn->link->snet->conns, &key, &conn->hash_node,
+	err = rhashtable_lookup_insert_key(&conn->lane->snet->conns, &key, &conn->hash_node,
 					   conn_params);
 	if (!err) {
 		WRITE_ONCE(conn->hashed, true);
@@ -134,45 +116,45 @@ void sovia_conn_unhash(struct sovia_conn *conn)
 	if (!conn->hashed)
 		return;
 	WRITE_ONCE(conn->hashed, false);
-	rhashtable_remove_fast(&conn->link->snet->conns, &conn->hash_node, conn_params);
+	rhashtable_remove_fast(&conn->lane->snet->conns, &conn->hash_node, conn_params);
 	sovia_conn_put(conn);
 }
 
 /**
  * sovia_conn_lookup() - find the connection of a message
- * @link: link the message came on
+ * @lane: lane the message came on
  * @lport: own port
  * @rport: the peer's port
  *
  * Context: any, under rcu_read_lock(), which keeps the connection.
  * Return: the connection, or NULL.
  */
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_lookup(struct sovia_lane *lane, u16 lport, u16 rport)
 {
 	const struct conn_key key = {
-		.link = link, .addr_hash = link->addr_hash, .lport = lport, .rport = rport,
+		.lane = lane, .addr_hash = lane->addr_hash, .lport = lport, .rport = rport,
 	};
 
-	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
+	return rhashtable_lookup(&lane->snet->conns, &key, conn_params);
 }
 
 /**
  * sovia_conn_occupant() - find the connection that has a four-tuple
- * @link: any link between the addresses
+ * @lane: any lane between the addresses
  * @lport: own port
  * @rport: the peer's port
  *
  * Context: any, under rcu_read_lock(), which keeps the connection.
- * Return: the connection, on whatever link, or NULL.
+ * Return: the connection, on whatever lane, or NULL.
  */
-struct sovia_conn *sovia_conn_occupant(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_occupant(struct sovia_lane *lane, u16 lport, u16 rport)
 {
 	const struct conn_key key = {
-		.pair = &link->pair, .addr_hash = link->addr_hash,
+		.pair = lane->pair, .addr_hash = lane->addr_hash,
 		.lport = lport, .rport = rport,
 	};
 
-	return rhashtable_lookup(&link->snet->conns, &key, conn_params);
+	return rhashtable_lookup(&lane->snet->conns, &key, conn_params);
 }
 
 /**
@@ -205,13 +187,13 @@ struct sovia_conn *sovia_conn_find(struct sovia_net *snet, const struct sovia_pa
  */
 struct sovia_conn *sovia_conn_mirror(const struct sovia_conn *conn)
 {
-	const struct sovia_pair *pair = &conn->link->pair;
+	const struct sovia_pair *pair = conn->lane->pair;
 	const struct sovia_pair mirror = {
 		.local = pair->remote, .remote = pair->local,
 		.scope = pair->scope, .l3 = pair->l3,
 	};
 
-	return sovia_conn_find(conn->link->snet, &mirror, conn->rport, conn->lport);
+	return sovia_conn_find(conn->lane->snet, &mirror, conn->rport, conn->lport);
 }
 
 /**

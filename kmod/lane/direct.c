@@ -17,11 +17,10 @@
 #include "conn_table.h"
 #include "direct.h"
 #include "lane.h"
-#include "peer/near.h"
 
-static bool may_pair(const struct sovia_link *link)
+static bool may_pair(const struct sovia_lane *lane)
 {
-	const bool *by_lane = link->prov->by_lane;
+	const bool *by_lane = lane->prov->by_lane;
 
 	return by_lane && !READ_ONCE(*by_lane);
 }
@@ -29,7 +28,8 @@ static bool may_pair(const struct sovia_link *link)
 /* The other end, also in another namespace. */
 static struct sovia_conn *mirror(const struct sovia_conn *conn)
 {
-	return conn->link->prov->local ? sovia_conn_mirror(conn) : sovia_near_mirror(conn);
+	return conn->lane->prov->local ? sovia_conn_mirror(conn) :
+					  conn->lane->ops->find_twin(conn);
 }
 
 /* Give the client's end its other one, unless its CONN has been forgotten. */
@@ -67,7 +67,7 @@ void sovia_direct_pair(struct sovia_conn *child, u32 seq)
 {
 	struct sovia_conn *client;
 
-	if (!may_pair(child->link))
+	if (!may_pair(child->lane))
 		return;
 	rcu_read_lock();
 	client = mirror(child);
@@ -136,14 +136,14 @@ static struct sovia_conn *receiver(const struct sovia_conn *conn)
 
 static void count(const struct sovia_conn *conn, const struct sovia_conn *mate, u32 len)
 {
-	enum sovia_stat stats = conn->link->prov->stats;
+	enum sovia_stat stats = conn->lane->prov->stats;
 
-	sovia_stat_add_at(conn->link->snet, stats + SOVIA_STATS_TX_MSGS, 1);
-	sovia_stat_add_at(conn->link->snet, stats + SOVIA_STATS_TX_BYTES, len);
+	sovia_stat_add_at(conn->lane->snet, stats + SOVIA_STATS_TX_MSGS, 1);
+	sovia_stat_add_at(conn->lane->snet, stats + SOVIA_STATS_TX_BYTES, len);
 	if (!mate)
 		return;
-	sovia_stat_add_at(mate->link->snet, stats + SOVIA_STATS_RX_MSGS, 1);
-	sovia_stat_add_at(mate->link->snet, stats + SOVIA_STATS_RX_BYTES, len);
+	sovia_stat_add_at(mate->lane->snet, stats + SOVIA_STATS_RX_MSGS, 1);
+	sovia_stat_add_at(mate->lane->snet, stats + SOVIA_STATS_RX_BYTES, len);
 }
 
 static struct sovia_msg make_msg(struct sovia_conn *conn, u8 type)
@@ -184,11 +184,11 @@ static void no_socket(struct sovia_conn *conn, u8 type)
 {
 	const struct sovia_msg reset = { .type = SOVIA_RESET, .code = SOVIA_CODE_NO_SOCKET };
 
-	sovia_stat_inc(conn->link->snet, no_socket);
+	sovia_stat_inc(conn->lane->snet, no_socket);
 	if (type != SOVIA_DATA && type != SOVIA_ACCEPT)
 		return;
-	sovia_stat_inc(conn->link->snet, reset_tx);
-	sovia_link_client->control(conn, &reset);
+	sovia_stat_inc(conn->lane->snet, reset_tx);
+	sovia_lane_client->control(conn, &reset);
 }
 
 /**
@@ -218,14 +218,14 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	} else if (msg.type == SOVIA_DATA) {
 		/* This may wake the sender, or call back a kernel user: not under any lock. */
 		skb_orphan(skb);
-		if (!sovia_link_client->data(mate, skb, &msg))
+		if (!sovia_lane_client->data(mate, skb, &msg))
 			kfree_skb(skb);
 	} else {
 		kfree_skb(skb);
-		sovia_link_client->control(mate, &msg);
+		sovia_lane_client->control(mate, &msg);
 	}
 	if (fin)
-		sovia_link_client->delivered(conn);
+		sovia_lane_client->delivered(conn);
 	rcu_read_unlock_bh();
 }
 
@@ -249,7 +249,7 @@ bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
 		return false;
 	rcu_read_lock_bh();
 	mate = receiver(conn);
-	done = mate && sovia_link_client->copy(mate, from, len);
+	done = mate && sovia_lane_client->copy(mate, from, len);
 	if (done) {
 		atomic64_add(len, &conn->acked);
 		count(conn, mate, len);
@@ -276,33 +276,33 @@ void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg)
 		msg.ref = arg;
 		break;
 	case SOVIA_PRESSURE:
-		sovia_stat_inc(conn->link->snet, pressure_tx);
+		sovia_stat_inc(conn->lane->snet, pressure_tx);
 		break;
 	case SOVIA_RETURN:
 		msg.ref = arg;
-		sovia_stat_inc(conn->link->snet, return_tx);
+		sovia_stat_inc(conn->lane->snet, return_tx);
 		break;
 	case SOVIA_REFUSE:
 		msg.code = arg;
-		sovia_stat_inc(conn->link->snet, conn_refused);
+		sovia_stat_inc(conn->lane->snet, conn_refused);
 		fallthrough;
 	case SOVIA_ACCEPT:
 		msg.ref = conn->ref;
 		break;
 	case SOVIA_WAKEUP:
-		sovia_stat_inc(conn->link->snet, wakeup_tx);
+		sovia_stat_inc(conn->lane->snet, wakeup_tx);
 		break;
 	case SOVIA_RESET:
 		msg.code = arg;
 		msg.flags |= sovia_conn_tell_taken(conn, &msg.ref);
-		sovia_stat_inc(conn->link->snet, reset_tx);
+		sovia_stat_inc(conn->lane->snet, reset_tx);
 		break;
 	}
 	rcu_read_lock_bh();
 	mate = receiver(conn);
 	count(conn, mate, 0);
 	if (mate)
-		sovia_link_client->control(mate, &msg);
+		sovia_lane_client->control(mate, &msg);
 	else
 		no_socket(conn, type);
 	rcu_read_unlock_bh();

@@ -6,14 +6,14 @@
 #include <linux/jhash.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include "core/addr.h"
 #include "core/param.h"
 #include "core/trace.h"
 #include "lane.h"
 #include "lane_tx.h"
-#include "policy/tos.h"
 
 /* The layer above; set at module init. */
-const struct sovia_client *sovia_link_client __ro_after_init;
+const struct sovia_client *sovia_lane_client __ro_after_init;
 
 /*
  * Room for answers: see credit.h.  A peer without faults needs two for each credit; the
@@ -59,14 +59,14 @@ int sovia_lane_choose(u16 lport, u16 rport)
 }
 
 /**
- * sovia_link_register_client() - register the layer that owns the connections
+ * sovia_lane_register_client() - register the layer that owns the connections
  * @client: the upcalls
  *
  * Context: module init, before any link exists.
  */
-void __init sovia_link_register_client(const struct sovia_client *client)
+void __init sovia_lane_register_client(const struct sovia_client *client)
 {
-	sovia_link_client = client;
+	sovia_lane_client = client;
 }
 
 /**
@@ -86,7 +86,7 @@ void sovia_lane_die(struct sovia_lane *lane, int err)
 	lane->dead = true;
 	lane->up = false;
 	lane->err = err;
-	sovia_link_event(lane->link, SOVIA_LINK_EV_DOWN);
+	lane->ops->event(lane, SOVIA_LANE_DOWN);
 }
 
 /**
@@ -131,7 +131,7 @@ void sovia_lane_hello(const struct sovia_lane *lane, struct sovia_hello *hello)
 	const struct sovia_params params = {
 		.window = lane->credit.own_window,
 		.payload = lane->own_payload,
-		.lane = lane->link->pair.lane,
+		.lane = lane->pair->lane,
 		.rx_next = lane->credit.rx_next,
 		.id = lane->id,
 		.peer_id = lane->peer_id,
@@ -148,7 +148,7 @@ static void lane_set_params(struct sovia_lane *lane)
 	lane->copybreak = SOVIA_COPYBREAK;
 	lane->compact = false;
 	/* Loopback posts no receive buffers, so allow the maximum payload. */
-	lane->own_payload = lane->link->prov->in_memory ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
+	lane->own_payload = lane->prov->in_memory ? SOVIA_PAYLOAD_MAX : READ_ONCE(payload);
 	sovia_credit_init(&lane->credit, lane->reply_max / SOVIA_REPLIES_PER_CREDIT,
 			  READ_ONCE(ack_threshold));
 }
@@ -168,7 +168,7 @@ void sovia_lane_grow(struct sovia_lane *lane, bool wanted)
 	if (!lane->grows || !lane->up || lane->growing || goal == lane->credit.own_window)
 		return;
 	lane->growing = true;
-	sovia_stat_inc(lane->link->snet, window_grow);
+	sovia_stat_inc(lane->snet, window_grow);
 	trace_sovia_window_grow(lane);
 	lane->vi->prov->post_more(lane->vi, sovia_credit_receives(goal));
 }
@@ -264,15 +264,24 @@ int sovia_lane_prepare(struct sovia_lane *lane, bool active, u64 peer_id)
 /**
  * sovia_lane_init() - prepare the lane of a new link
  * @lane: the lane
- * @link: the link that it is embedded in
+ * @ops: of that link
+ * @snet: its namespace, which stays
+ * @pair: its addresses, which stay
+ * @prov: its provider
  * @gfp: allocation flags
  *
  * Context: any that @gfp allows.
  * Return: 0 or -ENOMEM.
  */
-int sovia_lane_init(struct sovia_lane *lane, struct sovia_link *link, gfp_t gfp)
+int sovia_lane_init(struct sovia_lane *lane, const struct sovia_lane_ops *ops,
+		    struct sovia_net *snet, const struct sovia_pair *pair,
+		    const struct sovia_provider *prov, gfp_t gfp)
 {
-	lane->link = link;
+	lane->ops = ops;
+	lane->snet = snet;
+	lane->pair = pair;
+	lane->addr_hash = sovia_pair_addr_hash(pair);
+	lane->prov = prov;
 	lane->version = SOVIA_WIRE_VERSION;
 	lane->reply_max = SOVIA_REPLIES_PER_CREDIT * READ_ONCE(window);
 	lane->room = sovia_lane_room_alloc(lane, gfp);

@@ -6,7 +6,6 @@
 #include "lane.h"
 #include "lane_park.h"
 #include "lane_tx.h"
-#include "link/link_recover.h"
 
 /* Is nothing under way, but perhaps a PARK of ours? */
 static bool lane_is_quiet(const struct sovia_lane *lane)
@@ -32,12 +31,12 @@ static bool lane_asks(const struct sovia_lane *lane)
 void sovia_lane_take_park(struct sovia_lane *lane)
 {
 	spin_lock(&lane->lock);
-	if (lane->parks && sovia_recovery_wanted(lane->link) && lane_is_quiet(lane)) {
+	if (lane->parks && lane->ops->may_recover(lane) && lane_is_quiet(lane)) {
 		lane->up = false;
 		/* What still comes gets lost with the VI. */
 		lane->dead = true;
 		lane->parked = true;
-		sovia_link_event(lane->link, SOVIA_LINK_EV_PARK);
+		lane->ops->event(lane, SOVIA_LANE_PARKED);
 	}
 	spin_unlock(&lane->lock);
 }

@@ -3,7 +3,7 @@
 #ifndef _SOVIA_LANE_PARK_H
 #define _SOVIA_LANE_PARK_H
 
-#include "link/link.h"
+#include "lane.h"
 
 void sovia_lane_take_park(struct sovia_lane *lane);
 bool sovia_lane_rests(struct sovia_lane *lane);

@@ -2,7 +2,7 @@
 /*
  * Lanes, receiving: the paper's DEM and multiplexer (KSOVIA 3.1).
  *
- * The provider's bottom half calls lane_receive(): check, acknowledge, find the
+ * The provider's bottom half calls sovia_lane_receive(): check, acknowledge, find the
  * connection, deliver.  An acknowledgment is piggybacked on the next message; an
  * ACK is sent when the threshold t is reached, when the peer asks for it, or
  * when the lane falls idle.
@@ -19,16 +19,12 @@
 #include "lane_park.h"
 #include "lane_rx.h"
 #include "lane_tx.h"
-#include "link/link_recover.h"
-#include "peer/near.h"
-#include "peer/peer_hello.h"
-#include "peer/peer_way.h"
 
 /* Protocol violation by the peer: end the link. */
 static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 {
 	pr_warn_ratelimited("link to %pI6c: %s (%d), closing it\n",
-			    &lane->link->pair.remote, what, err);
+			    &lane->pair->remote, what, err);
 	sovia_lane_die(lane, -EPROTO);
 }
 
@@ -40,13 +36,13 @@ static void lane_violation(struct sovia_lane *lane, const char *what, int err)
 static void lane_disorder(struct sovia_lane *lane, const char *what, int err)
 {
 	pr_warn_ratelimited("link to %pI6c: %s, expected sequence number %u (%d), lane lost\n",
-			    &lane->link->pair.remote, what, lane->credit.rx_next, err);
+			    &lane->pair->remote, what, lane->credit.rx_next, err);
 	sovia_lane_die(lane, -EILSEQ);
 }
 
 static void lane_bad_message(struct sovia_lane *lane, bool compact, int err)
 {
-	sovia_stat_inc(lane->link->snet, bad_message);
+	sovia_stat_inc(lane->snet, bad_message);
 	spin_lock(&lane->lock);
 	/* Compact DATA depends on an earlier header, which may be lost or reordered. */
 	if (compact || err == -EMSGSIZE)
@@ -58,8 +54,8 @@ static void lane_bad_message(struct sovia_lane *lane, bool compact, int err)
 
 static void lane_count_rx(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
-	struct sovia_net *snet = lane->link->snet;
-	enum sovia_stat stats = lane->link->prov->stats;
+	struct sovia_net *snet = lane->snet;
+	enum sovia_stat stats = lane->prov->stats;
 
 	WRITE_ONCE(lane->rx_time, jiffies);
 	lane->count.rx_msgs++;
@@ -101,7 +97,7 @@ static int lane_account_window(struct sovia_lane *lane, const struct sovia_msg *
 	if (msg->type == SOVIA_ACK && msg->ref) {
 		err = sovia_credit_granted(&lane->credit, msg->ref);
 		if (err) {
-			sovia_stat_inc(lane->link->snet, bad_ack);
+			sovia_stat_inc(lane->snet, bad_ack);
 			lane_violation(lane, "a window that shrinks, or is too large", err);
 			return err;
 		}
@@ -125,13 +121,13 @@ static int lane_account(struct sovia_lane *lane, const struct sovia_msg *msg)
 	else
 		err = msg->seq == lane->credit.rx_next ? 0 : -EPROTO;
 	if (err) {
-		sovia_stat_inc(lane->link->snet, bad_sequence);
+		sovia_stat_inc(lane->snet, bad_sequence);
 		lane_disorder(lane, "unexpected sequence number", err);
 		return err;
 	}
 	err = sovia_credit_acked(&lane->credit, msg->ack);
 	if (err) {
-		sovia_stat_inc(lane->link->snet, bad_ack);
+		sovia_stat_inc(lane->snet, bad_ack);
 		lane_violation(lane, "acknowledgment of messages never sent", err);
 		return err;
 	}
@@ -146,7 +142,7 @@ static void lane_open(struct sovia_lane *lane)
 	lane->open = true;
 	lane->up = true;
 	WRITE_ONCE(lane->rx_time, jiffies);
-	sovia_link_event(lane->link, SOVIA_LINK_EV_UP);
+	lane->ops->event(lane, SOVIA_LANE_UP);
 	sovia_lane_pump(lane);
 }
 
@@ -166,7 +162,7 @@ static int lane_trial(struct sovia_lane *lane, const struct sovia_msg *msg)
 		if (!lane->active || sovia_lane_try(lane, false))
 			lane_open(lane);
 	} else {
-		sovia_stat_inc(lane->link->snet, bad_message);
+		sovia_stat_inc(lane->snet, bad_message);
 		lane_violation(lane, "a message before the lane is up", -EPROTO);
 		return -EPROTO;
 	}
@@ -176,11 +172,11 @@ static int lane_trial(struct sovia_lane *lane, const struct sovia_msg *msg)
 /* Answer a message without a connection. */
 static void lane_no_socket(struct sovia_lane *lane, const struct sovia_msg *msg)
 {
-	sovia_stat_inc(lane->link->snet, no_socket);
+	sovia_stat_inc(lane->snet, no_socket);
 	switch (msg->type) {
 	case SOVIA_DATA:
 	case SOVIA_ACCEPT:
-		sovia_stat_inc(lane->link->snet, reset_tx);
+		sovia_stat_inc(lane->snet, reset_tx);
 		sovia_lane_reply(lane, SOVIA_RESET, msg->dport, msg->sport, 0,
 				 SOVIA_CODE_NO_SOCKET);
 		break;
@@ -202,17 +198,17 @@ static bool lane_dispatch(struct sovia_lane *lane, struct sk_buff *skb,
 		sovia_lane_take_park(lane);
 		return false;
 	case SOVIA_CONN:
-		sovia_link_client->request(lane->link, skb, msg);
+		sovia_lane_client->request(lane, skb, msg);
 		return false;
 	}
 	rcu_read_lock();
-	conn = sovia_conn_lookup(lane->link, msg->dport, msg->sport);
+	conn = sovia_conn_lookup(lane, msg->dport, msg->sport);
 	if (!conn)
 		lane_no_socket(lane, msg);
 	else if (msg->type == SOVIA_DATA)
-		taken = sovia_link_client->data(conn, skb, msg);
+		taken = sovia_lane_client->data(conn, skb, msg);
 	else
-		sovia_link_client->control(conn, msg);
+		sovia_lane_client->control(conn, msg);
 	rcu_read_unlock();
 	return taken;
 }
@@ -251,7 +247,16 @@ static void lane_acknowledge(struct sovia_lane *lane)
 		sovia_lane_arm(lane);
 }
 
-static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm)
+/**
+ * sovia_lane_receive() - struct sovia_vi_client::receive
+ * @vi: VI of a lane
+ * @skb: the message
+ * @imm: its immediate data, or NULL
+ *
+ * Context: see there.
+ * Return: see there.
+ */
+bool sovia_lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *imm)
 {
 	struct sovia_lane *lane = vi->context;
 	struct sk_buff_head acked;
@@ -298,14 +303,22 @@ static bool lane_receive(struct sovia_vi *vi, struct sk_buff *skb, const u32 *im
 	return taken;
 }
 
-static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
+/**
+ * sovia_lane_send_done() - struct sovia_vi_client::send_done
+ * @vi: VI of a lane
+ * @skb: the message
+ * @done: see there
+ *
+ * Context: see there.
+ */
+void sovia_lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
 	struct sovia_lane *lane = vi->context;
 	bool ready = false, fin = false;
 
 	spin_lock(&lane->lock);
-	sovia_hist_since(lane->link->snet, SOVIA_HIST_POST, SOVIA_TX_CB(skb)->posted);
+	sovia_hist_since(lane->snet, SOVIA_HIST_POST, SOVIA_TX_CB(skb)->posted);
 	trace_sovia_send_done(lane, SOVIA_TX_CB(skb), done);
 	if (conn) {
 		conn->inflight--;
@@ -323,17 +336,24 @@ static void lane_send_done(struct sovia_vi *vi, struct sk_buff *skb, bool done)
 	spin_unlock(&lane->lock);
 	/* @skb has a reference to the connection. */
 	if (ready)
-		sovia_link_client->tx_ready(conn);
+		sovia_lane_client->tx_ready(conn);
 	if (fin)
-		sovia_link_client->delivered(conn);
+		sovia_lane_client->delivered(conn);
 }
 
-static void lane_rx_unposted(struct sovia_vi *vi, int delta)
+/**
+ * sovia_lane_rx_unposted() - struct sovia_vi_client::rx_unposted
+ * @vi: VI of a lane
+ * @delta: see there
+ *
+ * Context: see there.
+ */
+void sovia_lane_rx_unposted(struct sovia_vi *vi, int delta)
 {
 	struct sovia_lane *lane = vi->context;
 
 	if (delta > 0)
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 	spin_lock_bh(&lane->lock);
 	lane->credit.rx_unposted += delta;
 	if (delta < 0)
@@ -341,7 +361,14 @@ static void lane_rx_unposted(struct sovia_vi *vi, int delta)
 	spin_unlock_bh(&lane->lock);
 }
 
-static void lane_rx_grown(struct sovia_vi *vi, unsigned int depth)
+/**
+ * sovia_lane_rx_grown() - struct sovia_vi_client::rx_grown
+ * @vi: VI of a lane
+ * @depth: see there
+ *
+ * Context: see there.
+ */
+void sovia_lane_rx_grown(struct sovia_vi *vi, unsigned int depth)
 {
 	struct sovia_lane *lane = vi->context;
 	u32 window = sovia_credit_of_receives(depth);
@@ -390,6 +417,78 @@ static int lane_agree(struct sovia_lane *lane, const struct sovia_vi *vi,
 	return 0;
 }
 
+/**
+ * sovia_lane_rewind() - queue retransmissions from the peer's rx_next
+ * @lane: has a new VI, with nothing posted yet
+ * @rx_next: number of the message that the peer expects
+ * @arrived: list to add messages to that it has, for sovia_lane_arrived()
+ *
+ * A message stays on lane->unacked until the peer acknowledges it.  The hello of a new VI tells
+ * which message the peer expects; the missing ones move to the front of lane->rtx_queue, in order,
+ * and so keep their numbers.
+ *
+ * Context: lane lock held.
+ * Return: 0, or -EPROTO if @rx_next is out of range.
+ */
+int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived)
+{
+	struct sk_buff *skb;
+	int err;
+
+	lockdep_assert_held(&lane->lock);
+	err = sovia_credit_rewind(&lane->credit, rx_next);
+	if (err)
+		return err;
+	sovia_lane_reap(lane, arrived);
+	sovia_stat_add(lane->snet, tx_again, skb_queue_len(&lane->unacked));
+	lane->count.retransmits += skb_queue_len(&lane->unacked);
+	while ((skb = __skb_dequeue_tail(&lane->unacked))) {
+		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+
+		trace_sovia_retransmit(lane, SOVIA_TX_CB(skb), true);
+		/* What it asked for is over. */
+		if (SOVIA_TX_CB(skb)->type == SOVIA_PARK)
+			SOVIA_TX_CB(skb)->type = SOVIA_PROBE;
+		/* The header is rebuilt, or omitted. */
+		if (skb_headroom(skb) < sizeof(struct sovia_hdr))
+			__skb_pull(skb, sizeof(struct sovia_hdr));
+		if (conn)
+			conn->inflight++;
+		__skb_queue_head(&lane->rtx_queue, skb);
+	}
+	return 0;
+}
+
+/**
+ * sovia_lane_arrived() - complete and free messages that the peer has received
+ * @lane: the lane they were posted to
+ * @arrived: the messages
+ *
+ * Their connections were not notified: the completions were lost with the VI.
+ *
+ * Context: process; no lane lock.
+ */
+void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived)
+{
+	struct sk_buff *skb;
+
+	skb_queue_walk(arrived, skb) {
+		struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;
+		bool fin;
+
+		if (!conn)
+			continue;
+		spin_lock_bh(&lane->lock);
+		fin = conn->fin == skb;
+		if (fin)
+			conn->fin = NULL;
+		spin_unlock_bh(&lane->lock);
+		if (fin)
+			sovia_lane_client->delivered(conn);
+	}
+	sovia_tx_free(arrived, true);
+}
+
 static int lane_greeted(struct sovia_lane *lane, const struct sovia_vi *vi,
 			const struct sovia_params *params, struct sk_buff_head *arrived)
 {
@@ -402,56 +501,53 @@ static int lane_greeted(struct sovia_lane *lane, const struct sovia_vi *vi,
 	return err;
 }
 
-static int lane_seal(struct sovia_vi *vi, const struct sovia_path *path,
-		     struct sovia_hello *hello)
+/**
+ * sovia_lane_parse_hello() - read the peer's hello
+ * @lane: the lane
+ * @hello: the hello
+ * @len: its length
+ * @params: filled in
+ *
+ * Context: any.
+ * Return: 0 or a negative errno.
+ */
+int sovia_lane_parse_hello(const struct sovia_lane *lane, const struct sovia_hello *hello,
+			   unsigned int len, struct sovia_params *params)
 {
-	struct sovia_lane *lane = vi->context;
+	int err = sovia_hello_parse(hello, len, params);
 
-	return sovia_peer_seal(lane->link, path, hello);
+	return err ?: params->lane == lane->pair->lane ? 0 : -EPROTO;
 }
 
-static struct net *lane_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
+/**
+ * sovia_lane_established() - the VI is up
+ * @lane: the lane
+ * @vi: the VI
+ * @params: of the peer's hello
+ * @err: 0, or why the hello cannot be taken, a negative errno
+ *
+ * Context: process or softirq; no lane lock.
+ */
+void sovia_lane_established(struct sovia_lane *lane, struct sovia_vi *vi,
+			    const struct sovia_params *params, int err)
 {
-	struct sovia_lane *lane = vi->context;
-
-	return sovia_near_beyond(lane->link, pair);
-}
-
-static void lane_way(struct sovia_vi *vi, struct sovia_clan_way *way)
-{
-	struct sovia_lane *lane = vi->context;
-
-	sovia_peer_way(lane->link, way);
-}
-
-static void lane_established(struct sovia_vi *vi, const struct sovia_hello *hello,
-			     unsigned int hello_len)
-{
-	struct sovia_lane *lane = vi->context;
 	struct sk_buff_head arrived;
-	struct sovia_params params;
-	int err;
 
 	__skb_queue_head_init(&arrived);
-	err = sovia_hello_parse(hello, hello_len, &params);
-	if (!err && params.lane != lane->link->pair.lane)
-		err = -EPROTO;
-	if (!err && READ_ONCE(lane->active))
-		err = sovia_peer_check_reply(lane->link, hello, &params);
 	spin_lock_bh(&lane->lock);
 	/* Being destroyed. */
 	if (lane->dead)
 		goto unlock;
 	lane->vi = vi;
 	if (!err)
-		err = lane_greeted(lane, vi, &params, &arrived);
+		err = lane_greeted(lane, vi, params, &arrived);
 	if (err) {
-		sovia_stat_inc(lane->link->snet, bad_hello);
+		sovia_stat_inc(lane->snet, bad_hello);
 		lane_violation(lane, "bad hello", err);
 	} else {
-		lane->peer_id = params.id;
+		lane->peer_id = params->id;
 		if (lane->trial) {
-			sovia_link_event(lane->link, SOVIA_LINK_EV_TRIAL);
+			lane->ops->event(lane, SOVIA_LANE_TRIED);
 			lane->tried = lane->active && sovia_lane_try(lane, true);
 		} else {
 			lane_open(lane);
@@ -462,39 +558,7 @@ unlock:
 	sovia_lane_arrived(lane, &arrived);
 }
 
-static void lane_closed(struct sovia_vi *vi, int err)
-{
-	sovia_lane_fail(vi->context, err);
-}
-
-static void lane_doubted(struct sovia_vi *vi)
-{
-	struct sovia_lane *lane = vi->context;
-
-	sovia_link_event(lane->link, SOVIA_LINK_EV_DOUBT);
-}
-
-static void lane_ended(struct sovia_vi *vi)
-{
-	struct sovia_lane *lane = vi->context;
-
-	sovia_link_event(lane->link, SOVIA_LINK_EV_ENDED);
-}
-
-const struct sovia_vi_client sovia_lane_vi_client = {
-	.seal		= lane_seal,
-	.beyond		= lane_beyond,
-	.way		= lane_way,
-	.established	= lane_established,
-	.closed		= lane_closed,
-	.doubted	= lane_doubted,
-	.receive	= lane_receive,
-	.send_done	= lane_send_done,
-	.rx_unposted	= lane_rx_unposted,
-	.rx_grown	= lane_rx_grown,
-	.ended		= lane_ended,
-};
-
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+#include "test/lane_rewind_test.c"
 #include "test/lane_rx_test.c"
 #endif

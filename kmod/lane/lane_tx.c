@@ -47,14 +47,13 @@ struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp)
 
 static void lane_count_tx(struct sovia_lane *lane, u32 len)
 {
-	const struct sovia_link *link = lane->link;
-	enum sovia_stat stats = link->prov->stats;
+	enum sovia_stat stats = lane->prov->stats;
 
 	lane->count.tx_msgs++;
 	lane->count.tx_bytes += len;
-	sovia_hist_add(link->snet, SOVIA_HIST_TX_SIZE, len);
-	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_MSGS, 1);
-	sovia_stat_add_at(link->snet, stats + SOVIA_STATS_TX_BYTES, len);
+	sovia_hist_add(lane->snet, SOVIA_HIST_TX_SIZE, len);
+	sovia_stat_add_at(lane->snet, stats + SOVIA_STATS_TX_MSGS, 1);
+	sovia_stat_add_at(lane->snet, stats + SOVIA_STATS_TX_BYTES, len);
 }
 
 /* Fill in the header fields except for sequence numbers. */
@@ -105,7 +104,7 @@ static void lane_posted(struct sovia_lane *lane, struct sovia_conn *conn,
 		lane->probes += sovia_is_probe(msg->type);
 	}
 	if (msg->compact)
-		sovia_stat_inc(lane->link->snet, compact_tx);
+		sovia_stat_inc(lane->snet, compact_tx);
 	else if (msg->type == SOVIA_DATA)
 		sovia_slots_set(&lane->room->tx_slots, msg->sport, msg->dport);
 	lane_count_tx(lane, msg->len);
@@ -150,7 +149,7 @@ static int lane_post(struct sovia_lane *lane, struct sk_buff *skb)
 	lockdep_assert_held(&lane->lock);
 	ret = sovia_msg_repack(skb, lane->max_frags);
 	if (ret) {
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 		return ret;
 	}
 	cb->seq = msg.seq;
@@ -211,7 +210,7 @@ static struct sk_buff *lane_alloc(struct sovia_lane *lane, unsigned int linear)
 	struct sk_buff *skb = sovia_msg_alloc(linear, GFP_ATOMIC | __GFP_NOWARN);
 
 	if (!skb) {
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 		sovia_lane_arm(lane);
 	}
 	return skb;
@@ -262,7 +261,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn 
 	case SOVIA_CONN:
 		conn->conn_seq = lane->credit.tx_next;
 		cb->ref = conn->ref;
-		ctl_add_addresses(skb, &lane->link->pair);
+		ctl_add_addresses(skb, lane->pair);
 		break;
 	case SOVIA_ACCEPT:
 		cb->ref = conn->ref;
@@ -270,17 +269,17 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn 
 	case SOVIA_REFUSE:
 		cb->ref = conn->ref;
 		cb->code = conn->code;
-		sovia_stat_inc(lane->link->snet, conn_refused);
+		sovia_stat_inc(lane->snet, conn_refused);
 		break;
 	case SOVIA_WAKEUP:
-		sovia_stat_inc(lane->link->snet, wakeup_tx);
+		sovia_stat_inc(lane->snet, wakeup_tx);
 		break;
 	case SOVIA_PRESSURE:
-		sovia_stat_inc(lane->link->snet, pressure_tx);
+		sovia_stat_inc(lane->snet, pressure_tx);
 		break;
 	case SOVIA_RETURN:
 		cb->ref = conn->returned;
-		sovia_stat_inc(lane->link->snet, return_tx);
+		sovia_stat_inc(lane->snet, return_tx);
 		break;
 	case SOVIA_URGENT:
 		cb->ref = conn->urgent;
@@ -288,7 +287,7 @@ static struct sk_buff *lane_next_ctl(struct sovia_lane *lane, struct sovia_turn 
 	case SOVIA_RESET:
 		cb->code = conn->code;
 		cb->flags |= sovia_conn_tell_taken(conn, &cb->ref);
-		sovia_stat_inc(lane->link->snet, reset_tx);
+		sovia_stat_inc(lane->snet, reset_tx);
 		break;
 	}
 	lane_fill(skb, conn);
@@ -336,7 +335,7 @@ static u32 lane_bulk_window(const struct sovia_lane *lane)
 {
 	u32 window = lane->credit.window;
 
-	return lane->link->prov->in_memory ? window : sovia_credit_bulk(window);
+	return lane->prov->in_memory ? window : sovia_credit_bulk(window);
 }
 
 static bool lane_may_bulk(const struct sovia_lane *lane)
@@ -396,7 +395,7 @@ static u16 lane_last_credit(const struct sovia_lane *lane)
 static void lane_stall(struct sovia_lane *lane)
 {
 	lane->count.stalls++;
-	sovia_stat_inc(lane->link->snet, credit_stall);
+	sovia_stat_inc(lane->snet, credit_stall);
 	trace_sovia_credit_stall(lane);
 }
 
@@ -413,7 +412,7 @@ void sovia_lane_pump(struct sovia_lane *lane)
 
 	lockdep_assert_held(&lane->lock);
 	if (unlikely(lane->parked) && sovia_lane_has_work(lane))
-		sovia_link_event(lane->link, SOVIA_LINK_EV_START);
+		lane->ops->event(lane, SOVIA_LANE_WANTED);
 	while (lane->up && sovia_lane_has_work(lane)) {
 		if (!sovia_credit_may_send(&lane->credit)) {
 			lane_stall(lane);
@@ -476,9 +475,9 @@ void sovia_lane_ack(struct sovia_lane *lane)
 	err = lane_post_ack(lane, 0);
 	if (err >= 0) {
 		lane->count.tx_acks++;
-		sovia_stat_inc(lane->link->snet, ack_tx);
+		sovia_stat_inc(lane->snet, ack_tx);
 	} else if (err == -ENOMEM || err == -EAGAIN) {
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 		sovia_lane_arm(lane);
 	} else {
 		sovia_lane_die(lane, err);
@@ -504,7 +503,7 @@ bool sovia_lane_try(struct sovia_lane *lane, bool padded)
 	if (err >= 0)
 		return true;
 	if (err == -ENOMEM)
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 	else if (err != -EAGAIN)
 		sovia_lane_die(lane, err);
 	return false;
@@ -540,7 +539,7 @@ static void lane_queue_reply(struct sovia_lane *lane, const struct sovia_reply *
 	if (unlikely(!lane->room))
 		lane->room = sovia_lane_room_alloc(lane, GFP_ATOMIC);
 	if (!lane->room) {
-		sovia_stat_inc(lane->link->snet, nomem);
+		sovia_stat_inc(lane->snet, nomem);
 		return;
 	}
 	at = (lane->reply_first + lane->reply_count) % lane->reply_max;
@@ -590,21 +589,6 @@ void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 bool sovia_lane_clogged(const struct sovia_lane *lane)
 {
 	return READ_ONCE(lane->ctl_count) >= SOVIA_CTL_MAX;
-}
-
-/**
- * sovia_link_refuse() - answer a CONN with REFUSE
- * @link: the link it came on
- * @conn_msg: the CONN
- * @code: enum sovia_code
- *
- * Context: process or softirq; no link or lane lock.
- */
-void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code)
-{
-	sovia_stat_inc(link->snet, conn_refused);
-	sovia_lane_reply(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
-			 conn_msg->seq, code);
 }
 
 /**

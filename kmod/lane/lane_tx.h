@@ -3,7 +3,7 @@
 #ifndef _SOVIA_LANE_TX_H
 #define _SOVIA_LANE_TX_H
 
-#include "link/link.h"
+#include "lane.h"
 
 void sovia_lane_arm(struct sovia_lane *lane);
 bool sovia_lane_has_work(const struct sovia_lane *lane);
@@ -13,7 +13,6 @@ bool sovia_lane_try(struct sovia_lane *lane, bool padded);
 void sovia_lane_timeout(struct timer_list *timer);
 void sovia_lane_reply(struct sovia_lane *lane, u8 type, u16 sport, u16 dport,
 		      u32 ref, u32 code);
-void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
 struct sk_buff *sovia_msg_alloc(unsigned int linear, gfp_t gfp);
 int sovia_msg_repack(struct sk_buff *skb, unsigned int max_frags);
 void sovia_lane_probe(struct sovia_lane *lane);

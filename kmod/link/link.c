@@ -33,7 +33,7 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 #include <net/ipv6.h>
-#include "admin/genl_event.h"
+#include "core/event.h"
 #include "core/connd.h"
 #include "core/objcount.h"
 #include "core/param.h"
@@ -46,6 +46,7 @@
 #include "link_conns.h"
 #include "link_moved.h"
 #include "link_park.h"
+#include "link_peer.h"
 #include "link_probe.h"
 #include "link_recover.h"
 #include "link_slot.h"
@@ -53,6 +54,7 @@
 #include "link_table.h"
 #include "link_trial.h"
 #include "link_vi.h"
+#include "peer/near.h"
 #include "peer/peer.h"
 #include "peer/peer_meet.h"
 #include "peer/peer_memory.h"
@@ -140,7 +142,7 @@ static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 {
 	if (!link_change(link, state, conns, false))
 		return false;
-	sovia_event_link(link);
+	sovia_event(link->snet, SOVIA_EVENT_LINK, link);
 	return true;
 }
 
@@ -174,8 +176,8 @@ static void link_free(struct kref *kref)
 	struct sovia_link *link = container_of(kref, struct sovia_link, kref);
 
 	sovia_lane_free(&link->lane);
-	if (link->peer)
-		sovia_peer_put(link->peer);
+	if (link->peering.peer)
+		sovia_peer_put(link->peering.peer);
 	sovia_link_not_spare(link);
 	if (link->tenant)
 		sovia_tenant_put(link->tenant);
@@ -277,6 +279,56 @@ static void link_timeout(struct timer_list *timer)
 
 static void link_work(struct kthread_work *work);
 
+/* ---- what its lane asks of a link ----------------------------------------- */
+
+static void link_lane_event(struct sovia_lane *lane, enum sovia_lane_event event)
+{
+	static const u8 events[] = {
+		[SOVIA_LANE_UP]		= SOVIA_LINK_EV_UP,
+		[SOVIA_LANE_DOWN]	= SOVIA_LINK_EV_DOWN,
+		[SOVIA_LANE_TRIED]	= SOVIA_LINK_EV_TRIAL,
+		[SOVIA_LANE_PARKED]	= SOVIA_LINK_EV_PARK,
+		[SOVIA_LANE_WANTED]	= SOVIA_LINK_EV_START,
+	};
+
+	sovia_link_event(sovia_link_of(lane), events[event]);
+}
+
+static void link_lane_put(struct sovia_lane *lane)
+{
+	sovia_link_put(sovia_link_of(lane));
+}
+
+static bool link_lane_may_recover(const struct sovia_lane *lane)
+{
+	return sovia_recovery_wanted(sovia_link_of(lane));
+}
+
+static bool link_lane_is_up(const struct sovia_lane *lane)
+{
+	return READ_ONCE(sovia_link_of(lane)->state) == SOVIA_LINK_UP;
+}
+
+static struct sovia_conn *link_find_twin(const struct sovia_conn *conn)
+{
+	const struct sovia_peer *peer = READ_ONCE(sovia_conn_link(conn)->peering.peer);
+	struct sovia_pair pair;
+	struct sovia_net *snet;
+
+	snet = peer ? sovia_near_twin(peer, &pair) : NULL;
+	return snet ? sovia_conn_find(snet, &pair, conn->rport, conn->lport) : NULL;
+}
+
+static const struct sovia_lane_ops link_lane_ops = {
+	.event		= link_lane_event,
+	.put		= link_lane_put,
+	.may_recover	= link_lane_may_recover,
+	.is_up		= link_lane_is_up,
+	.find_twin	= link_find_twin,
+};
+
+/* ---- life ------------------------------------------------------------------- */
+
 /**
  * sovia_link_alloc() - allocate a link
  * @snet: namespace
@@ -306,16 +358,14 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
 	kref_init(&link->kref);
 	link->snet = snet;
 	link->pair = *pair;
-	link->addr_hash = sovia_pair_addr_hash(pair);
 	link->uid = uid;
-	link->prov = prov;
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->conns);
 	INIT_LIST_HEAD(&link->slot_behind);
-	INIT_LIST_HEAD(&link->peer_node);
+	INIT_LIST_HEAD(&link->peering.node);
 	kthread_init_work(&link->work, link_work);
 	timer_setup(&link->timer, link_timeout, 0);
-	if (sovia_lane_init(&link->lane, link, gfp)) {
+	if (sovia_lane_init(&link->lane, &link_lane_ops, snet, &link->pair, prov, gfp)) {
 		kfree(link);
 		return NULL;
 	}
@@ -334,7 +384,7 @@ struct sovia_link *sovia_link_alloc(struct sovia_net *snet, const struct sovia_p
  */
 static bool link_has_no_way(const struct sovia_link *link, enum sovia_link_state was, int err)
 {
-	return !link->prov->local && was != SOVIA_LINK_PARKED && !link->resumes &&
+	return !link->lane.prov->local && was != SOVIA_LINK_PARKED && !link->resumes &&
 	       (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH ||
 		err == -EPROTO);
 }
@@ -355,7 +405,7 @@ static void link_ended(struct sovia_link *link, enum sovia_link_state was, int e
 	if (link_has_no_way(link, was, err))
 		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_WAY);
 	sovia_link_drop_vi(link);
-	sovia_peer_detach(link);
+	sovia_peer_detach(&link->peering);
 	sovia_lane_reset(&link->lane);
 }
 
@@ -379,7 +429,7 @@ bool sovia_link_retire(struct sovia_link *link)
 
 	if (!sovia_link_unlist_unused(link))
 		return false;
-	sovia_event_link(link);
+	sovia_event(link->snet, SOVIA_EVENT_LINK, link);
 	link_ended(link, was, -ECONNRESET);
 	link_forget(link);
 	return true;
@@ -448,7 +498,7 @@ static void link_up(struct sovia_link *link)
 	}
 	sovia_link_probe_start(link);
 	/* Its connections may have left before it was up. */
-	if (link->prov->local && link->lane.active &&
+	if (link->lane.prov->local && link->lane.active &&
 	    !READ_ONCE(link->conn_count))
 		sovia_link_set_timer(link, sovia_link_idle_wait(link));
 	/* PARK may have come right behind the end of the trial, before this. */
@@ -606,7 +656,7 @@ static bool link_may_retry(struct sovia_link *link, int err)
 	case -EBUSY:
 		return true;
 	case -ESTALE:
-		return link->peer && ++link->stale < SOVIA_LINK_STALE;
+		return link->peering.peer && ++link->stale < SOVIA_LINK_STALE;
 	default:
 		return false;
 	}
@@ -620,7 +670,7 @@ static bool link_may_retry(struct sovia_link *link, int err)
 static void link_retry(struct sovia_link *link, int err)
 {
 	if (err == -ESTALE)
-		sovia_peer_doubt(link->peer);
+		sovia_peer_doubt(link->peering.peer);
 	sovia_link_drop_vi(link);
 	sovia_lane_reset(&link->lane);
 	sovia_link_set_timer(link, err == -EAGAIN ? SOVIA_LINK_CROSS_WAIT : link_pause(link));
@@ -764,7 +814,7 @@ static void link_timer(struct sovia_link *link)
 			sovia_link_down(link, -ECONNRESET);
 		break;
 	case SOVIA_LINK_UP:
-		if (link->prov->local)
+		if (link->lane.prov->local)
 			link_idle(link);
 		else
 			sovia_link_probe(link);
@@ -794,16 +844,16 @@ static void link_open(struct sovia_link *link)
 {
 	if (!sovia_link_lives(link->state))
 		return;
-	if (sovia_peer_open(link))
+	if (sovia_link_peer_open(link))
 		sovia_link_notify_open(link, 0);
 }
 
 /* The peer that the link has waited for is known now, or cannot be. */
 static void link_introduced(struct sovia_link *link)
 {
-	int err = link->peer_err;
+	int err = link->peering.err;
 
-	link->peer_err = 0;
+	link->peering.err = 0;
 	/* A link that recovers is not refused: the peer has no way to it yet. */
 	if (link->state == SOVIA_LINK_RECOVERING && err == -ECONNREFUSED)
 		err = -EHOSTUNREACH;

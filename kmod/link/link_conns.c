@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The connections of a link: they join it, leave it, and are told of its state. */
 #include "lane/lane.h"
+#include "lane/lane_tx.h"
 #include "link_conns.h"
 #include "link_state.h"
 #include "link_table.h"
@@ -19,7 +20,7 @@
  */
 int sovia_link_attach(struct sovia_conn *conn)
 {
-	struct sovia_link *link = conn->link;
+	struct sovia_link *link = sovia_conn_link(conn);
 	int ret = 0;
 
 	spin_lock_bh(&link->lock);
@@ -47,7 +48,7 @@ int sovia_link_attach(struct sovia_conn *conn)
  */
 void sovia_link_detach(struct sovia_conn *conn)
 {
-	struct sovia_link *link = conn->link;
+	struct sovia_link *link = sovia_conn_link(conn);
 
 	if (!conn->attached)
 		return;
@@ -57,7 +58,7 @@ void sovia_link_detach(struct sovia_conn *conn)
 	link->conn_count--;
 	sovia_link_count_spare(link);
 	/* Loop links are cheap to set up again: end them when idle. */
-	if (!link->conn_count && link->state == SOVIA_LINK_UP && link->prov->local)
+	if (!link->conn_count && link->state == SOVIA_LINK_UP && link->lane.prov->local)
 		sovia_link_set_timer(link, sovia_link_idle_wait(link));
 	spin_unlock_bh(&link->lock);
 	sovia_conn_put(conn);
@@ -87,12 +88,12 @@ static void link_for_each(struct sovia_link *link, struct list_head *conns,
 
 static void conn_up(struct sovia_conn *conn, int unused)
 {
-	sovia_link_client->up(conn);
+	sovia_lane_client->up(conn);
 }
 
 static void conn_down(struct sovia_conn *conn, int err)
 {
-	sovia_link_client->down(conn, err);
+	sovia_lane_client->down(conn, err);
 }
 
 /**
@@ -122,7 +123,7 @@ void sovia_link_notify_down(struct sovia_link *link, struct list_head *conns, in
 
 static void conn_barred(struct sovia_conn *conn, int err)
 {
-	sovia_link_client->barred(conn, err);
+	sovia_lane_client->barred(conn, err);
 }
 
 /**
@@ -153,7 +154,7 @@ void sovia_link_notify_open(struct sovia_link *link, int err)
  */
 bool sovia_link_may_open(const struct sovia_link *link)
 {
-	const struct sovia_peer *peer = READ_ONCE(link->peer);
+	const struct sovia_peer *peer = READ_ONCE(link->peering.peer);
 
 	return !peer || READ_ONCE(peer->out);
 }
@@ -183,8 +184,8 @@ void sovia_link_open(struct sovia_link *link, kuid_t uid)
  */
 void sovia_link_shut_out(struct sovia_link *link)
 {
-	if (link->peer)
-		WRITE_ONCE(link->peer->out, false);
+	if (link->peering.peer)
+		WRITE_ONCE(link->peering.peer->out, false);
 }
 
 /**
@@ -196,7 +197,7 @@ void sovia_link_shut_out(struct sovia_link *link)
  */
 bool sovia_link_takes_requests(const struct sovia_link *link)
 {
-	const struct sovia_peer *peer = READ_ONCE(link->peer);
+	const struct sovia_peer *peer = READ_ONCE(link->peering.peer);
 
 	return !peer || READ_ONCE(peer->in);
 }
@@ -210,9 +211,9 @@ bool sovia_link_takes_requests(const struct sovia_link *link)
  */
 bool sovia_link_has_return(const struct sovia_link *link)
 {
-	const struct sovia_peer *peer = READ_ONCE(link->peer);
+	const struct sovia_peer *peer = READ_ONCE(link->peering.peer);
 
-	return peer ? READ_ONCE(peer->features) & SOVIA_FEATURE_RETURN : link->prov->local;
+	return peer ? READ_ONCE(peer->features) & SOVIA_FEATURE_RETURN : link->lane.prov->local;
 }
 
 /**
@@ -224,7 +225,22 @@ bool sovia_link_has_return(const struct sovia_link *link)
  */
 u64 sovia_link_key(const struct sovia_link *link)
 {
-	const struct sovia_peer *peer = READ_ONCE(link->peer);
+	const struct sovia_peer *peer = READ_ONCE(link->peering.peer);
 
 	return peer ? READ_ONCE(peer->key.id) : 0;
+}
+
+/**
+ * sovia_link_refuse() - answer a CONN with REFUSE
+ * @link: the link it came on
+ * @conn_msg: the CONN
+ * @code: enum sovia_code
+ *
+ * Context: process or softirq; no link or lane lock.
+ */
+void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code)
+{
+	sovia_stat_inc(link->snet, conn_refused);
+	sovia_lane_reply(&link->lane, SOVIA_REFUSE, conn_msg->dport, conn_msg->sport,
+			 conn_msg->seq, code);
 }

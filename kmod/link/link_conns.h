@@ -17,5 +17,6 @@ void sovia_link_shut_out(struct sovia_link *link);
 bool sovia_link_takes_requests(const struct sovia_link *link);
 bool sovia_link_has_return(const struct sovia_link *link);
 u64 sovia_link_key(const struct sovia_link *link);
+void sovia_link_refuse(struct sovia_link *link, const struct sovia_msg *conn_msg, u32 code);
 
 #endif /* _SOVIA_LINK_CONNS_H */

@@ -215,6 +215,12 @@ void sovia_link_devices_changed(void)
  */
 void sovia_link_net_init(struct sovia_net *snet)
 {
+	spin_lock_init(&snet->link_lock);
+	hash_init(snet->links);
+	xa_init_flags(&snet->link_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&snet->far_links);
+	INIT_LIST_HEAD(&snet->parked_links);
+	mutex_init(&snet->listen_mutex);
 	INIT_DELAYED_WORK(&snet->listen_work, listen_work);
 	INIT_WORK(&snet->idle_work, net_idle);
 	kthread_init_work(&snet->sweep_work, net_sweep);

@@ -33,7 +33,7 @@ static void link_look_again(struct sovia_link *link)
 
 	if (link->doubted)
 		wait = min_not_zero(wait, (unsigned long)max(left, 1L));
-	if (!link->prov->local)
+	if (!link->lane.prov->local)
 		sovia_link_set_timer(link, wait);
 }
 

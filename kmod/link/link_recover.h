@@ -11,7 +11,5 @@ void sovia_recovery_begin(struct sovia_link *link);
 void sovia_recovery_restart(struct sovia_link *link);
 unsigned long sovia_recovery_left(const struct sovia_link *link);
 unsigned long sovia_recovery_wait(struct sovia_link *link, bool first);
-int sovia_lane_rewind(struct sovia_lane *lane, u32 rx_next, struct sk_buff_head *arrived);
-void sovia_lane_arrived(struct sovia_lane *lane, struct sk_buff_head *arrived);
 
 #endif /* _SOVIA_LINK_RECOVER_H */

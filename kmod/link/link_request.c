@@ -6,7 +6,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include "core/connd.h"
-#include "debug/vi_bench.h"
 #include "lane/lane.h"
 #include "lane/lane_park.h"
 #include "link_park.h"
@@ -172,7 +171,7 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		sovia_link_request_reject(req, -EPROTO);
 		return;
 	}
-	err = sovia_peer_check_request(snet, req, &params, &peer);
+	err = sovia_peer_check_request(snet, req, params.lane, params.generation, &peer);
 	if (!err && peer && params.version != peer->version)
 		err = -EPROTO;
 	if (err) {
@@ -193,7 +192,7 @@ void sovia_link_request_decide(struct sovia_vi_request *req)
 		return;
 	}
 	if (peer)
-		sovia_peer_attach(link, peer);
+		sovia_peer_attach(&link->peering, peer);
 	sovia_link_accept(link, req, params.id);
 	sovia_link_put(link);
 }
@@ -211,8 +210,6 @@ static void link_request_work(struct kthread_work *work)
  */
 void sovia_link_request(struct sovia_vi_request *req)
 {
-	if (sovia_vi_bench_request(req))
-		return;
 	get_net(req->net);
 	kthread_init_work(&req->work, link_request_work);
 	sovia_connd_queue(&req->work);

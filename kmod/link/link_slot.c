@@ -15,6 +15,7 @@
  */
 #include <linux/hashtable.h>
 #include <net/ipv6.h>
+#include "core/addr.h"
 #include "core/work.h"
 #include "link_slot.h"
 #include "link_table.h"
@@ -208,7 +209,7 @@ static void slots_grant(void)
  */
 bool sovia_slot_get(struct sovia_link *link, enum sovia_slot_kind kind)
 {
-	if (link->prov->in_memory || link->slot == SOVIA_SLOT_HELD)
+	if (link->lane.prov->in_memory || link->slot == SOVIA_SLOT_HELD)
 		return true;
 	if (link->slot == SOVIA_SLOT_WAITS) {
 		if (kind != SOVIA_SLOT_PEER)

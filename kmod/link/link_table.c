@@ -8,6 +8,7 @@
 #include <linux/moduleparam.h>
 #include <net/ipv6.h>
 #include "compat/sysctl.h"
+#include "core/addr.h"
 #include "core/tenant.h"
 #include "lane/conn_table.h"
 #include "link_state.h"
@@ -45,22 +46,6 @@ static atomic_t links_local = ATOMIC_INIT(0);
 static u32 pair_hash(const struct sovia_pair *pair)
 {
 	return jhash_2words(pair->passive, pair->lane, sovia_pair_addr_hash(pair));
-}
-
-/**
- * sovia_pair_equal() - are two pairs the key of the same link
- * @a: one of a namespace
- * @b: another one of it
- *
- * Context: any.
- * Return: true if so.
- */
-bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
-{
-	return ipv6_addr_equal(&a->local, &b->local) &&
-	       ipv6_addr_equal(&a->remote, &b->remote) &&
-	       a->scope == b->scope && a->l3 == b->l3 && a->passive == b->passive &&
-	       a->lane == b->lane;
 }
 
 static struct sovia_link *link_find(struct sovia_net *snet, const struct sovia_pair *pair)
@@ -160,7 +145,7 @@ static void link_unhash(struct sovia_link *link)
 	hash_del(&link->net_node);
 	xa_erase(&link->snet->link_ids, link->id);
 	link_set_idle(link, false);
-	if (!link->prov->local) {
+	if (!link->lane.prov->local) {
 		link_unlist(link);
 		return;
 	}
@@ -309,7 +294,7 @@ static bool link_may_add(struct sovia_net *snet, struct sovia_link *fresh)
 	struct link_census count;
 
 	/* They take little memory, and end without connections. */
-	if (fresh->prov->local)
+	if (fresh->lane.prov->local)
 		return local_may_add(fresh);
 	if (snet->parked_count >= parked_most(snet))
 		return false;
@@ -411,7 +396,7 @@ static bool link_add(struct sovia_net *snet, struct sovia_link *fresh)
 		return false;
 	}
 	hash_add(snet->links, &fresh->net_node, pair_hash(&fresh->pair));
-	if (!fresh->prov->local)
+	if (!fresh->lane.prov->local)
 		link_list(fresh);
 	return true;
 }

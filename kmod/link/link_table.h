@@ -12,7 +12,6 @@ struct sovia_link *sovia_link_get(struct sovia_net *snet, const struct sovia_pai
 struct sovia_link *sovia_link_lookup(struct sovia_net *snet, const struct sovia_pair *pair);
 struct sovia_link *sovia_link_from(struct sovia_net *snet, unsigned long *id);
 struct sovia_link *sovia_link_first(struct sovia_net *snet);
-bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
 bool sovia_link_has_room(struct sovia_net *snet);
 bool sovia_link_peer_may_resume(const struct sovia_link *link);
 void sovia_link_count_spare(struct sovia_link *link);

@@ -14,25 +14,99 @@
 #include "debug/fault.h"
 #include "lane/lane.h"
 #include "lane/lane_rx.h"
+#include "link_peer.h"
 #include "link_request.h"
 #include "link_slot.h"
 #include "link_state.h"
 #include "link_vi.h"
 #include "peer/near.h"
 #include "peer/peer.h"
+#include "peer/peer_hello.h"
 #include "peer/peer_way.h"
 #include "policy/tos.h"
 
+/* ---- upcalls of the VI that is set up ------------------------------------- */
+
+static int link_seal(struct sovia_vi *vi, const struct sovia_path *path, struct sovia_hello *hello)
+{
+	struct sovia_link *link = sovia_link_of(vi->context);
+	struct sovia_peer *peer = link->peering.peer;
+
+	if (!peer)
+		return 0;
+	link->path = *path;
+	return sovia_peer_seal(peer, READ_ONCE(link->lane.active), path, &link->generation, hello);
+}
+
+static struct net *link_beyond(struct sovia_vi *vi, struct sovia_pair *pair)
+{
+	struct sovia_link *link = sovia_link_of(vi->context);
+
+	return sovia_near_beyond(link->peering.peer, &link->pair, pair);
+}
+
+static void link_way(struct sovia_vi *vi, struct sovia_clan_way *way)
+{
+	*way = sovia_link_of(vi->context)->peering.peer->way;
+}
+
+static void link_established(struct sovia_vi *vi, const struct sovia_hello *hello,
+			     unsigned int hello_len)
+{
+	struct sovia_link *link = sovia_link_of(vi->context);
+	struct sovia_peer *peer = link->peering.peer;
+	struct sovia_params params;
+	int err;
+
+	err = sovia_lane_parse_hello(&link->lane, hello, hello_len, &params);
+	if (!err && READ_ONCE(link->lane.active) && peer)
+		err = sovia_peer_check_reply(peer, &link->path, link->generation, hello);
+	sovia_lane_established(&link->lane, vi, &params, err);
+}
+
+static void link_closed(struct sovia_vi *vi, int err)
+{
+	sovia_lane_fail(vi->context, err);
+}
+
+static void link_doubted(struct sovia_vi *vi)
+{
+	sovia_link_event(sovia_link_of(vi->context), SOVIA_LINK_EV_DOUBT);
+}
+
+static void link_vi_gone(struct sovia_vi *vi)
+{
+	sovia_link_event(sovia_link_of(vi->context), SOVIA_LINK_EV_ENDED);
+}
+
+static const struct sovia_vi_client link_vi_client = {
+	.seal		= link_seal,
+	.beyond		= link_beyond,
+	.way		= link_way,
+	.established	= link_established,
+	.closed		= link_closed,
+	.doubted	= link_doubted,
+	.receive	= sovia_lane_receive,
+	.send_done	= sovia_lane_send_done,
+	.rx_unposted	= sovia_lane_rx_unposted,
+	.rx_grown	= sovia_lane_rx_grown,
+	.ended		= link_vi_gone,
+};
+
+/* ---- making and ending it -------------------------------------------------- */
+
 static void link_set_version(struct sovia_link *link)
 {
-	if (!link->peer)
+	const struct sovia_peer *peer = link->peering.peer;
+	struct sovia_lane *lane = &link->lane;
+
+	if (!peer)
 		return;
-	link->lane.version = link->peer->version;
-	link->lane.trial = !link->prov->in_memory &&
-			   link->peer->features & SOVIA_FEATURE_TRIAL;
-	link->lane.parks = !link->prov->in_memory && link->peer->features & SOVIA_FEATURE_PARK &&
-			   !ipv6_addr_equal(&link->pair.local, &link->pair.remote);
-	link->lane.grows = link->prov->post_more && link->peer->features & SOVIA_FEATURE_GROW;
+	lane->version = peer->version;
+	lane->trial = !lane->prov->in_memory && peer->features & SOVIA_FEATURE_TRIAL;
+	lane->parks = !lane->prov->in_memory && peer->features & SOVIA_FEATURE_PARK &&
+		      !ipv6_addr_equal(&link->pair.local, &link->pair.remote);
+	lane->grows = lane->prov->post_more && peer->features & SOVIA_FEATURE_GROW;
 }
 
 static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
@@ -56,9 +130,9 @@ static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 /* Another way may be there than before.  Without a VI nothing looks at it. */
 static void link_set_prov(struct sovia_link *link, const struct sovia_provider *prov)
 {
-	if (link->prov->introduced && prov->introduced &&
-	    (link->prov->in_memory || prov->in_memory))
-		WRITE_ONCE(link->prov, prov);
+	if (link->lane.prov->introduced && prov->introduced &&
+	    (link->lane.prov->in_memory || prov->in_memory))
+		WRITE_ONCE(link->lane.prov, prov);
 }
 
 static bool link_may_start(struct sovia_link *link)
@@ -83,10 +157,10 @@ void sovia_link_go_on(struct sovia_link *link)
 	struct sovia_hello hello;
 	int err;
 
-	if (!link->wanted || link->vi || link->deferred || !sovia_peer_ready(link))
+	if (!link->wanted || link->vi || link->deferred || !sovia_link_peer_ready(link))
 		return;
-	if (link->peer)
-		link_set_prov(link, sovia_peer_provider(link->peer));
+	if (link->peering.peer)
+		link_set_prov(link, sovia_peer_provider(link->peering.peer));
 	if (!link_may_start(link))
 		return;
 	link->wanted = false;
@@ -99,8 +173,8 @@ void sovia_link_go_on(struct sovia_link *link)
 	sovia_lane_vi_attr(&link->lane, &attr);
 	attr.tos = sovia_tos(link->snet, &link->pair);
 	sovia_lane_hello(&link->lane, &hello);
-	link_set_vi(link, sovia_fault_connect(link->prov, link->snet->net, &link->pair, &attr,
-					      &hello, &sovia_lane_vi_client, &link->lane));
+	link_set_vi(link, sovia_fault_connect(link->lane.prov, link->snet->net, &link->pair, &attr,
+					      &hello, &link_vi_client, &link->lane));
 }
 
 /**
@@ -157,7 +231,7 @@ void sovia_link_accept(struct sovia_link *link, struct sovia_vi_request *req, u6
 	sovia_lane_vi_attr(&link->lane, &attr);
 	sovia_lane_hello(&link->lane, &hello);
 	link_set_vi(link, sovia_fault_accept(req, &attr, &hello,
-					     &sovia_lane_vi_client, &link->lane));
+					     &link_vi_client, &link->lane));
 	put_net(net);
 }
 
@@ -177,7 +251,7 @@ void sovia_link_drop_vi(struct sovia_link *link)
 	link->wanted = false;
 	/* Connections of a link that was UP may wait for their direction, without a VI. */
 	if (!sovia_link_lives(link->state))
-		link->peer_waits = false;
+		link->peering.waits = false;
 	link->trial_wait = 0;
 	spin_lock_bh(&link->lane.lock);
 	vi = link->lane.vi;

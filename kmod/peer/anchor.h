@@ -10,7 +10,7 @@
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include <sovia/rendezvous.h>
-#include "clan/way.h"
+#include "core/way.h"
 #include "core/net.h"
 #include "core/provider.h"
 #include "key.h"

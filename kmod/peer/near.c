@@ -17,8 +17,7 @@
 #include <linux/user_namespace.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
-#include "core/l3.h"
-#include "lane/conn_table.h"
+#include "core/addr.h"
 #include "near.h"
 #include "peer.h"
 
@@ -257,7 +256,8 @@ static bool peer_has_address(struct net *net, const struct sovia_pair *pair)
 
 /**
  * sovia_near_beyond() - where a link ends
- * @link: of a peer in another namespace of this kernel
+ * @peer: its peer, in another namespace of this kernel
+ * @own: its addresses
  * @pair: filled in: its addresses as they are there
  *
  * Like a device, it does not reach an address that has been removed.
@@ -266,13 +266,14 @@ static bool peer_has_address(struct net *net, const struct sovia_pair *pair)
  * Return: the namespace, with a reference for the caller, or an ERR_PTR: -ECONNREFUSED it has gone,
  * -EADDRNOTAVAIL, -EHOSTUNREACH an address has.
  */
-struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
+struct net *sovia_near_beyond(const struct sovia_peer *peer, const struct sovia_pair *own,
+			      struct sovia_pair *pair)
 {
 	const struct sovia_peer *twin;
 	struct net *net = NULL;
 
 	spin_lock_bh(&near_lock);
-	twin = link->peer->twin;
+	twin = peer->twin;
 	if (twin && !twin->gone) {
 		net = maybe_get_net(twin->snet->net);
 		*pair = twin->pair;
@@ -284,7 +285,7 @@ struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *
 		put_net(net);
 		return ERR_PTR(-EHOSTUNREACH);
 	}
-	if (!peer_has_address(link->snet->net, &link->pair)) {
+	if (!peer_has_address(peer->snet->net, own)) {
 		put_net(net);
 		return ERR_PTR(-EADDRNOTAVAIL);
 	}
@@ -292,25 +293,27 @@ struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *
 }
 
 /**
- * sovia_near_mirror() - find the other end of a connection between two namespaces
- * @conn: one end
+ * sovia_near_twin() - the other end of a peer that is another namespace of this kernel
+ * @peer: the peer
+ * @pair: filled in: the other end's addresses
  *
- * Context: any, under rcu_read_lock(), which keeps the connection.
- * Return: the connection there, or NULL.
+ * Context: any, under rcu_read_lock(): a grace period is between a namespace's peers, which go
+ * before, and its state.
+ * Return: the namespace, or NULL.
  */
-struct sovia_conn *sovia_near_mirror(const struct sovia_conn *conn)
+struct sovia_net *sovia_near_twin(const struct sovia_peer *peer, struct sovia_pair *pair)
 {
-	const struct sovia_peer *peer = READ_ONCE(conn->link->peer), *twin;
-	struct sovia_conn *found = NULL;
+	const struct sovia_peer *twin;
+	struct sovia_net *snet = NULL;
 
-	if (!peer)
-		return NULL;
 	spin_lock_bh(&near_lock);
 	twin = peer->twin;
-	if (twin && !twin->gone)
-		found = sovia_conn_find(twin->snet, &twin->pair, conn->rport, conn->lport);
+	if (twin && !twin->gone) {
+		snet = twin->snet;
+		*pair = twin->pair;
+	}
 	spin_unlock_bh(&near_lock);
-	return found;
+	return snet;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

@@ -3,7 +3,8 @@
 #ifndef _SOVIA_NEAR_H
 #define _SOVIA_NEAR_H
 
-#include "link/link.h"
+#include "core/net.h"
+#include "core/provider.h"
 
 struct sovia_anchor;
 struct sovia_peer;
@@ -16,7 +17,8 @@ void sovia_near_withdraw(struct sovia_anchor *anchor);
 bool sovia_near_meet(struct sovia_anchor *anchor, const u8 *nonce);
 void sovia_near_join(struct sovia_peer *peer, struct sovia_anchor *anchor);
 void sovia_near_part(struct sovia_peer *peer);
-struct sovia_conn *sovia_near_mirror(const struct sovia_conn *conn);
-struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair);
+struct sovia_net *sovia_near_twin(const struct sovia_peer *peer, struct sovia_pair *pair);
+struct net *sovia_near_beyond(const struct sovia_peer *peer, const struct sovia_pair *own,
+			      struct sovia_pair *pair);
 
 #endif /* _SOVIA_NEAR_H */

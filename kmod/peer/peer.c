@@ -11,11 +11,10 @@
 #include <linux/jhash.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include "compat/timer.h"
 #include "core/connd.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/objcount.h"
-#include "link/link_state.h"
-#include "link/link_table.h"
 #include "near.h"
 #include "peer_meet.h"
 #include "peer_memory.h"
@@ -30,8 +29,20 @@
  */
 #define PEER_ASKING_TIME	(60 * HZ)
 #define PEER_RETRY		(HZ / 5)
-/* How often a link that waits looks whether its connections are still there. */
-#define PEER_LINK_WAIT		(2 * HZ)
+
+/* The layer above: links.  Set at module init. */
+const struct sovia_peer_ops *sovia_peer_ops __ro_after_init;
+
+/**
+ * sovia_peer_register_ops() - register the layer that uses peers
+ * @ops: its functions
+ *
+ * Context: module init, before there are peers.
+ */
+void __init sovia_peer_register_ops(const struct sovia_peer_ops *ops)
+{
+	sovia_peer_ops = ops;
+}
 
 /* ---- the table ---------------------------------------------------------- */
 
@@ -183,7 +194,7 @@ static bool peer_evict(struct sovia_net *snet)
 	struct sovia_peer *peer;
 
 	list_for_each_entry(peer, &snet->rdv.peer_lru, lru_node) {
-		if (!list_empty(&peer->links) || peer->attempt)
+		if (!list_empty(&peer->users) || peer->attempt)
 			continue;
 		sovia_peer_drop_anchor(&peer->anchor);
 		peer_remove(peer);
@@ -215,7 +226,7 @@ struct sovia_peer *sovia_peer_get(struct sovia_net *snet, const struct sovia_pai
 	peer->snet = snet;
 	peer->pair = *pair;
 	peer->pair.lane = 0;
-	INIT_LIST_HEAD(&peer->links);
+	INIT_LIST_HEAD(&peer->users);
 	timer_setup(&peer->timer, peer_timeout, 0);
 	kthread_init_work(&peer->work, peer_work);
 	spin_lock_init(&peer->lock);
@@ -240,7 +251,7 @@ static void peers_forget(struct kthread_work *work)
 	if (!xchg(&snet->rdv.flush, false) && sovia_rendezvous_wanted(snet))
 		return;
 	list_for_each_entry_safe(peer, next, &snet->rdv.peer_lru, lru_node) {
-		if (!list_empty(&peer->links) || peer->attempt)
+		if (!list_empty(&peer->users) || peer->attempt)
 			continue;
 		sovia_peer_drop_anchor(&peer->anchor);
 		peer_remove(peer);
@@ -322,33 +333,33 @@ void sovia_peers_stop(struct sovia_net *snet)
 
 /**
  * sovia_peer_attach() - a link belongs to a peer from now on
- * @link: not DOWN
+ * @peering: of a link that is not DOWN
  * @peer: its peer
  *
  * Context: connection thread.
  */
-void sovia_peer_attach(struct sovia_link *link, struct sovia_peer *peer)
+void sovia_peer_attach(struct sovia_peering *peering, struct sovia_peer *peer)
 {
-	if (link->peer)
+	if (peering->peer)
 		return;
 	kref_get(&peer->kref);
-	WRITE_ONCE(link->peer, peer);
-	list_add_tail(&link->peer_node, &peer->links);
+	WRITE_ONCE(peering->peer, peer);
+	list_add_tail(&peering->node, &peer->users);
 }
 
 /**
  * sovia_peer_detach() - a link is DOWN
- * @link: the link; keeps its reference to the peer until it is freed
+ * @peering: of the link; keeps its reference to the peer until it is freed
  *
  * Context: connection thread.
  */
-void sovia_peer_detach(struct sovia_link *link)
+void sovia_peer_detach(struct sovia_peering *peering)
 {
-	link->peer_waits = false;
-	if (!link->peer)
+	peering->waits = false;
+	if (!peering->peer)
 		return;
-	list_del_init(&link->peer_node);
-	sovia_peers_tidy(link->snet);
+	list_del_init(&peering->node);
+	sovia_peers_tidy(peering->peer->snet);
 }
 
 /**
@@ -360,25 +371,25 @@ void sovia_peer_detach(struct sovia_link *link)
  */
 void sovia_peer_wake(struct sovia_peer *peer, int err)
 {
-	struct sovia_link *link;
+	struct sovia_peering *peering;
 
 	if (err)
 		peer->asking = false;
-	list_for_each_entry(link, &peer->links, peer_node)
-		if (link->peer_waits) {
-			link->peer_waits = false;
-			link->peer_err = err;
-			sovia_link_event(link, SOVIA_LINK_EV_PEER);
+	list_for_each_entry(peering, &peer->users, node)
+		if (peering->waits) {
+			peering->waits = false;
+			peering->err = err;
+			sovia_peer_ops->wake(peering);
 		}
 }
 
-static struct sovia_link *peer_first_waiting(const struct sovia_peer *peer)
+static struct sovia_peering *peer_first_waiting(const struct sovia_peer *peer)
 {
-	struct sovia_link *link;
+	struct sovia_peering *peering;
 
-	list_for_each_entry(link, &peer->links, peer_node)
-		if (link->peer_waits)
-			return link;
+	list_for_each_entry(peering, &peer->users, node)
+		if (peering->waits)
+			return peering;
 	return NULL;
 }
 
@@ -426,16 +437,20 @@ static void peer_ask(struct sovia_peer *peer, kuid_t uid)
 	sovia_anchor_send(anchor, len);
 }
 
-/*
- * Ask, if a link waits and no attempt goes on.  Not all the time: a peer may end each
- * connection as soon as it has answered.
+/**
+ * sovia_peer_go_on() - ask, if a link waits and no attempt goes on
+ * @peer: the peer
+ *
+ * Not all the time: a peer may end each connection as soon as it has answered.
+ *
+ * Context: connection thread.
  */
-static void peer_go_on(struct sovia_peer *peer)
+void sovia_peer_go_on(struct sovia_peer *peer)
 {
-	const struct sovia_link *link = peer_first_waiting(peer);
+	const struct sovia_peering *peering = peer_first_waiting(peer);
 	unsigned long next = peer->asked + PEER_RETRY;
 
-	if (!link || peer->attempt || timer_pending(&peer->timer))
+	if (!peering || peer->attempt || timer_pending(&peer->timer))
 		return;
 	if (!peer->asking) {
 		peer->asking = true;
@@ -448,84 +463,13 @@ static void peer_go_on(struct sovia_peer *peer)
 		return;
 	}
 	peer->asked = jiffies;
-	peer_ask(peer, link->wanted ? link->uid : READ_ONCE(link->opener));
+	peer_ask(peer, sovia_peer_ops->uid(peering));
 }
 
 static void peer_work(struct kthread_work *work)
 {
 	struct sovia_peer *peer = container_of(work, struct sovia_peer, work);
 
-	peer_go_on(peer);
+	sovia_peer_go_on(peer);
 	sovia_peer_put(peer);
-}
-
-/* No more than the link's event. */
-static bool peer_ready_failed(struct sovia_link *link, int err)
-{
-	link->peer_err = err;
-	sovia_link_event(link, SOVIA_LINK_EV_PEER);
-	return false;
-}
-
-/**
- * sovia_peer_ready() - may a link request a VI
- * @link: CONNECTING or RECOVERING, without a live VI
- *
- * Its first request needs an introduction of ours; after a loss the secret is enough, unless a way
- * has to be found.
- *
- * Context: connection thread; no link or lane lock.
- * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.
- */
-bool sovia_peer_ready(struct sovia_link *link)
-{
-	struct sovia_peer *peer = link->peer;
-
-	if (!link->prov->introduced)
-		return true;
-	if (!peer)
-		peer = sovia_peer_get(link->snet, &link->pair);
-	if (!peer)
-		return peer_ready_failed(link, -ENOMEM);
-	sovia_peer_attach(link, peer);
-	if (peer->out || (peer->state != SOVIA_PEER_NONE && link->state == SOVIA_LINK_RECOVERING &&
-			  !sovia_peer_lacks_way(peer))) {
-		/* Else connections may wait for the direction. */
-		if (peer->out) {
-			link->peer_waits = false;
-			peer->asking = false;
-		}
-		return true;
-	}
-	if (!sovia_peer_may_reach(link->snet, &link->pair)) {
-		sovia_memory_learn(link->snet, &link->pair, SOVIA_WHY_DEVICE);
-		return peer_ready_failed(link, -ENODEV);
-	}
-	link->peer_waits = true;
-	sovia_link_set_timer(link, PEER_LINK_WAIT);
-	peer_go_on(peer);
-	return false;
-}
-
-/**
- * sovia_peer_open() - may connections be opened over a link
- * @link: UP, RECOVERING or PARKED
- *
- * Context: connection thread; no link or lane lock.
- * Return: true if so; false if the link waits now: SOVIA_LINK_EV_PEER follows.
- */
-bool sovia_peer_open(struct sovia_link *link)
-{
-	struct sovia_peer *peer = link->peer;
-
-	if (!peer)
-		return true;
-	if (peer->out) {
-		link->peer_waits = false;
-		peer->asking = false;
-		return true;
-	}
-	link->peer_waits = true;
-	peer_go_on(peer);
-	return false;
 }

@@ -5,23 +5,26 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <net/tcp.h>
+#include <sovia/wire.h>
+#include "key.h"
 #include "peer.h"
 #include "peer_hello.h"
 
 /* Returns 0 if it is its sender's and new, -EAGAIN if it is not new, or -ESTALE. */
-static int peer_check_mac(struct sovia_peer *peer, const struct sovia_vi_request *req,
-			  const struct sovia_params *params)
+static int peer_check_mac(struct sovia_peer *peer, const struct sovia_vi_request *req, u8 lane,
+			  u32 generation)
 {
-	u32 *heard = &peer->heard[params->lane];
+	u32 *heard = &peer->heard[lane];
 	int err = 0;
 
 	spin_lock(&peer->lock);
 	if (!sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REQ, &req->hello, &req->path))
 		err = -ESTALE;
-	else if (!sovia_before(*heard, params->generation))
+	else if (!before(*heard, generation))
 		err = -EAGAIN;
 	else
-		*heard = params->generation;
+		*heard = generation;
 	spin_unlock(&peer->lock);
 	return err;
 }
@@ -30,7 +33,8 @@ static int peer_check_mac(struct sovia_peer *peer, const struct sovia_vi_request
  * sovia_peer_check_request() - is a request what it says to be
  * @snet: namespace
  * @req: the request, with a whole hello
- * @params: of its hello
+ * @lane: of its hello, less than SOVIA_LANES_MAX
+ * @generation: of its hello
  * @peer: its sender, or NULL where none is needed
  *
  * Context: connection thread.
@@ -38,7 +42,7 @@ static int peer_check_mac(struct sovia_peer *peer, const struct sovia_vi_request
  * repeats a request whose answer was lost, and its sender is to make another one.
  */
 int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
-			     const struct sovia_params *params, struct sovia_peer **peer)
+			     u8 lane, u32 generation, struct sovia_peer **peer)
 {
 	int err;
 
@@ -54,7 +58,7 @@ int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *re
 	/* It will end soon. */
 	if (!sovia_keys_permit(snet, &(*peer)->pair, &(*peer)->key))
 		return -ESTALE;
-	err = req->checked ? 0 : peer_check_mac(*peer, req, params);
+	err = req->checked ? 0 : peer_check_mac(*peer, req, lane, generation);
 	if (!err)
 		req->checked = true;
 	if (err != -ESTALE)
@@ -66,26 +70,22 @@ int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *re
 
 /**
  * sovia_peer_seal() - complete a hello that is to be sent
- * @link: its VI is being set up
- * @path: it takes
+ * @peer: to whom
+ * @active: it is a request, not a reply
+ * @path: that the VI takes
+ * @generation: of the request: set if it is ours
  * @hello: the hello
  *
  * Context: process.
  * Return: 0, or -ESTALE without a secret.
  */
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello)
+int sovia_peer_seal(struct sovia_peer *peer, bool active, const struct sovia_path *path,
+		    u32 *generation, struct sovia_hello *hello)
 {
-	bool active = READ_ONCE(link->lane.active);
-	struct sovia_peer *peer = link->peer;
-
-	if (!peer)
-		return 0;
-	link->path = *path;
 	spin_lock(&peer->lock);
 	if (active)
-		link->generation = ++peer->generation;
-	hello->generation = cpu_to_be32(link->generation);
+		*generation = ++peer->generation;
+	hello->generation = cpu_to_be32(*generation);
 	sovia_secret_seal(&peer->secret, active ? SOVIA_SEAL_REQ : SOVIA_SEAL_REP, hello, path);
 	spin_unlock(&peer->lock);
 	return 0;
@@ -93,27 +93,25 @@ int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
 
 /**
  * sovia_peer_check_reply() - is the reply to our request what it says to be
- * @link: has requested a VI
+ * @peer: whose reply
+ * @path: of the request
+ * @generation: of the request
  * @hello: of the reply, whole
- * @params: of @hello
  *
  * Context: process.
  * Return: 0 or -ECONNREFUSED.
  */
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params)
+int sovia_peer_check_reply(struct sovia_peer *peer, const struct sovia_path *path, u32 generation,
+			   const struct sovia_hello *hello)
 {
-	struct sovia_peer *peer = link->peer;
 	bool right;
 
-	if (!peer)
-		return 0;
 	spin_lock(&peer->lock);
-	right = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REP, hello, &link->path);
+	right = sovia_secret_sealed(&peer->secret, SOVIA_SEAL_REP, hello, path);
 	spin_unlock(&peer->lock);
-	if (right && params->generation == link->generation)
+	if (right && be32_to_cpu(hello->generation) == generation)
 		return 0;
-	sovia_stat_inc(link->snet, bad_mac);
-	pr_warn_ratelimited("link reply of %pI6c: wrong MAC\n", &link->pair.remote);
+	sovia_stat_inc(peer->snet, bad_mac);
+	pr_warn_ratelimited("link reply of %pI6c: wrong MAC\n", &peer->pair.remote);
 	return -ECONNREFUSED;
 }

@@ -3,13 +3,15 @@
 #ifndef _SOVIA_PEER_HELLO_H
 #define _SOVIA_PEER_HELLO_H
 
-#include "link/link.h"
+#include "core/provider.h"
+
+struct sovia_peer;
 
 int sovia_peer_check_request(struct sovia_net *snet, struct sovia_vi_request *req,
-			     const struct sovia_params *params, struct sovia_peer **peer);
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello);
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params);
+			     u8 lane, u32 generation, struct sovia_peer **peer);
+int sovia_peer_seal(struct sovia_peer *peer, bool active, const struct sovia_path *path,
+		    u32 *generation, struct sovia_hello *hello);
+int sovia_peer_check_reply(struct sovia_peer *peer, const struct sovia_path *path, u32 generation,
+			   const struct sovia_hello *hello);
 
 #endif /* _SOVIA_PEER_HELLO_H */

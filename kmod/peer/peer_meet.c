@@ -7,8 +7,6 @@
 
 #include <linux/random.h>
 #include <net/ipv6.h>
-#include "link/link_probe.h"
-#include "link/link_state.h"
 #include "near.h"
 #include "peer.h"
 #include "peer_meet.h"
@@ -67,10 +65,10 @@ void sovia_peer_offer(const struct sovia_net *snet, const struct sovia_pair *pai
 
 static bool peer_has_up_link(const struct sovia_peer *peer)
 {
-	const struct sovia_link *link;
+	const struct sovia_peering *peering;
 
-	list_for_each_entry(link, &peer->links, peer_node)
-		if (link->state == SOVIA_LINK_UP)
+	list_for_each_entry(peering, &peer->users, node)
+		if (sovia_peer_ops->is_up(peering))
 			return true;
 	return false;
 }
@@ -93,13 +91,12 @@ static void peer_ping(struct sovia_anchor *anchor, u8 type, u64 number)
  */
 void sovia_peer_doubt(struct sovia_peer *peer)
 {
-	struct sovia_link *link;
+	struct sovia_peering *peering;
 
 	if (peer->anchor)
 		peer_ping(peer->anchor, SOVIA_RDV_PING, 0);
-	list_for_each_entry(link, &peer->links, peer_node)
-		if (link->state == SOVIA_LINK_UP)
-			sovia_link_doubt(link);
+	list_for_each_entry(peering, &peer->users, node)
+		sovia_peer_ops->doubt(peering);
 }
 
 static bool offer_is_acceptable(const struct sovia_offer *offer)

@@ -11,8 +11,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include "core/trace.h"
-#include "lane/conn_table.h"
-#include "link/link_table.h"
+#include "core/addr.h"
 #include "peer_memory.h"
 
 #define MEMORIES_MAX		4096

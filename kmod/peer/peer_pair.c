@@ -6,9 +6,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/random.h>
-#include "admin/genl_event.h"
+#include "core/event.h"
 #include "core/trace.h"
-#include "link/link_state.h"
 #include "near.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
@@ -20,7 +19,7 @@
 static void peer_tell(const struct sovia_peer *peer, int err)
 {
 	trace_sovia_peer(peer, err);
-	sovia_event_peer(peer);
+	sovia_event(peer->snet, SOVIA_EVENT_PEER, peer);
 }
 
 /**
@@ -65,22 +64,14 @@ static void peer_agree(struct sovia_peer *peer, const struct sovia_agreement *ag
 	spin_unlock(&peer->lock);
 }
 
-static void peer_end_link(struct sovia_link *link)
-{
-	sovia_link_ref(link);
-	sovia_link_down(link, -ECONNRESET);
-	sovia_link_put(link);
-}
-
 /* Another kernel has taken its place: links that waited for it to come back end. */
 static void peer_forget(struct sovia_peer *peer)
 {
-	struct sovia_link *link, *next;
+	struct sovia_peering *peering, *next;
 
 	sovia_peer_leave(peer, SOVIA_PEER_NONE);
-	list_for_each_entry_safe(link, next, &peer->links, peer_node)
-		if (link->state == SOVIA_LINK_RECOVERING || link->state == SOVIA_LINK_PARKED)
-			peer_end_link(link);
+	list_for_each_entry_safe(peering, next, &peer->users, node)
+		sovia_peer_ops->replaced(peering);
 }
 
 /**
@@ -168,7 +159,7 @@ void sovia_peer_attempt_over(struct sovia_peer *peer, unsigned long delay, int e
 static void peer_end(struct sovia_peer *peer)
 {
 	struct sovia_agreement none = {};
-	struct sovia_link *link, *next;
+	struct sovia_peering *peering, *next;
 
 	pr_notice_ratelimited("peer %pI6c: its key is none any more\n", &peer->pair.remote);
 	/* First: requests that wait on a link are decided when that ends. */
@@ -179,9 +170,8 @@ static void peer_end(struct sovia_peer *peer)
 	if (peer->attempt)
 		sovia_peer_attempt_over(peer, PAIR_RETRY, 0);
 	sovia_peer_drop_anchor(&peer->anchor);
-	list_for_each_entry_safe(link, next, &peer->links, peer_node)
-		if (link->state != SOVIA_LINK_CONNECTING || !link->peer_waits)
-			peer_end_link(link);
+	list_for_each_entry_safe(peering, next, &peer->users, node)
+		sovia_peer_ops->ended(peering);
 }
 
 /**

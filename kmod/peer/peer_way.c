@@ -6,20 +6,15 @@
  */
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
-#include <linux/workqueue.h>
-#include "clan/way.h"
+#include "core/way.h"
 #include "core/connd.h"
-#include "core/l3.h"
-#include "link/link_net.h"
+#include "core/addr.h"
 #include "near.h"
 #include "peer.h"
 #include "peer_memory.h"
 #include "peer_pair.h"
 #include "peer_way.h"
 #include "rdv_wire.h"
-
-/* Devices and addresses that come within this time are one change. */
-#define DEVICES_PAUSE	(HZ / 10)
 
 static void way_write(struct sovia_way *way, const struct sovia_clan_way *clan)
 {
@@ -177,18 +172,6 @@ bool sovia_peer_may_reach(struct sovia_net *snet, const struct sovia_pair *pair)
 }
 
 /**
- * sovia_peer_way() - where a link ends
- * @link: of a peer in memory that both kernels have
- * @way: filled in
- *
- * Context: connection thread.
- */
-void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way)
-{
-	*way = link->peer->way;
-}
-
-/**
  * sovia_peer_provider() - the provider of links to a peer
  * @peer: the peer
  *
@@ -253,40 +236,15 @@ static struct notifier_block ways_notifier = {
 	.notifier_call = ways_event,
 };
 
-static void devices_work(struct work_struct *work)
-{
-	sovia_link_devices_changed();
-}
-
-static DECLARE_DELAYED_WORK(devices_changed, devices_work);
-
-/* Root of a container may change addresses in a loop, and each change concerns all namespaces. */
-static int devices_event(struct notifier_block *nb, unsigned long event, void *none)
-{
-	schedule_delayed_work(&devices_changed, DEVICES_PAUSE);
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block devices_notifier = {
-	.notifier_call = devices_event,
-};
-
 /**
- * sovia_peer_ways_init() - begin to watch memories and RDMA devices
+ * sovia_peer_ways_init() - begin to watch memories
  *
  * Context: module init; namespaces are registered.
  * Return: 0 or a negative errno.
  */
 int sovia_peer_ways_init(void)
 {
-	int err = sovia_clan_way_watch(&ways_notifier);
-
-	if (err)
-		return err;
-	err = sovia_verbs_watch(&devices_notifier);
-	if (err)
-		sovia_clan_way_unwatch(&ways_notifier);
-	return err;
+	return sovia_clan_way_watch(&ways_notifier);
 }
 
 /**
@@ -296,7 +254,5 @@ int sovia_peer_ways_init(void)
  */
 void sovia_peer_ways_exit(void)
 {
-	sovia_verbs_unwatch(&devices_notifier);
-	cancel_delayed_work_sync(&devices_changed);
 	sovia_clan_way_unwatch(&ways_notifier);
 }

@@ -8,7 +8,6 @@
 struct kthread_work;
 struct net;
 struct sovia_clan_way;
-struct sovia_link;
 struct sovia_net;
 struct sovia_offer;
 struct sovia_pair;
@@ -26,7 +25,6 @@ void sovia_peer_take_way(const struct net *net, const struct sovia_offer *answer
 			 struct sovia_clan_way *theirs);
 bool sovia_peer_has_device(struct net *net, const struct sovia_pair *pair);
 bool sovia_peer_may_reach(struct sovia_net *snet, const struct sovia_pair *pair);
-void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way);
 bool sovia_peer_lacks_way(const struct sovia_peer *peer);
 const struct sovia_provider *sovia_peer_provider(const struct sovia_peer *peer);
 

@@ -20,10 +20,9 @@
 #include <net/tcp.h>
 #include "compat/sysctl.h"
 #include "core/connd.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/param.h"
 #include "core/work.h"
-#include "link/link_net.h"
 #include "near.h"
 #include "peer.h"
 #include "peer_memory.h"
@@ -288,7 +287,7 @@ static int rdv_take(struct sovia_net *snet, const struct rdv_listener *lis, stru
 	}
 	/* What is offered has to be there before it is offered. */
 	if (net_eq(snet->net, &init_net)) {
-		err = sovia_link_listen(snet);
+		err = sovia_peer_ops->listen(snet);
 		if (err)
 			return err;
 	}

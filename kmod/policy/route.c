@@ -11,9 +11,10 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 #include <net/xfrm.h>
-#include "core/l3.h"
+#include "compat/sock.h"
+#include "core/addr.h"
 #include "route.h"
-#include "sock/dry_syn.h"
+#include "dry_syn.h"
 
 static bool hairpin;
 module_param(hairpin, bool, 0644);

@@ -4,8 +4,10 @@
 #define _SOVIA_ROUTE_H
 
 #include <net/flow.h>
-#include "core/l3.h"
-#include "sock/sock.h"
+#include "core/addr.h"
+#include "core/provider.h"
+
+struct sock;
 
 int sovia_route(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 		struct sovia_pair *pair, const struct sovia_provider **prov);

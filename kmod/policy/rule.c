@@ -10,9 +10,8 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include "compat/sock.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/trace.h"
-#include "peer/peer_memory.h"
 #include "rule.h"
 #include "tos.h"
 
@@ -77,8 +76,6 @@ void sovia_rules_replace(struct sovia_net *snet, struct sovia_rules *rules)
 	spin_unlock(&rules_lock);
 	if (old)
 		kvfree_rcu(old, rcu);
-	/* They may allow what did not come about. */
-	sovia_memories_forget(snet);
 }
 
 /**

@@ -21,47 +21,24 @@
 #include <net/protocol.h>
 #include <net/tcp.h>
 #include <linux/sovia.h>
-#include "admin/genl.h"
-#include "charge.h"
 #include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
 #include "compat/splice.h"
 #include "connect.h"
-#include "core/connd.h"
-#include "core/hist.h"
-#include "core/objcount.h"
-#include "core/page.h"
-#include "core/work.h"
-#include "debug/break.h"
-#include "debug/debugfs.h"
-#include "debug/fault.h"
-#include "debug/vi_bench.h"
 #include "defer.h"
 #include "fallback.h"
 #include "keepalive.h"
-#include "lane/lane.h"
-#include "later.h"
-#include "link/link.h"
-#include "link/link_moved.h"
-#include "link/link_net.h"
-#include "link/link_park.h"
 #include "listen.h"
 #include "listener.h"
 #include "mem.h"
-#include "peer/key.h"
-#include "peer/peer_way.h"
-#include "peer/rendezvous.h"
 #include "poll.h"
 #include "port.h"
-#include "pressure.h"
 #include "recv.h"
 #include "send.h"
-#include "send_page.h"
 #include "sock_list.h"
 #include "sockopt.h"
 #include "splice.h"
-#include "upcall.h"
 
 static int family = SOVIA_FAMILY_DEFAULT;
 module_param(family, int, 0444);
@@ -112,6 +89,10 @@ static int prot_pre_connect(struct sock *sk, struct sockaddr_unsized *uaddr, int
 	return SOVIA_RUN_INET4_CONNECT(sk, uaddr, len);
 }
 
+SOVIA_DEFINE_PROT_ACCEPT(prot_accept, sovia_accept_dequeue)
+SOVIA_DEFINE_PROT_RECVMSG(prot_recvmsg, sovia_recvmsg)
+SOVIA_DEFINE_PROT_IOCTL(prot_ioctl, sovia_ioctl_value)
+
 struct proto sovia_prot = {
 	.name			= "SOVIA",
 	.owner			= THIS_MODULE,
@@ -119,15 +100,15 @@ struct proto sovia_prot = {
 	.pre_connect		= prot_pre_connect,
 	.connect		= sovia_connect,
 	.disconnect		= sovia_disconnect,
-	.accept			= sovia_prot_accept,
-	.ioctl			= sovia_prot_ioctl,
+	.accept			= prot_accept,
+	.ioctl			= prot_ioctl,
 	.shutdown		= sovia_shutdown,
 	.init			= prot_init,
 	.setsockopt		= sovia_setsockopt,
 	.getsockopt		= sovia_getsockopt,
 	.keepalive		= sovia_keepalive,
 	.sendmsg		= sovia_sendmsg,
-	.recvmsg		= sovia_prot_recvmsg,
+	.recvmsg		= prot_recvmsg,
 	SOVIA_PROTO_SPLICE
 	.backlog_rcv		= prot_backlog_rcv,
 	.release_cb		= sovia_release_cb,
@@ -359,7 +340,7 @@ static void unregister_protosw(void)
 		inet6_unregister_protosw(&v6_protosw);
 }
 
-/* Fixed when the module is loaded: see sovia_init(). */
+/* Fixed when the module is loaded: see register_family(). */
 static struct net_proto_family sovia_family = {
 	.create	= family_create,
 	.owner	= THIS_MODULE,
@@ -384,198 +365,62 @@ static int __init register_family(void)
 	return -EADDRINUSE;
 }
 
-/* End what peers and programs have, and what brings it about.  The sockets are gone. */
-static void end_links(void)
+/**
+ * sovia_prot_init() - make the cache of sockets
+ *
+ * Context: module init.
+ * Return: 0 or a negative errno.
+ */
+int __init sovia_prot_init(void)
 {
-	sovia_rendezvous_exit();
-	sovia_peer_ways_exit();
-	sovia_link_stop();
-	/* Also releases VIs that could not be drained. */
-	sovia_verbs_exit();
-	sovia_link_wait();
-	sovia_clan_pci_exit();
-	sovia_clan_soft_exit();
-	sovia_keys_exit();
-	/* Closes the anchors, whose works and the connection thread go on until then. */
-	sovia_net_unregister();
-	sovia_hist_exit();
+	return proto_register(&sovia_prot, 1);
 }
 
-static int __init sovia_init(void)
+/**
+ * sovia_prot_exit() - free it
+ *
+ * Context: module exit; there are no sockets.
+ */
+void sovia_prot_exit(void)
 {
-	int err;
+	proto_unregister(&sovia_prot);
+}
 
-	err = proto_register(&sovia_prot, 1);
+/**
+ * sovia_family_init() - make the family visible
+ *
+ * Context: module init, last.
+ * Return: 0 or a negative errno.
+ */
+int __init sovia_family_init(void)
+{
+	int err = register_family();
+
 	if (err)
 		return err;
-	sovia_debugfs_init();
-	sovia_objects_init();
-	sovia_later_init();
-	sovia_fault_init();
-	sovia_vi_bench_init();
-	sovia_link_register_client(&sovia_sock_client);
-	err = sovia_ports_init();
-	if (err)
-		goto undo_proto;
-	err = sovia_listeners_init();
-	if (err)
-		goto undo_ports;
-	err = sovia_sock_list_init();
-	if (err)
-		goto undo_listeners;
-	sovia_mem_init();
-	err = sovia_charge_init();
-	if (err)
-		goto undo_sock_list;
-	err = sovia_pages_init();
-	if (err)
-		goto undo_pages;
-	err = sovia_conn_init();
-	if (err)
-		goto undo_pages;
-	err = sovia_work_init();
-	if (err)
-		goto undo_conn;
-	err = sovia_connd_start();
-	if (err)
-		goto undo_work;
-	err = sovia_verbs_init();
-	if (err)
-		goto undo_connd;
-	err = sovia_net_register();
-	if (err)
-		goto undo_verbs;
-	err = sovia_clan_soft_init();
-	if (err)
-		goto undo_net;
-	err = sovia_clan_pci_init();
-	if (err)
-		goto undo_soft;
-	err = sovia_keys_init();
-	if (err)
-		goto undo_pci;
-	err = sovia_peer_ways_init();
-	if (err)
-		goto undo_keys;
-	/* Peers may make links from here on. */
-	err = sovia_rendezvous_init();
-	if (err)
-		goto undo_rendezvous;
-	err = sovia_moved_init();
-	if (err)
-		goto undo_rendezvous;
-	err = sovia_park_init();
-	if (err)
-		goto undo_moved;
-	err = sovia_genl_init();
-	if (err)
-		goto undo_park;
-	sovia_break_init();
-	/*
-	 * Last: this makes the family visible.  What may fail goes first, as a socket that a user
-	 * has opened would outlive the module.
-	 */
-	err = register_family();
-	if (err)
-		goto undo_genl;
 	err = register_protosw();
-	if (err)
-		goto undo_family;
+	if (err) {
+		sock_unregister(family);
+		return err;
+	}
 	pr_info("AF_SOVIA is address family %d\n", family);
 	return 0;
-
-undo_family:
-	sock_unregister(family);
-undo_genl:
-	sovia_genl_exit();
-undo_park:
-	sovia_park_exit();
-undo_moved:
-	sovia_moved_exit();
-undo_rendezvous:
-	end_links();
-	goto undo_connd;
-undo_keys:
-	sovia_keys_exit();
-undo_pci:
-	sovia_clan_pci_exit();
-undo_soft:
-	sovia_clan_soft_exit();
-undo_net:
-	sovia_net_unregister();
-	sovia_hist_exit();
-undo_verbs:
-	sovia_verbs_exit();
-undo_connd:
-	/* The works of the queues may use the thread. */
-	sovia_work_exit();
-	sovia_connd_stop();
-	goto undo_conn;
-undo_work:
-	sovia_work_exit();
-undo_conn:
-	sovia_conn_exit();
-undo_pages:
-	sovia_pages_exit();
-	sovia_charge_exit();
-undo_sock_list:
-	sovia_sock_list_exit();
-undo_listeners:
-	sovia_listeners_exit();
-undo_ports:
-	sovia_ports_exit();
-undo_proto:
-	sovia_debugfs_exit();
-	sovia_vi_bench_exit();
-	proto_unregister(&sovia_prot);
-	return err;
 }
 
-static void __exit sovia_exit(void)
+/**
+ * sovia_family_exit() - remove it
+ *
+ * Context: module exit, first; there are no sockets.
+ */
+void sovia_family_exit(void)
 {
 	sock_unregister(family);
 	unregister_protosw();
-	sovia_genl_exit();
-	sovia_park_exit();
-	sovia_moved_exit();
-	end_links();
-	sovia_work_exit();
-	sovia_connd_stop();
-	sovia_debugfs_exit();
-	sovia_vi_bench_exit();
-	sovia_later_exit();
-	sovia_pressure_exit();
-	/*
-	 * Sockets are freed after a grace period, connections perhaps after another one, and
-	 * tenants after a third.
-	 */
-	rcu_barrier();
-	rcu_barrier();
-	rcu_barrier();
-	sovia_fallback_exit();
-	sovia_conn_exit();
-	sovia_send_pages_exit();
-	sovia_pages_exit();
-	sovia_charge_exit();
-	sovia_sock_list_exit();
-	sovia_listeners_exit();
-	sovia_ports_exit();
-	proto_unregister(&sovia_prot);
-	sovia_objects_exit();
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
-#include "test/suites.c"
-#else
-module_init(sovia_init);
-module_exit(sovia_exit);
+int sovia_family_number(void)
+{
+	return family;
+}
 #endif
-
-MODULE_DESCRIPTION("AF_SOVIA: stream sockets on RDMA");
-MODULE_AUTHOR("The AF_SOVIA authors");
-MODULE_LICENSE("GPL");
-MODULE_VERSION(SOVIA_VERSION);
-/*
- * No MODULE_ALIAS of the family, the protocols and the netlink family: any user's request, from a
- * container as well, would load a module into the host that answers other nodes.
- */

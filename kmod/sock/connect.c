@@ -20,7 +20,7 @@
 #include "connect.h"
 #include "core/param.h"
 #include "defer.h"
-#include "dry_syn.h"
+#include "policy/dry_syn.h"
 #include "fallback.h"
 #include "keepalive.h"
 #include "lane/conn_table.h"
@@ -102,7 +102,7 @@ static u32 packet_fields(const struct sock *sk)
 	const struct net *net = sock_net(sk);
 	int ttl;
 
-	if (!ipv6_addr_v4mapped(&sovia_conn_of(sk)->link->pair.remote)) {
+	if (!ipv6_addr_v4mapped(&sovia_conn_of(sk)->lane->pair->remote)) {
 		const struct ipv6_pinfo *np = inet6_sk(sk);
 
 		ttl = np->hop_limit;
@@ -124,11 +124,11 @@ static void send_conn(struct sock *sk)
 
 	conn->ref = packet_fields(sk);
 
-	connect->asked = sovia_link_may_open(conn->link);
+	connect->asked = sovia_link_may_open(sovia_conn_link(conn));
 	if (connect->asked)
 		sovia_conn_control(conn, SOVIA_CONN, 0);
 	else
-		sovia_link_open(conn->link, sk_uid(sk));
+		sovia_link_open(sovia_conn_link(conn), sk_uid(sk));
 }
 
 /* Start the connection on its link.  -ENOTCONN: the link is DOWN. */
@@ -157,7 +157,7 @@ static int use_link(struct sock *sk, const struct sovia_pair *pair,
 		link = sovia_link_get(snet, pair, prov, sk_uid(sk), sovia_sk(sk)->tenant, gfp);
 		if (!link)
 			return -ENOBUFS;
-		conn = sovia_conn_create(link, sk, inet_sk(sk)->inet_num,
+		conn = sovia_conn_create(&link->lane, sk, inet_sk(sk)->inet_num,
 					 ntohs(inet_sk(sk)->inet_dport),
 					 sovia_sk(sk)->tenant->number, gfp);
 		if (!conn) {
@@ -401,7 +401,7 @@ static void be_patient(struct sock *sk, const struct attempt *attempt)
 	unsigned long wait = msecs_to_jiffies(attempt->wait);
 
 	connect->patience = max_t(unsigned long, wait, SOVIA_LINK_CHECK);
-	if (link_is_open(sovia_conn_of(sk)->link))
+	if (link_is_open(sovia_conn_link(sovia_conn_of(sk))))
 		wait = connect->patience;
 	connect->silent = (jiffies + wait) | 1;
 }
@@ -483,8 +483,8 @@ void sovia_link_came_up(struct sock *sk)
 /* Try once more over a fresh link. */
 static bool replace_link(struct sock *sk)
 {
-	const struct sovia_link *link = sovia_conn_of(sk)->link;
-	const struct sovia_provider *prov = link->prov;
+	const struct sovia_link *link = sovia_conn_link(sovia_conn_of(sk));
+	const struct sovia_provider *prov = link->lane.prov;
 	const struct sovia_pair pair = link->pair;
 	struct sovia_sock *ss = sovia_sk(sk);
 
@@ -542,14 +542,14 @@ void sovia_link_went_down(struct sock *sk, int err)
 	struct sovia_conn *conn = sovia_conn_of(sk);
 
 	/* The socket may have moved to another link. */
-	if (!conn || READ_ONCE(conn->link->state) != SOVIA_LINK_DOWN)
+	if (!conn || READ_ONCE(sovia_conn_link(conn)->state) != SOVIA_LINK_DOWN)
 		return;
 	/* A link that had been up may just have been stale. */
 	if (sk->sk_state == TCP_SYN_SENT && (err == ECONNRESET || err == ETIMEDOUT) &&
 	    replace_link(sk))
 		return;
 	err = -tcp_errno(sk, -err);
-	if (!sovia_fallback_due(sk, err, why_no_link(conn->link, err)))
+	if (!sovia_fallback_due(sk, err, why_no_link(sovia_conn_link(conn), err)))
 		sovia_done(sk, err);
 }
 
@@ -565,7 +565,7 @@ void sovia_link_barred(struct sock *sk, int err)
 	if (sk->sk_state != TCP_SYN_SENT || !sovia_conn_of(sk) || sovia_sk(sk)->connect.asked)
 		return;
 	err = -tcp_errno(sk, -err);
-	if (!sovia_fallback_due(sk, err, why_no_link(sovia_conn_of(sk)->link, err)))
+	if (!sovia_fallback_due(sk, err, why_no_link(sovia_conn_link(sovia_conn_of(sk)), err)))
 		sovia_done(sk, err);
 }
 
@@ -573,7 +573,7 @@ void sovia_link_barred(struct sock *sk, int err)
 static bool shut_by_itself(const struct sock *sk)
 {
 	const struct sovia_conn *conn = sovia_conn_of(sk);
-	const struct sovia_pair *pair = &conn->link->pair;
+	const struct sovia_pair *pair = conn->lane->pair;
 
 	return (sk->sk_shutdown & SEND_SHUTDOWN) && conn->lport == conn->rport &&
 	       ipv6_addr_equal(&pair->local, &pair->remote);
@@ -613,7 +613,7 @@ static void note_service(struct sock *sk)
 	/* Port 0 is refused without one. */
 	if (!conn)
 		return;
-	link = conn->link;
+	link = sovia_conn_link(conn);
 	connect->service = sovia_service_key(link->snet, &link->pair, port);
 	connect->refused = jiffies | 1;
 }
@@ -649,7 +649,7 @@ void sovia_refused(struct sock *sk, u32 code)
 		sovia_fallback_unneeded(sk);
 	if (code == SOVIA_CODE_NO_DIRECTION && ss->connect.link_retries) {
 		ss->connect.link_retries--;
-		sovia_link_shut_out(sovia_conn_of(sk)->link);
+		sovia_link_shut_out(sovia_conn_link(sovia_conn_of(sk)));
 		send_conn(sk);
 		return;
 	}
@@ -676,7 +676,7 @@ static bool peer_answers(const struct sock *sk)
 {
 	const struct sovia_conn *conn = sovia_conn_of(sk);
 
-	return link_is_up(conn->link) && sovia_conn_is_heard(conn);
+	return link_is_up(sovia_conn_link(conn)) && sovia_conn_is_heard(conn);
 }
 
 /* Has it not answered for so long that it is TCP's turn?  While a lane is replaced, it does not. */
@@ -708,11 +708,11 @@ static void learn_silence(struct sovia_link *link)
 /* Use TCP instead of waiting for the peer; later connections may use the link. */
 static bool give_up_waiting(struct sock *sk)
 {
-	struct sovia_link *link = sovia_conn_of(sk)->link;
+	struct sovia_link *link = sovia_conn_link(sovia_conn_of(sk));
 
 	if (!sovia_fallback_armed(sk))
 		return false;
-	if (!link->prov->local)
+	if (!link->lane.prov->local)
 		learn_silence(link);
 	sovia_link_keep(link);
 	return sovia_fallback_due(sk, ETIMEDOUT, SOVIA_WHY_SILENT);

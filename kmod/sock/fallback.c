@@ -24,7 +24,7 @@
 #include "compat/inet.h"
 #include "compat/proto.h"
 #include "compat/sysctl.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/param.h"
 #include "fallback.h"
 #include "peer/peer_memory.h"

@@ -7,7 +7,7 @@
  * timeouts.  Any message on the lane proves that the peer's kernel is alive,
  * and TCP's keepalive does not prove more.  A probe is a WAKEUP that does not
  * change the window, but makes the lane acknowledge it.  If the other end is a
- * socket of this kernel (link/direct.c), no message uses the lane, and no
+ * socket of this kernel (lane/direct.c), no message uses the lane, and no
  * probe is needed.
  *
  * It uses sk_timer, from ESTABLISHED until close() uses it for the orphan.
@@ -128,7 +128,7 @@ static unsigned long keepalive_left(struct sock *sk, unsigned long user_timeout)
 	struct sovia_conn *conn = sovia_conn_of(sk);
 	struct sovia_sock *ss = sovia_sk(sk);
 	/* Read before jiffies, as it may change concurrently. */
-	unsigned long heard = conn->direct ? jiffies : READ_ONCE(conn->link->lane.rx_time);
+	unsigned long heard = conn->direct ? jiffies : READ_ONCE(conn->lane->rx_time);
 	unsigned long now = jiffies, idle = now - heard;
 
 	/* The peer has closed; with TCP it would answer a probe with RST. */

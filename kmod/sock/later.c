@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events of connections whose other end is a socket here (link/direct.c).
+ * Events of connections whose other end is a socket here (lane/direct.c).
  *
  * The sender, which has its own socket locked, may not lock the receiver's.  It notes the event
  * in the connection, and a softirq of its CPU hands it to the receiver: as soon as the sender has
@@ -105,8 +105,9 @@ void sovia_later(struct sovia_conn *conn, enum sovia_deferred what, u32 arg)
  * sovia_later_init() - make the queues
  *
  * Context: module init.
+ * Return: 0.
  */
-void __init sovia_later_init(void)
+int __init sovia_later_init(void)
 {
 	int cpu;
 
@@ -117,6 +118,7 @@ void __init sovia_later_init(void)
 		init_llist_head(&queue->conns);
 		irq_poll_init(&queue->poll, LATER_WEIGHT, later_poll);
 	}
+	return 0;
 }
 
 /**

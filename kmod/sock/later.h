@@ -6,7 +6,7 @@
 #include "sock.h"
 
 void sovia_later(struct sovia_conn *conn, enum sovia_deferred what, u32 arg);
-void sovia_later_init(void);
+int sovia_later_init(void);
 void sovia_later_exit(void);
 
 #endif /* _SOVIA_LATER_H */

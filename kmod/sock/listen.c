@@ -18,10 +18,10 @@
 #include "close.h"
 #include "compat/ipv6.h"
 #include "compat/proto.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "defer.h"
 #include "defer_accept.h"
-#include "dry_syn.h"
+#include "policy/dry_syn.h"
 #include "fallback.h"
 #include "keepalive.h"
 #include "lane/conn_table.h"
@@ -148,7 +148,7 @@ static int child_start(struct sock *child, struct sovia_link *link,
 	int err;
 
 	sovia_link_ref(link);
-	conn = sovia_conn_create(link, child, msg->dport, msg->sport,
+	conn = sovia_conn_create(&link->lane, child, msg->dport, msg->sport,
 				 sovia_sk(child)->tenant->number, GFP_ATOMIC | __GFP_NOWARN);
 	if (!conn) {
 		sovia_link_put(link);
@@ -193,7 +193,7 @@ static void drop_predecessor(struct sovia_link *link, const struct sovia_msg *ms
 	bool open = false;
 
 	rcu_read_lock();
-	old = sovia_conn_occupant(link, msg->dport, msg->sport);
+	old = sovia_conn_occupant(&link->lane, msg->dport, msg->sport);
 	if (old) {
 		spin_lock(&old->lock);
 		/* Not one that is being set up by connect(). */
@@ -220,7 +220,7 @@ static bool accept_itself(struct sovia_link *link, const struct sovia_msg *msg)
 	    !ipv6_addr_equal(&link->pair.local, &link->pair.remote))
 		return false;
 	rcu_read_lock();
-	conn = sovia_conn_lookup(link, msg->dport, msg->sport);
+	conn = sovia_conn_lookup(&link->lane, msg->dport, msg->sport);
 	if (conn) {
 		spin_lock(&conn->lock);
 		own = conn->sk && READ_ONCE(conn->sk->sk_state) == TCP_SYN_SENT &&
@@ -355,7 +355,8 @@ static u32 judge_request(struct sock *listener, const struct sovia_link *link,
 	if (sovia_check_ipsec(listener, &link->pair, msg->dport, msg->sport))
 		return SOVIA_CODE_USE_TCP;
 	/* Within this host connect() has asked. */
-	err = link->prov->local ? 0 : sovia_dry_syn_in(listener, &link->pair, msg);
+	err = link->lane.prov->local ? 0 : sovia_dry_syn_in(listener, &link->pair, msg->dport,
+							    msg->sport);
 	if (err)
 		return err == -ENOBUFS ? SOVIA_CODE_NO_MEMORY : SOVIA_CODE_USE_TCP;
 	return SOVIA_CODE_NONE;
@@ -373,15 +374,16 @@ static bool body_matches(const struct sovia_link *link, const struct sk_buff *sk
 
 /**
  * sovia_sock_rx_conn() - struct sovia_client::request
- * @link: the link it came on
+ * @lane: the lane it came on
  * @skb: the message; the caller keeps it
  * @msg: its header
  *
  * Context: softirq.
  */
-void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
+void sovia_sock_rx_conn(struct sovia_lane *lane, struct sk_buff *skb,
 			const struct sovia_msg *msg)
 {
+	struct sovia_link *link = sovia_link_of(lane);
 	u32 code = SOVIA_CODE_NO_LISTENER;
 	struct sock *listener;
 

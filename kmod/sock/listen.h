@@ -12,7 +12,7 @@ struct sock *sovia_accept_dequeue(struct sock *sk, int flags, int *err);
 bool sovia_acceptable(struct sock *sk);
 void sovia_listen_stop(struct sock *sk);
 void sovia_children_pending(struct sock *listener);
-void sovia_sock_rx_conn(struct sovia_link *link, struct sk_buff *skb,
+void sovia_sock_rx_conn(struct sovia_lane *lane, struct sk_buff *skb,
 			const struct sovia_msg *msg);
 
 #endif /* _SOVIA_LISTEN_H */

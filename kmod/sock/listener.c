@@ -17,7 +17,7 @@
 #include <net/netns/hash.h>
 #include <net/sock_reuseport.h>
 #include "compat/addr.h"
-#include "core/l3.h"
+#include "core/addr.h"
 #include "listener.h"
 #include "policy/route.h"
 #include "program.h"

@@ -20,7 +20,7 @@
 #include <linux/seq_file.h>
 #include "core/param.h"
 #include "core/tenant.h"
-#include "debug/debugfs.h"
+#include "core/debugfs.h"
 #include "mem.h"
 #include "pressure.h"
 #include "send.h"
@@ -492,14 +492,16 @@ DEFINE_SHOW_ATTRIBUTE(limits);
  * sovia_mem_init() - set default limits
  *
  * Context: module init.
+ * Return: 0.
  */
-void __init sovia_mem_init(void)
+int __init sovia_mem_init(void)
 {
 	if (!mem[0])
 		mem[0] = totalram_pages() / 16;
 	if (!mem[1])
 		mem[1] = mem[0] + mem[0] / 2;
 	debugfs_create_file("limits", 0444, sovia_debugfs_dir(), NULL, &limits_fops);
+	return 0;
 }
 
 #if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)

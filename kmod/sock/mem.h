@@ -30,7 +30,7 @@
 /* Until all has been read that was there when the window became the smallest: larger buffers. */
 #define SOVIA_LEAST_COST_OLD	(2 * (4096 + SKB_DATA_ALIGN(sizeof(struct sk_buff))))
 
-void sovia_mem_init(void);
+int sovia_mem_init(void);
 bool sovia_mem_ample(const struct sock *sk);
 bool sovia_mem_short(const struct sock *sk);
 bool sovia_mem_none(const struct sock *sk);

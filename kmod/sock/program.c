@@ -17,8 +17,8 @@
 #include <net/ipv6.h>
 #include <net/sock_reuseport.h>
 #include "policy/route.h"
+#include "policy/segment.h"
 #include "program.h"
-#include "segment.h"
 
 /*
  * The segment for a program, starting with the TCP header.  @payload is shared, not

@@ -182,7 +182,7 @@ void sovia_rx_may_ask(struct sock *sk)
  */
 static bool may_lower(const struct sock *sk, enum sovia_lent list, u32 *end)
 {
-	const struct sovia_link *link = sovia_conn_of(sk)->link;
+	const struct sovia_link *link = sovia_conn_link(sovia_conn_of(sk));
 	const struct sovia_rx *rx = &sovia_sk(sk)->rx;
 
 	*end = list == SOVIA_LENT_LARGE ? rx->copied + SOVIA_WINDOW_FIRST :
@@ -508,7 +508,7 @@ static bool may_take(const struct sock *sk, const struct sk_buff *skb)
 {
 	const struct sk_buff *tail = skb_peek_tail(&sk->sk_receive_queue);
 
-	return !sovia_conn_of(sk)->link->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
+	return !sovia_conn_of(sk)->lane->prov->rx_borrowed && !skb_is_nonlinear(skb) &&
 	       !gathers_all(sk) && (!tail || !tail->len);
 }
 
@@ -524,7 +524,7 @@ static bool recv_enqueue(struct sock *sk, struct sk_buff *skb, u32 len)
 		return false;
 	drop_kept(sk);
 	/* Where both sockets are here, it is the memory of the sender. */
-	recv_append(sk, skb, !sovia_conn_of(sk)->link->prov->by_lane);
+	recv_append(sk, skb, !sovia_conn_of(sk)->lane->prov->by_lane);
 	SOVIA_RX_CB(skb)->off = done;
 	sovia_rx_stamp(sk, skb);
 	return true;
@@ -655,7 +655,7 @@ static void data_queue(struct sock *sk, const struct sovia_conn *conn, struct sk
 	if (res->breach)
 		return;
 	sk_mark_napi_id(sk, skb);
-	sovia_busy_of(ss, conn->link->prov);
+	sovia_busy_of(ss, conn->lane->prov);
 	res->taken = recv_enqueue(sk, skb, msg->len);
 	WRITE_ONCE(ss->rx.nxt, ss->rx.nxt + msg->len);
 	ss->rx.bytes += msg->len;

@@ -404,6 +404,15 @@ static_assert(offsetofend(struct sovia_sock, inet6) == sizeof(struct sovia_sock)
 /* af_sovia.c */
 extern struct proto sovia_prot;
 
+int sovia_prot_init(void);
+void sovia_prot_exit(void);
+int sovia_family_init(void);
+void sovia_family_exit(void);
+int sovia_sock_client_init(void);
+#if IS_ENABLED(CONFIG_SOVIA_KUNIT_TEST)
+int sovia_family_number(void);
+#endif
+
 /* Is it one of ours?  A descriptor may get TCP's. */
 static inline bool sovia_is(const struct sock *sk)
 {

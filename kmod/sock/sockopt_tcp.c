@@ -265,7 +265,7 @@ static void fill_conn(const struct sovia_sock *ss, const struct sovia_conn *conn
 		      struct tcp_info *info)
 {
 	info->tcpi_snd_mss = sovia_conn_payload(conn);
-	info->tcpi_rcv_mss = conn->link->lane.own_payload;
+	info->tcpi_rcv_mss = conn->lane->own_payload;
 	info->tcpi_unacked = READ_ONCE(conn->inflight);
 	/* While a window is asked back, more may have come, or have been read, than was told. */
 	info->tcpi_rcv_space = max_t(s32, conn->rcv_wnd_end - ss->rx.copied, 0);

@@ -6,7 +6,7 @@
 #include <linux/sock_diag.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
-#include "admin/genl_event.h"
+#include "core/event.h"
 #include "core/trace.h"
 #include "tcp_log.h"
 
@@ -77,7 +77,7 @@ void sovia_tcp_log_add(struct sovia_net *snet, struct sock *tcp, u8 direction, e
 	entry.cookie = (u64)cookie[1] << 32 | cookie[0];
 	log_put(snet, &entry);
 	trace_sovia_fallback(tcp, &entry);
-	sovia_event_tcp(snet, &entry);
+	sovia_event(snet, SOVIA_EVENT_TCP, &entry);
 }
 
 /**

@@ -10,6 +10,7 @@
 #include "defer_accept.h"
 #include "fallback.h"
 #include "keepalive.h"
+#include "lane/lane.h"
 #include "listen.h"
 #include "recv.h"
 #include "rx.h"
@@ -237,7 +238,7 @@ static void conn_control(struct sovia_conn *conn, const struct sovia_msg *msg)
 		more = control_locked(conn->sk, conn, msg, &push, &breach);
 	spin_unlock(&conn->lock);
 	if (breach) {
-		sovia_stat_inc(conn->link->snet, bad_window);
+		sovia_stat_inc(conn->lane->snet, bad_window);
 		sovia_defer(conn, SOVIA_DEFER_BREACH, SOVIA_CODE_PROTOCOL);
 	}
 	if (push)
@@ -282,6 +283,18 @@ const struct sovia_client sovia_sock_client = {
 	.down		= conn_down,
 	.barred		= conn_barred,
 };
+
+/**
+ * sovia_sock_client_init() - have the link layer call sockets
+ *
+ * Context: module init, before there is a link.
+ * Return: 0.
+ */
+int __init sovia_sock_client_init(void)
+{
+	sovia_lane_register_client(&sovia_sock_client);
+	return 0;
+}
 
 /**
  * sovia_sk_timeout() - the socket's timer

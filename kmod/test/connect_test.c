@@ -58,7 +58,7 @@ static void connect_patience(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, second->sk->sk_state, TCP_SYN_SENT);
 	KUNIT_EXPECT_FALSE(test, silent_too_long(second->sk));
 	KUNIT_EXPECT_EQ(test, connect->silent, 0);
-	link = sovia_conn_of(second->sk)->link;
+	link = sovia_conn_link(sovia_conn_of(second->sk));
 	spin_lock_bh(&link->lock);
 	link->state = SOVIA_LINK_RECOVERING;
 	KUNIT_EXPECT_FALSE(test, silent_too_long(second->sk));

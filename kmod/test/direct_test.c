@@ -48,11 +48,11 @@ static void direct_pairs(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_conn(a)->direct && test_conn(b)->direct);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(test_conn(a)->mate), test_conn(b));
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(test_conn(b)->mate), test_conn(a));
-	sent = test_conn(a)->link->lane.credit.tx_next;
+	sent = test_conn(a)->lane->credit.tx_next;
 	KUNIT_EXPECT_EQ(test, direct_move(a, b, 4, MSG_DONTWAIT), 4);
 	KUNIT_EXPECT_EQ(test, direct_move(b, a, 4, MSG_DONTWAIT), 4);
 	KUNIT_EXPECT_EQ(test, direct_move(a, b, 30000, MSG_DONTWAIT), 30000);
-	KUNIT_EXPECT_EQ(test, test_conn(a)->link->lane.credit.tx_next, sent);
+	KUNIT_EXPECT_EQ(test, test_conn(a)->lane->credit.tx_next, sent);
 	sock_release(a);
 	sock_release(b);
 }

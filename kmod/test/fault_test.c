@@ -96,7 +96,7 @@ static void fault_disarm(const struct fault_case *c)
 /* Nothing is in flight between two connected sockets, in either direction. */
 static void fault_wait_still(struct socket *sock)
 {
-	struct sovia_credit *credit = &test_conn(sock)->link->lane.credit;
+	struct sovia_credit *credit = &test_conn(sock)->lane->credit;
 
 	while (sovia_credit_flight(credit) || sovia_credit_ack_pending(credit))
 		msleep(20);

@@ -132,7 +132,7 @@ KUNIT_ARRAY_PARAM(hostile, hostile_cases, hostile_case_name);
 static struct sk_buff *hostile_message(struct kunit *test, const struct hostile_case *c,
 				       struct sovia_conn *conn, u32 *imm)
 {
-	struct sovia_lane *lane = &conn->link->lane;
+	struct sovia_lane *lane = conn->lane;
 	struct sovia_credit *credit = &lane->credit;
 	struct sovia_msg msg = c->msg;
 	struct sk_buff *skb;
@@ -176,7 +176,7 @@ static void hostile_settle(struct sovia_lane *lane)
 static void hostile_deliver(struct sovia_lane *lane, struct sk_buff *skb, const u32 *imm)
 {
 	local_bh_disable();
-	if (!lane_receive(lane->vi, skb, imm))
+	if (!sovia_lane_receive(lane->vi, skb, imm))
 		kfree_skb(skb);
 	local_bh_enable();
 	sovia_connd_flush();
@@ -195,7 +195,7 @@ static void hostile_peer(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	conn = test_conn(b);
-	lane = &conn->link->lane;
+	lane = conn->lane;
 	hostile_settle(lane);
 	/* A previous pair of ports may have the same slot as the unknown one. */
 	memset(&lane->room->rx_slots, 0, sizeof(lane->room->rx_slots));
@@ -242,7 +242,7 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 		SOVIA_DATA, SOVIA_DATA, SOVIA_DATA, SOVIA_WAKEUP, SOVIA_FIN, SOVIA_CONN,
 		SOVIA_ACCEPT, SOVIA_REFUSE, SOVIA_RESET, SOVIA_URGENT, SOVIA_URGENT,
 	};
-	struct sovia_lane *lane = &conn->link->lane;
+	struct sovia_lane *lane = conn->lane;
 	struct sovia_sock *ss = sovia_sk(conn->sk);
 	struct sovia_msg msg = {
 		.type = types[prandom_u32_state(rnd) % ARRAY_SIZE(types)],
@@ -276,8 +276,8 @@ static struct sk_buff *hostile_any(struct kunit *test, struct rnd_state *rnd,
 	skb_put_zero(skb, msg.len);
 	/* CONN from here to here: a listener that may be there, or the same ports again. */
 	if (msg.type == SOVIA_CONN) {
-		memcpy(skb_tail_pointer(skb) - 32, &lane->link->pair.remote, 16);
-		memcpy(skb_tail_pointer(skb) - 16, &lane->link->pair.local, 16);
+		memcpy(skb_tail_pointer(skb) - 32, &lane->pair->remote, 16);
+		memcpy(skb_tail_pointer(skb) - 16, &lane->pair->local, 16);
 	}
 	return skb;
 }
@@ -331,7 +331,7 @@ static void hostile_random(struct kunit *test)
 	prandom_seed_state(&rnd, seed);
 	for (i = 0; i < HOSTILE_ROUNDS; i++) {
 		test_connected(test, &a, &b);
-		lane = &test_conn(b)->link->lane;
+		lane = test_conn(b)->lane;
 		for (n = 0; n < HOSTILE_MESSAGES && b->sk->sk_state != TCP_CLOSE; n++) {
 			hostile_settle(lane);
 			skb = hostile_any(test, &rnd, test_conn(b), &imm, &compact);
@@ -382,7 +382,7 @@ static void hostile_greeting(struct kunit *test)
 	unsigned long before;
 
 	test_connected(test, &a, &b);
-	lane = &test_conn(b)->link->lane;
+	lane = test_conn(b)->lane;
 	hostile_settle(lane);
 	params.id = 1;
 	params.peer_id = lane->id;
@@ -392,7 +392,7 @@ static void hostile_greeting(struct kunit *test)
 
 	/* A matching one is accepted. */
 	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
-	lane_established(lane->vi, &hello, sizeof(hello));
+	lane->vi->client->established(lane->vi, &hello, sizeof(hello));
 	sovia_connd_flush();
 	KUNIT_EXPECT_FALSE(test, lane->dead);
 	KUNIT_EXPECT_EQ(test, b->sk->sk_state, TCP_ESTABLISHED);
@@ -401,7 +401,7 @@ static void hostile_greeting(struct kunit *test)
 	params.payload = c->payload ?: params.payload;
 	before = snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello);
 	sovia_hello_build(&hello, &params, SOVIA_WIRE_VERSION);
-	lane_established(lane->vi, &hello, sizeof(hello));
+	lane->vi->client->established(lane->vi, &hello, sizeof(hello));
 	sovia_connd_flush();
 	KUNIT_EXPECT_EQ(test, snmp_fold_field(snet->mib, SOVIA_STAT_bad_hello), before + 1);
 	KUNIT_EXPECT_TRUE(test, lane->dead);
@@ -418,9 +418,9 @@ static void lane_late_upcall(struct kunit *test)
 	struct sovia_lane *lane;
 
 	test_connected(test, &a, &b);
-	lane = &test_conn(a)->link->lane;
-	sovia_link_ref(lane->link);
-	sovia_link_event(lane->link, SOVIA_LINK_EV_KILL);
+	lane = test_conn(a)->lane;
+	sovia_link_ref(sovia_link_of(lane));
+	sovia_link_event(sovia_link_of(lane), SOVIA_LINK_EV_KILL);
 	sovia_connd_flush();
 	spin_lock_bh(&lane->lock);
 	lane->credit.rx_next++;
@@ -429,7 +429,7 @@ static void lane_late_upcall(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, timer_pending(&lane->ack_timer));
 	spin_unlock_bh(&lane->lock);
 	timer_delete_sync(&lane->ack_timer);
-	sovia_link_put(lane->link);
+	sovia_link_put(sovia_link_of(lane));
 	sock_release(a);
 	sock_release(b);
 }

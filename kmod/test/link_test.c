@@ -440,7 +440,7 @@ static int link_test_join(struct kunit *test, struct sovia_link *link, struct so
 	struct sovia_conn *conn;
 
 	sovia_link_ref(link);
-	conn = sovia_conn_create(link, sk, 1, 2, 0, GFP_KERNEL);
+	conn = sovia_conn_create(&link->lane, sk, 1, 2, 0, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, conn);
 	sovia_rx_join(sk, conn, false);
 	return sovia_link_attach(conn);

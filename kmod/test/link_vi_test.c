@@ -325,7 +325,7 @@ static void link_test_wait_to_open(struct kunit *test, struct sovia_link *link, 
 	release_sock(sk);
 	sovia_link_open(link, GLOBAL_ROOT_UID);
 	link_flush();
-	KUNIT_EXPECT_TRUE(test, link->peer_waits);
+	KUNIT_EXPECT_TRUE(test, link->peering.waits);
 }
 
 static void link_test_direction(struct kunit *test, bool early, int err)

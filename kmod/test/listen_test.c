@@ -153,7 +153,7 @@ static void listen_late_reset(struct kunit *test)
 /* Set the credits of the lane of @sock; it has nothing in flight. */
 static void listen_test_credit(struct socket *sock, u32 window)
 {
-	struct sovia_lane *lane = &test_conn(sock)->link->lane;
+	struct sovia_lane *lane = test_conn(sock)->lane;
 
 	spin_lock_bh(&lane->lock);
 	lane->credit.window = window;
@@ -174,7 +174,7 @@ static void listen_reset_after_accept(struct kunit *test)
 	lock_sock_nested(listener->sk, LISTEN_TEST_LOCK);
 	sock = listen_test_connect(test, listener);
 	KUNIT_EXPECT_TRUE(test, LISTEN_TEST_SOON(READ_ONCE(ls->accept.pending_count) == 1));
-	window = test_conn(sock)->link->lane.credit.window;
+	window = test_conn(sock)->lane->credit.window;
 	listen_test_credit(sock, 0);
 	release_sock(listener->sk);
 	KUNIT_ASSERT_EQ(test, kernel_accept(listener, &child, O_NONBLOCK), 0);
@@ -197,7 +197,7 @@ static void listen_conn_given_up(struct kunit *test)
 	u32 window;
 
 	test_connected(test, &a, &b);
-	lane = &test_conn(a)->link->lane;
+	lane = test_conn(a)->lane;
 	window = lane->credit.window;
 	listen_test_credit(a, 0);
 	sock = listen_test_connect(test, listener);

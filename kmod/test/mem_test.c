@@ -259,7 +259,7 @@ static void limits_parked(struct kunit *test)
 
 	test_connected(test, &a, &b);
 	lock_sock(b->sk);
-	lane = &sovia_conn_of(b->sk)->link->lane;
+	lane = sovia_conn_of(b->sk)->lane;
 	release_sock(b->sk);
 	mem[0] = 0;
 	limits_use(SZ_1M);

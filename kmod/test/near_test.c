@@ -113,13 +113,11 @@ static void near_needs_another_end(struct kunit *test)
 static void near_joins(struct kunit *test)
 {
 	struct near_test *nt = test->priv;
-	struct sovia_link *link = kunit_kzalloc(test, sizeof(*link), GFP_KERNEL);
+	const struct sovia_pair here = {};
 	struct sovia_peer *own = kunit_kzalloc(test, sizeof(*own), GFP_KERNEL);
 	struct sovia_pair pair;
 
 	KUNIT_ASSERT_NOT_NULL(test, own);
-	KUNIT_ASSERT_NOT_NULL(test, link);
-	link->peer = own;
 	own->snet = nt->answerer->snet;
 	KUNIT_EXPECT_PTR_EQ(test, sovia_peer_provider(own), &sovia_verbs_provider);
 	sovia_near_meet(nt->answerer, near_test_nonce);
@@ -128,7 +126,7 @@ static void near_joins(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, sovia_peer_provider(own), &sovia_near_provider);
 	/* The other namespace exits. */
 	sovia_near_part(nt->peer);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(sovia_near_beyond(link, &pair)), -ECONNREFUSED);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(sovia_near_beyond(own, &here, &pair)), -ECONNREFUSED);
 	KUNIT_EXPECT_FALSE(test, sovia_near_meet(nt->answerer, near_test_nonce));
 	/* The next exchange is with another kernel. */
 	sovia_near_join(own, nt->answerer);

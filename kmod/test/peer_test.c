@@ -341,7 +341,8 @@ static int peer_test_check(const struct peer_test *pt, struct sovia_vi_request *
 {
 	struct sovia_peer *peer;
 
-	return sovia_peer_check_request(pt->snet, req, params, &peer);
+	return sovia_peer_check_request(pt->snet, req, params->lane, params->generation,
+					&peer);
 }
 
 static void peer_requests(struct kunit *test)

@@ -10,8 +10,6 @@
 #include "core/work.h"
 #include "sock/sock.h"
 
-int sovia_family_number(void);
-
 /* The parameter loop_lane, for tests: most of those with two sockets are of lanes. */
 static inline bool *test_loop_lane(void)
 {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Runs the KUnit suites when the module is loaded; included by af_sovia.c. */
+/* Runs the KUnit suites when the module is loaded; included by main.c. */
 #include "sock_helper.h"
 #include "suites.h"
-
-int sovia_family_number(void)
-{
-	return family;
-}
 
 static struct kunit_suite *suites[] = {
 	&sovia_wire_suite,

@@ -124,7 +124,7 @@ static void events_fill(struct socket *sock)
 	struct kvec vec;
 
 	while (!READ_ONCE(ss->tx.queued) ||
-	       sovia_credit_flight(&test_conn(sock)->link->lane.credit)) {
+	       sovia_credit_flight(&test_conn(sock)->lane->credit)) {
 		struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 
 		vec = (struct kvec){ bytes, sizeof(bytes) };
@@ -237,7 +237,7 @@ static void events_link_dies(struct sock *sk, int err)
 
 	if (!conn)
 		return;
-	sovia_lane_fail(&conn->link->lane, err);
+	sovia_lane_fail(conn->lane, err);
 	sovia_connd_flush();
 }
 
@@ -498,7 +498,7 @@ static void events_late(struct kunit *test)
 	conn = test_conn(near);
 	sovia_conn_get(conn);
 	rcu_read_lock();
-	KUNIT_EXPECT_PTR_EQ(test, conn, sovia_conn_lookup(conn->link, conn->lport, conn->rport));
+	KUNIT_EXPECT_PTR_EQ(test, conn, sovia_conn_lookup(conn->lane, conn->lport, conn->rport));
 	rcu_read_unlock();
 	events_disconnect(near);
 	events_late_messages(conn);

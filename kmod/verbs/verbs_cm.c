@@ -29,9 +29,8 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cm.h>
 
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/param.h"
-#include "policy/tos.h"
 #include "verbs.h"
 
 /*

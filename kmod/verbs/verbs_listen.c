@@ -20,11 +20,10 @@
 #include <rdma/ib_cm.h>
 #include <rdma/iw_cm.h>
 
-#include "core/l3.h"
+#include "core/addr.h"
 #include "core/net.h"
 #include "core/objcount.h"
 #include "core/work.h"
-#include "policy/tos.h"
 #include "verbs.h"
 
 /* Requests that the client has not answered yet, in all and of one peer. */

@@ -4,7 +4,7 @@
 
     vilevel.py --tools FOLDER --result FILE [--rounds N] [--figures latency,bandwidth,load] [--sizes N,...] [--inline BYTES]
 
-The memory of the first device is AF_SOVIA's (kmod/debug/vi_bench.c), that of the last one tests/bench/kclan's.  A round measures all of
+The memory of the first device is AF_SOVIA's (kmod/clan/vi_bench.c), that of the last one tests/bench/kclan's.  A round measures all of
 them, one right after the other.  --inline: bytes that a message may have in its entry; the module is loaded again for that.
 Writes JSON as scripts/bench does.
 """

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of lanes: conn.c, credit.h, lane*.c and wire.c of kmod/lane, and link_recover.c of kmod/link,
+ * Fuzzer of lanes: conn.c, credit.h, lane*.c and wire.c of kmod/lane,
  * between a provider and a peer driven by the input, and a socket layer that only
  * checks.  The peer may violate any rule; the lane may not.  VIs die at any time and
  * are replaced, as often as the input says.
@@ -14,13 +14,7 @@
  * The input begins with the size and numbers of the lane and the peer's hello, then operations[].
  */
 #include "input.h"
-#include "../../kmod/core/objcount.h"
-#include "../../kmod/lane/direct.h"
-#include "../../kmod/lane/lane.h"
-#include "../../kmod/lane/lane_rx.h"
-#include "../../kmod/lane/lane_tx.h"
-#include "../../kmod/peer/near.h"
-#include "../../kmod/peer/peer_hello.h"
+#include "lane_standin.h"
 
 #define CONNS		3
 #define ENDS_MAX	64		/* connections in one run */
@@ -82,7 +76,7 @@ struct peer {
 
 static struct sovia_net snet;
 static struct sovia_mib mib;
-static struct sovia_link link_;
+static struct sovia_lane lane_;
 static struct sovia_vi vi;
 static int link_refs;	/* of connections */
 static struct end all_ends[ENDS_MAX];
@@ -92,7 +86,7 @@ static struct peer peer;
 static u8 memory_left;	/* allocations that succeed, if memory_short */
 static bool memory_short;
 
-static struct sovia_lane *const lane = &link_.lane;
+static struct sovia_lane *const lane = &lane_;
 
 /* Parameters of kmod/lane/lane.c. */
 unsigned int *fuzz_window(void);
@@ -135,14 +129,15 @@ static void expect_payload(const struct sk_buff *skb, const struct sovia_msg *ms
 	MUST(skb->len == msg->len && !memcmp(skb->data, peer.bytes, msg->len));
 }
 
-static void client_request(struct sovia_link *link, struct sk_buff *skb,
+static void client_request(struct sovia_lane *on, struct sk_buff *skb,
 			   const struct sovia_msg *msg)
 {
-	MUST(link == &link_ && msg->type == SOVIA_CONN);
+	MUST(on == lane && msg->type == SOVIA_CONN);
 	expect_upcall(msg);
 	expect_payload(skb, msg);
 	if (peer.take)
-		sovia_link_refuse(link, msg, SOVIA_CODE_NO_LISTENER);
+		sovia_lane_reply(lane, SOVIA_REFUSE, msg->dport, msg->sport, msg->seq,
+				 SOVIA_CODE_NO_LISTENER);
 }
 
 static bool client_data(struct sovia_conn *conn, struct sk_buff *skb,
@@ -182,17 +177,6 @@ static const struct sovia_client fuzz_client = {
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
 
-/* No provider here has its other end in another namespace, or in shared memory. */
-struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
-{
-	return NULL;
-}
-
-void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way)
-{
-	abort();
-}
-
 /* Messages are in one piece here: only a lack of memory remains of it. */
 int sovia_msg_repack(struct sk_buff *skb, unsigned int max_frags)
 {
@@ -204,49 +188,25 @@ int sovia_msg_repack(struct sk_buff *skb, unsigned int max_frags)
 	return odd ? -EAGAIN : 0;
 }
 
-/* MACs are another matter. */
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello)
+static void lane_event(struct sovia_lane *on, enum sovia_lane_event event)
 {
-	return 0;
-}
-
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params)
-{
-	return 0;
-}
-
-void sovia_link_event(struct sovia_link *link, unsigned int event)
-{
-	MUST(link == &link_);
-	if (event == SOVIA_LINK_EV_DOWN)
+	MUST(on == lane);
+	if (event == SOVIA_LANE_DOWN)
 		MUST(lane->dead && !lane->up && lane->err < 0 && !peer.down++);
 	else
-		MUST(event == SOVIA_LINK_EV_UP && lane->up && !lane->dead);
+		MUST(event == SOVIA_LANE_UP && lane->up && !lane->dead);
 }
 
-/* There are no connections of this kind. */
-void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
+static void lane_put(struct sovia_lane *on)
 {
-	abort();
+	MUST(on == lane && link_refs-- > 0);
 }
 
-bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
-{
-	abort();
-}
+static const struct sovia_lane_ops lane_ops = {
+	.event = lane_event, .put = lane_put, .may_recover = lane_may_recover,
+};
 
-void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
-{
-	abort();
-}
-
-void sovia_direct_part(struct sovia_conn *conn)
-{
-}
-
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+struct sovia_conn *sovia_conn_lookup(struct sovia_lane *on, u16 lport, u16 rport)
 {
 	int i;
 
@@ -257,11 +217,6 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 			return conn;
 	}
 	return NULL;
-}
-
-void sovia_link_put(struct sovia_link *link)
-{
-	MUST(link == &link_ && link_refs-- > 0);
 }
 
 /* ---- below the lane: provider and peer ---- */
@@ -731,7 +686,7 @@ static bool connect_end(unsigned int i)
 	struct end *end = &all_ends[ends_used];
 
 	memset(end, 0, sizeof(*end));
-	end->conn = sovia_conn_create(&link_, &end->sk, PORT(i), PORT(i), i,
+	end->conn = sovia_conn_create(lane, &end->sk, PORT(i), PORT(i), i,
 				      GFP_KERNEL);
 	if (!end->conn)
 		return false;
@@ -927,19 +882,17 @@ static void begin(struct input *in)
 	int i;
 
 	memset(&mib, 0, sizeof(mib));
-	memset(&link_, 0, sizeof(link_));
+	memset(lane, 0, sizeof(*lane));
 	memset(&vi, 0, sizeof(vi));
 	memset(&peer, 0, offsetof(struct peer, posted));
 	memset(&peer.first, 0, sizeof(peer) - offsetof(struct peer, first));
 	memory_short = false;
 	snet.mib = &mib;
-	link_.snet = &snet;
-	link_.prov = how & 1 ? &sovia_loop_provider : &sovia_verbs_provider;
+	vi.prov = how & 1 ? &sovia_loop_provider : &sovia_verbs_provider;
 	*fuzz_window() = OWN_WINDOW_MAX;
-	MUST(!sovia_lane_init(lane, &link_, GFP_KERNEL));
+	MUST(!sovia_lane_init(lane, &lane_ops, &snet, &fuzz_pair, vi.prov, GFP_KERNEL));
 	peer.id = get_random_u64();
-	vi.prov = link_.prov;
-	vi.client = &sovia_lane_vi_client;
+	vi.client = &fuzz_vi_client;
 	vi.context = lane;
 	vi.max_frags = 1;
 	vi.imm = how & 2;
@@ -1048,7 +1001,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct input in = { data, size };
 
-	sovia_link_register_client(&fuzz_client);
+	sovia_lane_register_client(&fuzz_client);
 	MUST(!sovia_conn_init());
 	begin(&in);
 	if (establish(&in)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzer of two connected lanes: lane*.c, link_recover.c, conn.c, credit.h and wire.c of
- * kmod/link on both ends of a wire.  Both follow the protocol, so neither may ever report
+ * Fuzzer of two connected lanes: conn.c, credit.h, lane*.c and wire.c of
+ * kmod/lane on both ends of a wire.  Both follow the protocol, so neither may ever report
  * a violation; the input decides what is sent, when messages arrive, when completions
  * and timers fire, which allocations fail, when the provider has no room, when VIs die
  * and which end notices, and how far each attempt to replace them gets.
@@ -14,13 +14,7 @@
  * The input begins with the sizes and numbers of both, then operations[].
  */
 #include "input.h"
-#include "../../kmod/core/objcount.h"
-#include "../../kmod/lane/direct.h"
-#include "../../kmod/lane/lane.h"
-#include "../../kmod/lane/lane_rx.h"
-#include "../../kmod/lane/lane_tx.h"
-#include "../../kmod/peer/near.h"
-#include "../../kmod/peer/peer_hello.h"
+#include "lane_standin.h"
 
 #define CONNS		3
 #define RING		8192
@@ -50,7 +44,7 @@ struct flying {
 };
 
 struct node {
-	struct sovia_link	link;
+	struct sovia_lane	lane;
 	struct sovia_vi		vi;
 	struct sovia_mib	mib;
 	struct node		*peer;
@@ -89,14 +83,14 @@ bool fuzz_no_memory(void)
 	return memory_short && !(memory_left && memory_left--);
 }
 
-static struct node *node_of_link(const struct sovia_link *link)
+static struct node *node_of(const struct sovia_lane *lane)
 {
-	return container_of(link, struct node, link);
+	return container_of(lane, struct node, lane);
 }
 
 static struct end *end_of(const struct sovia_conn *conn)
 {
-	struct node *node = node_of_link(conn->link);
+	struct node *node = node_of(conn->lane);
 	int i = CONNS;
 
 	while (i--)
@@ -109,14 +103,14 @@ static struct end *end_of(const struct sovia_conn *conn)
 /* The other end of a connection. */
 static struct end *other(const struct end *end)
 {
-	struct node *node = node_of_link(end->conn->link);
+	struct node *node = node_of(end->conn->lane);
 
 	return &node->peer->ends[end - node->ends];
 }
 
 /* ---- above the lane: sockets ---- */
 
-static void client_request(struct sovia_link *link, struct sk_buff *skb,
+static void client_request(struct sovia_lane *lane, struct sk_buff *skb,
 			   const struct sovia_msg *msg)
 {
 	MUST(skb->len == sizeof(struct sovia_conn_body));
@@ -126,7 +120,7 @@ static void client_request(struct sovia_link *link, struct sk_buff *skb,
 static void check_window(struct end *end, const struct sovia_msg *msg)
 {
 	if (msg->compact) {
-		MUST(node_of_link(end->conn->link)->window - end->known <
+		MUST(node_of(end->conn->lane)->window - end->known <
 		     other(end)->conn->wnd_update_min);
 		return;
 	}
@@ -181,64 +175,28 @@ static const struct sovia_client fuzz_client = {
 	.tx_ready = client_tx_ready, .delivered = client_delivered,
 };
 
-/* No provider here has its other end in another namespace, or in shared memory. */
-struct net *sovia_near_beyond(const struct sovia_link *link, struct sovia_pair *pair)
-{
-	return NULL;
-}
-
-void sovia_peer_way(const struct sovia_link *link, struct sovia_clan_way *way)
-{
-	abort();
-}
-
 /* Messages are in one piece here. */
 int sovia_msg_repack(struct sk_buff *skb, unsigned int max_frags)
 {
 	return 0;
 }
 
-/* MACs are another matter. */
-int sovia_peer_seal(struct sovia_link *link, const struct sovia_path *path,
-		    struct sovia_hello *hello)
+static void lane_event(struct sovia_lane *lane, enum sovia_lane_event event)
 {
-	return 0;
+	MUST(event == SOVIA_LANE_UP || node_of(lane)->failing);
 }
 
-int sovia_peer_check_reply(const struct sovia_link *link, const struct sovia_hello *hello,
-			   const struct sovia_params *params)
-{
-	return 0;
-}
-
-void sovia_link_event(struct sovia_link *link, unsigned int event)
-{
-	MUST(event == SOVIA_LINK_EV_UP || node_of_link(link)->failing);
-}
-
-/* There are no connections of this kind. */
-void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
-{
-	abort();
-}
-
-bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
-{
-	abort();
-}
-
-void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 code)
-{
-	abort();
-}
-
-void sovia_direct_part(struct sovia_conn *conn)
+static void lane_put(struct sovia_lane *lane)
 {
 }
 
-struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rport)
+static const struct sovia_lane_ops lane_ops = {
+	.event = lane_event, .put = lane_put, .may_recover = lane_may_recover,
+};
+
+struct sovia_conn *sovia_conn_lookup(struct sovia_lane *lane, u16 lport, u16 rport)
 {
-	struct node *node = node_of_link(link);
+	struct node *node = node_of(lane);
 	int i;
 
 	for (i = 0; i < CONNS; i++) {
@@ -249,10 +207,6 @@ struct sovia_conn *sovia_conn_lookup(struct sovia_link *link, u16 lport, u16 rpo
 	}
 	MUST(!"no connection has these ports");
 	return NULL;
-}
-
-void sovia_link_put(struct sovia_link *link)
-{
 }
 
 /* ---- below the lane: provider ---- */
@@ -273,7 +227,7 @@ static void fly(struct node *to, const struct sk_buff *skb, const struct sovia_p
 {
 	/* A descriptor must be posted, even if the peer processes nothing until then. */
 	if (!to->starved)
-		MUST(to->sent_to - to->arrived < 2 * to->link.lane.credit.own_window + 1);
+		MUST(to->sent_to - to->arrived < 2 * to->lane.credit.own_window + 1);
 	MUST(to->sent_to - to->arrived < RING);
 	to->wire[to->sent_to++ % RING] = (struct flying) {
 		copy_of(skb), how->has_imm, how->imm, SOVIA_TX_CB(skb)->window,
@@ -285,7 +239,7 @@ static int provider_post_send(struct sovia_vi *vi, struct sk_buff *skb,
 {
 	struct node *node = container_of(vi, struct node, vi), *peer = node->peer;
 	bool full = node->room & 1, tell = !(node->quiet & 1) || !how->unsignaled;
-	struct sovia_lane *lane = &node->link.lane;
+	struct sovia_lane *lane = &node->lane;
 
 	MUST(lane->lock.held && node->established && !node->failing);
 	node->room >>= 1;
@@ -304,8 +258,8 @@ static void provider_post_more(struct sovia_vi *vi, unsigned int depth)
 {
 	struct node *node = container_of(vi, struct node, vi);
 
-	MUST(node->link.lane.lock.held && node->established && !node->failing && !node->more);
-	MUST(depth > 2 * node->link.lane.credit.own_window + 2 && depth <= 2 * node->own_window + 2U);
+	MUST(node->lane.lock.held && node->established && !node->failing && !node->more);
+	MUST(depth > 2 * node->lane.credit.own_window + 2 && depth <= 2 * node->own_window + 2U);
 	node->more = depth;
 }
 
@@ -354,7 +308,7 @@ static bool arrive_one(struct node *node, bool starving)
 		return false;
 	f = &node->wire[node->arrived++ % RING];
 	/* No memory to renew its descriptor; half of them stay posted. */
-	if (starving && node->starved < node->link.lane.credit.own_window)
+	if (starving && node->starved < node->lane.credit.own_window)
 		starve(node, 1);
 	node->window = f->window;
 	MUST(!node->vi.client->receive(&node->vi, f->skb, f->has_imm ? &f->imm : NULL));
@@ -364,7 +318,7 @@ static bool arrive_one(struct node *node, bool starving)
 
 static bool fire(struct node *node)
 {
-	struct timer_list *timer = &node->link.lane.ack_timer;
+	struct timer_list *timer = &node->lane.ack_timer;
 
 	if (!timer_pending(timer))
 		return false;
@@ -478,7 +432,7 @@ static void lose(struct node *node)
 /* Destroys the VI, with unprocessed messages and those without a completion. */
 static void drop(struct node *node)
 {
-	struct sovia_lane *lane = &node->link.lane;
+	struct sovia_lane *lane = &node->lane;
 
 	spin_lock_bh(&lane->lock);
 	lane->up = false;
@@ -497,36 +451,36 @@ static void make(struct node *node, bool active, u64 peer_id, unsigned int numbe
 {
 	/* Later changes of parameters do not affect a link that has been up. */
 	*fuzz_window() = 1 + vis % 20;
-	*fuzz_ack_threshold() = node->link.lane.open ? 1 : node->threshold;
+	*fuzz_ack_threshold() = node->lane.open ? 1 : node->threshold;
 	*fuzz_payload() = SOVIA_PAYLOAD_MIN;
-	sovia_lane_prepare(&node->link.lane, active, peer_id);
-	MUST(node->link.lane.credit.limit == node->own_window);
+	sovia_lane_prepare(&node->lane, active, peer_id);
+	MUST(node->lane.credit.limit == node->own_window);
 	node->number = number;
-	sovia_lane_hello(&node->link.lane, &node->peer->hello);
+	sovia_lane_hello(&node->lane, &node->peer->hello);
 }
 
 static void establish(struct node *node)
 {
-	struct sovia_lane *lane = &node->link.lane;
+	struct sovia_lane *lane = &node->lane;
 
 	if (!node->number || node->established || node->failing)
 		return;
 	node->established = true;
 	node->vi.client->established(&node->vi, &node->hello, sizeof(node->hello));
-	MUST(lane->up && lane->open && lane->peer_id == node->peer->link.lane.id);
+	MUST(lane->up && lane->open && lane->peer_id == node->peer->lane.id);
 }
 
 /* One end connects; the other one drops its VI, and accepts. */
 static void reconnect(struct node *asks)
 {
 	struct node *answers = asks->peer;
-	struct sovia_lane *lane = &answers->link.lane;
+	struct sovia_lane *lane = &answers->lane;
 
 	drop(asks);
-	make(asks, true, asks->link.lane.peer_id, ++vis);
+	make(asks, true, asks->lane.peer_id, ++vis);
 	MUST(be64_to_cpu(answers->hello.peer_id) == (lane->open ? lane->id : 0));
 	drop(answers);
-	make(answers, false, asks->link.lane.id, vis);
+	make(answers, false, asks->lane.id, vis);
 }
 
 static void op_lose(struct input *in)
@@ -573,7 +527,7 @@ static void op_grow(struct input *in)
 
 static void op_probe(struct input *in)
 {
-	sovia_lane_probe(&which(in)->link.lane);
+	sovia_lane_probe(&which(in)->lane);
 }
 
 static void (* const operations[])(struct input *in) = {
@@ -586,24 +540,23 @@ static void (* const operations[])(struct input *in) = {
 
 static void begin(struct input *in, struct node *node, bool imm)
 {
-	struct sovia_lane *lane = &node->link.lane;
+	struct sovia_lane *lane = &node->lane;
 	int i, own = node - nodes;
 
-	memset(&node->link, 0, offsetof(struct node, wire));
+	memset(&node->lane, 0, offsetof(struct node, wire));
 	node->arrived = node->sent_to = node->completed = node->posts = 0;
 	node->starved = node->room = node->quiet = node->more = 0;
 	node->peer = &nodes[!own];
 	snet[own].mib = &node->mib;
-	node->link.snet = &snet[own];
-	node->link.prov = &sovia_verbs_provider;
 	node->own_window = 1 + take8(in) % 20;
 	*fuzz_window() = node->own_window;
-	MUST(!sovia_lane_init(lane, &node->link, GFP_KERNEL));
+	MUST(!sovia_lane_init(lane, &lane_ops, &snet[own], &fuzz_pair, &sovia_verbs_provider,
+			      GFP_KERNEL));
 	node->threshold = take8(in) % 24;
 	node->number = 0;
 	node->established = node->failing = false;
 	node->vi = (struct sovia_vi) {
-		.prov = node->link.prov, .client = &sovia_lane_vi_client, .context = lane,
+		.prov = &sovia_verbs_provider, .client = &fuzz_vi_client, .context = lane,
 		.max_frags = 1, .imm = imm,
 	};
 	for (i = 0; i < CONNS; i++) {
@@ -612,7 +565,7 @@ static void begin(struct input *in, struct node *node, bool imm)
 		/* Two of the connections have the same slot. */
 		u16 slot = (i / 2 + i % 2 * SOVIA_SLOTS) * 2;
 
-		end->conn = sovia_conn_create(&node->link, &end->sk, 1 + own + slot,
+		end->conn = sovia_conn_create(&node->lane, &end->sk, 1 + own + slot,
 					      1 + !own + slot, i, GFP_KERNEL);
 		MUST(end->conn);
 		end->conn->wnd_update_min = 16;
@@ -622,7 +575,7 @@ static void begin(struct input *in, struct node *node, bool imm)
 /* Both ends start with the same numbers, which may be about to wrap. */
 static void number(u32 start, struct node *from)
 {
-	struct sovia_credit *tx = &from->link.lane.credit, *rx = &from->peer->link.lane.credit;
+	struct sovia_credit *tx = &from->lane.credit, *rx = &from->peer->lane.credit;
 
 	tx->tx_next = tx->tx_una = start;
 	rx->rx_next = rx->rx_acked = start;
@@ -667,7 +620,7 @@ static void settle(void)
 
 static void check_settled(struct node *node)
 {
-	struct sovia_lane *lane = &node->link.lane;
+	struct sovia_lane *lane = &node->lane;
 	int i;
 
 	MUST(!sovia_lane_has_work(lane) && skb_queue_empty(&lane->unacked));
@@ -691,10 +644,10 @@ static void end_all(struct node *node)
 {
 	int i;
 
-	sovia_lane_reset(&node->link.lane);
+	sovia_lane_reset(&node->lane);
 	for (i = 0; i < CONNS; i++)
 		sovia_conn_put(node->ends[i].conn);
-	sovia_lane_free(&node->link.lane);
+	sovia_lane_free(&node->lane);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
@@ -703,14 +656,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	u8 how = take8(&in);
 	int i;
 
-	sovia_link_register_client(&fuzz_client);
+	sovia_lane_register_client(&fuzz_client);
 	MUST(!sovia_conn_init());
 	memory_short = false;
 	vis = 0;
 	for (i = 0; i < 2; i++)
 		begin(&in, &nodes[i], how & 1);
 	for (i = 0; i < 2; i++)
-		nodes[i].link.lane.grows = how & 4;
+		nodes[i].lane.grows = how & 4;
 	reconnect(&nodes[how >> 1 & 1]);
 	for (i = 0; i < 2; i++)
 		establish(&nodes[i]);

@@ -26,13 +26,13 @@
 #include <linux/string.h>
 #include <net/busy_poll.h>
 #include <net/net_namespace.h>
-#include "clan/ring.h"
-#include "clan/way.h"
+#include "core/debugfs.h"
 #include "core/page.h"
+#include "core/param.h"
 #include "core/provider.h"
-#include "debugfs.h"
-#include "policy/tos.h"
+#include "ring.h"
 #include "vi_bench.h"
+#include "core/way.h"
 
 #define BENCH_DEPTH	64u		/* messages whose completion is due */
 #define BENCH_SIGNAL	16u		/* one of so many is signaled, if there is no window */
@@ -40,10 +40,11 @@
 #define BENCH_SIZE_MAX	65536u
 #define BENCH_WARM_UP	100u
 #define BENCH_STEP	(10 * HZ)	/* timeout of each step */
+#define BENCH_POLL_MAX	10000u		/* us */
 
 /* Bytes that a message may have in its entry, here and at the other node. */
-ushort sovia_clan_inline = SOVIA_CLAN_INLINE;
-module_param_named(clan_inline, sovia_clan_inline, ushort, 0400);
+unsigned int sovia_clan_inline = SOVIA_CLAN_INLINE;
+sovia_param(clan_inline, sovia_clan_inline, 0, SOVIA_CLAN_INLINE, 0400);
 MODULE_PARM_DESC(clan_inline, "bytes that a message in shared memory may have in its entry, for measurements (112)");
 
 enum bench_what { BENCH_LATENCY, BENCH_BANDWIDTH, BENCH_LOAD, BENCH_RUNS };
@@ -323,14 +324,19 @@ static void fill_hello(struct sovia_hello *hello, const struct bench_run *run)
 	};
 }
 
+static bool bench_acceptable(const struct bench_run *run)
+{
+	return run->what < BENCH_RUNS && run->size && run->size <= BENCH_SIZE_MAX &&
+	       run->count && run->count <= BENCH_COUNT_MAX && run->poll <= BENCH_POLL_MAX;
+}
+
 static bool parse_hello(const struct sovia_hello *hello, struct bench_run *run)
 {
 	*run = (struct bench_run){
 		.what = be16_to_cpu(hello->window), .size = be32_to_cpu(hello->payload),
 		.count = be32_to_cpu(hello->rx_next), .poll = be32_to_cpu(hello->generation),
 	};
-	return run->what < BENCH_RUNS && run->size && run->size <= BENCH_SIZE_MAX &&
-	       run->count && run->count <= BENCH_COUNT_MAX;
+	return bench_acceptable(run);
 }
 
 static void bench_serve(struct work_struct *work)
@@ -445,17 +451,23 @@ static int bench_bandwidth(struct bench_end *end)
 static int bench_load(struct bench_end *end, u32 *ns)
 {
 	u32 asked = 0, answered = 0, served = 0, count = end->run.count;
-	u64 gap = NSEC_PER_SEC / end->run.more, since, now, last = 0;
+	u64 gap = NSEC_PER_SEC / end->run.more, since, now, heard, last = 0;
 	int err = bench_warm_up(end);
 
 	since = ktime_get_ns();
+	heard = since;
 	while (answered < count && !err) {
 		u32 got = READ_ONCE(end->received) - BENCH_WARM_UP;
 
 		now = ktime_get_ns();
 		/* The other node may send more than it was asked for. */
-		for (; answered < count && answered != got; answered++)
+		for (; answered < count && answered != got; answered++) {
 			ns[answered] = min_t(u64, now - since - answered * gap, U32_MAX);
+			heard = now;
+		}
+		/* ... or nothing any more. */
+		if (asked != answered && now - heard > jiffies_to_nsecs(BENCH_STEP))
+			err = -ETIMEDOUT;
 		if (asked < count) {
 			served = answered;
 			last = now;
@@ -545,8 +557,7 @@ static ssize_t bench_write(struct file *file, const char __user *from, size_t le
 		   &run.poll, &run.more) != 7)
 		return -EINVAL;
 	run.what = match_string(bench_names, BENCH_RUNS, what);
-	if (run.what >= BENCH_RUNS || !run.size || run.size > BENCH_SIZE_MAX || !run.count ||
-	    run.count > BENCH_COUNT_MAX || (run.what == BENCH_LOAD && !run.more))
+	if (!bench_acceptable(&run) || (run.what == BENCH_LOAD && !run.more))
 		return -EINVAL;
 	mutex_lock(&bench_mutex);
 	err = bench_run(&run, node, generation);
@@ -578,11 +589,15 @@ static const struct file_operations bench_fops = {
  * sovia_vi_bench_init() - create the file
  *
  * Context: module init, after sovia_debugfs_init().
+ * Return: 0 or -ENOMEM.
  */
-void sovia_vi_bench_init(void)
+int sovia_vi_bench_init(void)
 {
 	bench_wq = alloc_workqueue("sovia-vi", WQ_UNBOUND, 0);
+	if (!bench_wq)
+		return -ENOMEM;
 	debugfs_create_file("vi", 0600, sovia_debugfs_dir(), NULL, &bench_fops);
+	return 0;
 }
 
 /**
@@ -592,6 +607,5 @@ void sovia_vi_bench_init(void)
  */
 void sovia_vi_bench_exit(void)
 {
-	if (bench_wq)
-		destroy_workqueue(bench_wq);
+	destroy_workqueue(bench_wq);
 }

@@ -5,7 +5,7 @@
 struct dentry;
 
 struct dentry *sovia_debugfs_dir(void);
-void sovia_debugfs_init(void);
+int sovia_debugfs_init(void);
 void sovia_debugfs_exit(void);
 
 #endif /* _SOVIA_DEBUGFS_H */

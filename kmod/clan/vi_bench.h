@@ -12,14 +12,15 @@ struct sovia_vi_request;
 
 #if IS_ENABLED(CONFIG_SOVIA_FAULT)
 
-void sovia_vi_bench_init(void);
+int sovia_vi_bench_init(void);
 void sovia_vi_bench_exit(void);
 bool sovia_vi_bench_request(struct sovia_vi_request *req);
 
 #else
 
-static inline void sovia_vi_bench_init(void)
+static inline int sovia_vi_bench_init(void)
 {
+	return 0;
 }
 
 static inline void sovia_vi_bench_exit(void)

@@ -21,10 +21,12 @@ struct dentry *sovia_debugfs_dir(void)
  * sovia_debugfs_init() - create the directory
  *
  * Context: module init.
+ * Return: 0.
  */
-void sovia_debugfs_init(void)
+int sovia_debugfs_init(void)
 {
 	folder = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	return 0;
 }
 
 /**

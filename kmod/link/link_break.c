@@ -3,9 +3,9 @@
 #include <linux/debugfs.h>
 #include <linux/inet.h>
 #include <net/ipv6.h>
-#include "break.h"
-#include "debugfs.h"
-#include "link/link.h"
+#include "core/debugfs.h"
+#include "link.h"
+#include "link_break.h"
 
 /* Breaks the links of a namespace to @remote, or all of them.  Returns how many. */
 static int break_links(struct sovia_net *snet, const struct in6_addr *remote)
@@ -15,7 +15,7 @@ static int break_links(struct sovia_net *snet, const struct in6_addr *remote)
 
 	spin_lock_bh(&snet->link_lock);
 	hash_for_each(snet->links, bkt, link, net_node) {
-		if (READ_ONCE(link->state) != SOVIA_LINK_UP || !link->prov->fail ||
+		if (READ_ONCE(link->state) != SOVIA_LINK_UP || !link->lane.prov->fail ||
 		    (remote && !ipv6_addr_equal(remote, &link->pair.remote)))
 			continue;
 		sovia_link_event(link, SOVIA_LINK_EV_BREAK);
@@ -58,8 +58,10 @@ static const struct file_operations break_ops = {
  * sovia_break_init() - create the debugfs file "break"
  *
  * Context: module init, after the pernet registration.
+ * Return: 0.
  */
-void sovia_break_init(void)
+int sovia_break_init(void)
 {
 	debugfs_create_file("break", 0200, sovia_debugfs_dir(), NULL, &break_ops);
+	return 0;
 }

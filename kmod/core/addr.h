@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Addresses and their interfaces in L3 domains (VRFs), which may have the same addresses. */
-#ifndef _SOVIA_L3_H
-#define _SOVIA_L3_H
+/* Addresses, pairs of them, and their interfaces in L3 domains (VRFs), which may have the same. */
+#ifndef _SOVIA_ADDR_H
+#define _SOVIA_ADDR_H
 
 #include <linux/netdevice.h>
 #include <net/l3mdev.h>
 
+struct sockaddr_storage;
 struct sovia_pair;
 
 /* Do sockets that are bound to no interface accept connections of all L3 domains? */
@@ -25,5 +26,7 @@ struct net_device *sovia_address_device(struct net *net, const struct in6_addr *
 int sovia_pair_iif(struct net *net, const struct sovia_pair *pair);
 int sovia_pair_device(struct net *net, const struct sovia_pair *pair);
 void sovia_pair_of(struct sovia_pair *pair, const struct sock *sk);
+u32 sovia_pair_addr_hash(const struct sovia_pair *pair);
+bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b);
 
-#endif /* _SOVIA_L3_H */
+#endif /* _SOVIA_ADDR_H */

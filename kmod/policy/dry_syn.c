@@ -21,7 +21,7 @@
 #include <net/xfrm.h>
 #include "compat/route.h"
 #include "dry_syn.h"
-#include "policy/route.h"
+#include "route.h"
 #include "segment.h"
 
 /**
@@ -352,19 +352,18 @@ static int arrival_begin(struct dry_syn *syn, struct dst_entry *dst)
 	return err;
 }
 
-static int ask_in(struct sock *listener, const struct sovia_pair *pair,
-		  const struct sovia_msg *msg)
+static int ask_in(struct sock *listener, const struct sovia_pair *pair, u16 lport, u16 rport)
 {
 	struct dry_syn syn = {
 		.net = sock_net(listener),
 		.pf = family_of(pair),
-		.tuple = { pair->remote, pair->local, msg->sport, msg->dport },
+		.tuple = { pair->remote, pair->local, rport, lport },
 	};
 	struct dst_entry *dst;
 	struct flowi fl;
 	int err;
 
-	dst = sovia_route_output(listener, pair, msg->dport, msg->sport, &fl);
+	dst = sovia_route_output(listener, pair, lport, rport, &fl);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	err = arrival_begin(&syn, dst);
@@ -384,16 +383,16 @@ static int ask_in(struct sock *listener, const struct sovia_pair *pair,
  * sovia_dry_syn_in() - would netfilter let this connection in, as it is
  * @listener: the listener
  * @pair: addresses of its link, to another node
- * @msg: CONN
+ * @lport: own port
+ * @rport: the peer's port
  *
  * Context: softirq; no locks.
  * Return: 0, -ENOBUFS, or another negative errno: the connection is TCP's.
  */
-int sovia_dry_syn_in(struct sock *listener, const struct sovia_pair *pair,
-		     const struct sovia_msg *msg)
+int sovia_dry_syn_in(struct sock *listener, const struct sovia_pair *pair, u16 lport, u16 rport)
 {
 	if (is_hooked(sock_net(listener), family_of(pair), NF_INET_PRE_ROUTING, NF_INET_LOCAL_IN))
-		return ask_in(listener, pair, msg);
+		return ask_in(listener, pair, lport, rport);
 	return 0;
 }
 

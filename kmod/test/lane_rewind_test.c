@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of link_recover.c: rewinding to the peer's rx_next; included by it. */
+/* KUnit suite of sovia_lane_rewind(): to the peer's rx_next; included by lane_rx.c. */
 #include "lane/lane.h"
 #include "lane/lane_tx.h"
-#include "link/link_recover.h"
 #include "sock/sock.h"
 #include "sock_helper.h"
 #include "suites.h"
@@ -68,24 +67,28 @@ static void rewind_expect_again(struct kunit *test, struct sovia_lane *lane, u32
 	KUNIT_EXPECT_EQ(test, seq, end);
 }
 
+/* The lane is the test's, without a link. */
+static void rewind_put(struct sovia_lane *lane)
+{
+}
+
+static const struct sovia_lane_ops rewind_ops = { .put = rewind_put };
+
 static void rewind_lane(struct kunit *test)
 {
 	const struct rewind_case *c = test->param_value;
-	struct sovia_link *link = kunit_kzalloc(test, sizeof(*link), GFP_KERNEL);
+	struct sovia_lane *lane = kunit_kzalloc(test, sizeof(*lane), GFP_KERNEL);
+	const struct sovia_pair pair = {};
 	struct socket *sock = test_socket(test);
 	u32 sent = c->next - c->una, seq;
 	struct sovia_conn *conn;
 	struct sk_buff_head arrived;
-	struct sovia_lane *lane;
 	int err;
 
-	KUNIT_ASSERT_NOT_NULL(test, link);
-	link->snet = sovia_net(&init_net);
-	link->prov = &sovia_verbs_provider;
-	lane = &link->lane;
-	kref_init(&link->kref);
-	KUNIT_ASSERT_EQ(test, sovia_lane_init(lane, link, GFP_KERNEL), 0);
-	conn = sovia_conn_create(link, sock->sk, 1, 2, 0, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, lane);
+	KUNIT_ASSERT_EQ(test, sovia_lane_init(lane, &rewind_ops, sovia_net(&init_net), &pair,
+					      &sovia_verbs_provider, GFP_KERNEL), 0);
+	conn = sovia_conn_create(lane, sock->sk, 1, 2, 0, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, conn);
 	lane->credit.tx_una = c->una;
 	lane->credit.tx_next = c->next;
@@ -121,8 +124,6 @@ static void rewind_lane(struct kunit *test)
 	}
 	timer_delete_sync(&lane->ack_timer);
 	sovia_lane_free(lane);
-	/* The link is the test's. */
-	sovia_link_ref(link);
 	sovia_conn_put(conn);
 	rcu_barrier();
 	sock_release(sock);

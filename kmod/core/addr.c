@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Addresses and their interfaces in L3 domains (VRFs), which may have the same addresses. */
+/* Addresses, pairs of them, and their interfaces in L3 domains (VRFs), which may have the same. */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
-#include "l3.h"
+#include "addr.h"
 #include "provider.h"
 
 /**
@@ -166,4 +166,39 @@ void sovia_pair_of(struct sovia_pair *pair, const struct sock *sk)
 	if (ipv6_addr_type(&pair->local) & IPV6_ADDR_LINKLOCAL)
 		pair->scope = sk->sk_bound_dev_if;
 	pair->l3 = l3mdev_master_ifindex_by_index(sock_net(sk), sk->sk_bound_dev_if);
+}
+
+/**
+ * sovia_pair_addr_hash() - hash of the addresses in a four-tuple
+ * @pair: the addresses
+ *
+ * Context: any.
+ * Return: the hash, for tables.
+ */
+u32 sovia_pair_addr_hash(const struct sovia_pair *pair)
+{
+	static u32 seed;
+
+	get_random_once(&seed, sizeof(seed));
+	if (ipv6_addr_v4mapped(&pair->remote))
+		return jhash_3words((__force u32)pair->remote.s6_addr32[3],
+				    (__force u32)pair->local.s6_addr32[3], pair->l3, seed);
+	return jhash_2words(__ipv6_addr_jhash(&pair->remote, seed),
+			    __ipv6_addr_jhash(&pair->local, pair->scope), seed ^ pair->l3);
+}
+
+/**
+ * sovia_pair_equal() - are two pairs the key of the same link
+ * @a: one of a namespace
+ * @b: another one of it
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool sovia_pair_equal(const struct sovia_pair *a, const struct sovia_pair *b)
+{
+	return ipv6_addr_equal(&a->local, &b->local) &&
+	       ipv6_addr_equal(&a->remote, &b->remote) &&
+	       a->scope == b->scope && a->l3 == b->l3 && a->passive == b->passive &&
+	       a->lane == b->lane;
 }

@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/* The debugfs file "break". */
-#ifndef _SOVIA_BREAK_H
-#define _SOVIA_BREAK_H
-
-void sovia_break_init(void);
-
-#endif /* _SOVIA_BREAK_H */
