@@ -934,7 +934,7 @@ static void vi_pages(struct kunit *test)
 	vi_test_end(vi);
 }
 
-/* The writer of a long message, which may wait for its pages, learns at once that it has been taken. */
+/* The writer of a long message may wait for its pages: it learns at once that it has been taken. */
 static void vi_long_taken(struct kunit *test)
 {
 	struct sovia_vi *vi = vi_test_up(test);

@@ -192,8 +192,8 @@ not_an_oracle() {
 		add rule inet seen out ip daddr 10.1.0.77 tcp dport 298 jump to77" || return
 	# b has the first, nobody the second; the device leads nowhere.
 	ip -n s neigh add 10.1.0.2 lladdr 2:0:0:0:0:2 dev eth0 && ip -n s neigh add 10.1.0.77 lladdr 2:0:0:0:0:77 dev eth0 || return
-	timeout 3 nsenter --net=/run/netns/s socktool connect 10.1.0.2 $PORT4
-	timeout 3 nsenter --net=/run/netns/s socktool connect 10.1.0.77 $PORT4
+	timeout 8 nsenter --net=/run/netns/s socktool connect 10.1.0.2 $PORT4
+	timeout 8 nsenter --net=/run/netns/s socktool connect 10.1.0.77 $PORT4
 	box s nft list table inet seen
 	equal "$(asked 2) $(asked 77)" '1 1'
 	local status=$?
@@ -202,7 +202,7 @@ not_an_oracle() {
 # Only another namespace that may be of use has one ask: not a user's own.
 asks() { # ADDRESS
 	ip -n s neigh replace "$1" lladdr 2:0:0:0:0:2 dev eth0
-	timeout 3 nsenter --net=/run/netns/s socktool connect "$1" $PORT4
+	timeout 8 nsenter --net=/run/netns/s socktool connect "$1" $PORT4
 	box s nft reset counters table inet seen | awk '/packets/ { print ($2 > 0) }'
 }
 answers() { "$@" ss -Htln | grep -q ':298 '; }
