@@ -103,7 +103,7 @@ static void show_link(struct seq_file *seq, struct sovia_link *link)
 	spin_unlock_bh(&lane->lock);
 }
 
-static void *link_start(struct seq_file *seq, loff_t *pos)
+static void *proc_link_start(struct seq_file *seq, loff_t *pos)
 {
 	unsigned long id = *pos;
 	struct sovia_link *link = sovia_link_from(sovia_net(seq_file_net(seq)), &id);
@@ -116,7 +116,7 @@ static void *link_next(struct seq_file *seq, void *v, loff_t *pos)
 {
 	sovia_link_put(v);
 	++*pos;
-	return link_start(seq, pos);
+	return proc_link_start(seq, pos);
 }
 
 static void link_stop(struct seq_file *seq, void *v)
@@ -132,7 +132,7 @@ static int link_show(struct seq_file *seq, void *v)
 }
 
 static const struct seq_operations link_seq_ops = {
-	.start	= link_start,
+	.start	= proc_link_start,
 	.next	= link_next,
 	.stop	= link_stop,
 	.show	= link_show,

@@ -86,7 +86,7 @@ static irqreturn_t pci_rung(int irq, void *port)
 }
 
 /* What is sent could be read and changed by the host, from which this guest is protected. */
-static bool exposes(void)
+static bool clan_pci_exposes(void)
 {
 	return cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT) && !clan_insecure;
 }
@@ -179,7 +179,7 @@ static struct sovia_clan_port *port_make(struct clan_pci *cp)
 }
 
 /* Take part as the node that we are.  Returns 0 or a negative errno. */
-static int join(struct clan_pci *cp)
+static int clan_pci_join(struct clan_pci *cp)
 {
 	struct sovia_clan_port *port = port_make(cp);
 	int err;
@@ -200,7 +200,7 @@ static int join(struct clan_pci *cp)
 }
 
 /* Is it a memory of ours, and which node are we?  Returns 0 or a negative errno. */
-static int look(struct clan_pci *cp)
+static int clan_pci_look(struct clan_pci *cp)
 {
 	struct sovia_clan_geometry geometry;
 	u32 number;
@@ -222,7 +222,7 @@ static int look(struct clan_pci *cp)
 	return 0;
 }
 
-static void leave(struct clan_pci *cp)
+static void clan_pci_leave(struct clan_pci *cp)
 {
 	if (!cp->port)
 		return;
@@ -253,9 +253,9 @@ static void pci_watch(struct work_struct *work)
 
 	if (cp->port && (!ours || READ_ONCE(cp->port->lost))) {
 		warn_of_loss(cp);
-		leave(cp);
+		clan_pci_leave(cp);
 	} else if (!cp->port && ours) {
-		join(cp);
+		clan_pci_join(cp);
 	}
 	watch_again(cp);
 }
@@ -263,7 +263,7 @@ static void pci_watch(struct work_struct *work)
 /* ---- the driver -------------------------------------------------------------------- */
 
 /* All of it is undone when the driver leaves the device.  Returns 0 or a negative errno. */
-static int map(struct clan_pci *cp)
+static int clan_pci_map(struct clan_pci *cp)
 {
 	struct pci_dev *pdev = cp->pdev;
 	resource_size_t at = pci_resource_start(pdev, IVSHMEM_MEMORY);
@@ -298,9 +298,9 @@ static int interrupt_make(struct clan_pci *cp)
 static int pci_begin(struct clan_pci *cp)
 {
 	/* Before anything of it is looked at. */
-	if (exposes())
+	if (clan_pci_exposes())
 		return -EPERM;
-	return map(cp) ?: look(cp) ?: interrupt_make(cp) ?: join(cp);
+	return clan_pci_map(cp) ?: clan_pci_look(cp) ?: interrupt_make(cp) ?: clan_pci_join(cp);
 }
 
 static int clan_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -329,7 +329,7 @@ static void clan_leave(struct pci_dev *pdev)
 	struct clan_pci *cp = pci_get_drvdata(pdev);
 
 	cancel_delayed_work_sync(&cp->watch);
-	leave(cp);
+	clan_pci_leave(cp);
 }
 
 static int clan_suspend(struct device *dev)
@@ -354,7 +354,7 @@ static int clan_resume(struct device *dev)
 static int clan_restore(struct device *dev)
 {
 	struct clan_pci *cp = dev_get_drvdata(dev);
-	int err = look(cp) ?: join(cp);
+	int err = clan_pci_look(cp) ?: clan_pci_join(cp);
 
 	if (err)
 		pci_warn(cp->pdev, "cannot use its memory: %pe\n", ERR_PTR(err));

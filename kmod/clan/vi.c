@@ -180,7 +180,7 @@ static void request_free(struct clan_request *cr)
 }
 
 /* If it is lost, as the peer does not read or there is no memory for it, the peer gives up. */
-static void refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
+static void clan_refuse(struct sovia_clan_node *node, u16 vi, u32 epoch, int err)
 {
 	const struct sovia_clan_setup setup = { .err = cpu_to_le16(-err) };
 
@@ -196,7 +196,7 @@ static void request_work(struct work_struct *work)
 		if (!sovia_vi_bench_request(&cr->req))
 			clan_request_upcall(&cr->req);
 	} else {
-		refuse(cr->node, cr->vi, cr->epoch, -ECONNREFUSED);
+		clan_refuse(cr->node, cr->vi, cr->epoch, -ECONNREFUSED);
 		request_free(cr);
 	}
 	up_read(&clan_listen_sem);
@@ -240,7 +240,7 @@ void sovia_clan_requested(struct sovia_clan_node *node, const struct sovia_clan_
 	if (!cr || !READ_ONCE(clan_request_upcall)) {
 		atomic_dec(&node->requests);
 		kfree(cr);
-		refuse(node, vi, epoch, cr ? -ECONNREFUSED : -EBUSY);
+		clan_refuse(node, vi, epoch, cr ? -ECONNREFUSED : -EBUSY);
 		return;
 	}
 	sovia_object_inc(requests);
@@ -352,8 +352,8 @@ static int send_setup(struct sovia_clan_vi *cv, u8 kind, const struct sovia_hell
 }
 
 /* Complete a hello.  Returns 0 or a negative errno. */
-static int seal(struct sovia_clan_vi *cv, const struct sovia_hello *hello,
-		struct sovia_hello *sealed)
+static int clan_seal(struct sovia_clan_vi *cv, const struct sovia_hello *hello,
+		     struct sovia_hello *sealed)
 {
 	struct sovia_path path;
 
@@ -370,7 +370,7 @@ static int vi_ask(struct sovia_clan_vi *cv, const struct sovia_hello *hello)
 	struct sovia_hello sealed;
 	int err;
 
-	err = seal(cv, hello, &sealed) ?: vi_publish(cv);
+	err = clan_seal(cv, hello, &sealed) ?: vi_publish(cv);
 	if (err)
 		return err;
 	err = send_setup(cv, SOVIA_CLAN_REQ, &sealed);
@@ -439,7 +439,7 @@ static void clan_reject(struct sovia_vi_request *req, int err)
 	struct clan_request *cr = container_of(req, struct clan_request, req);
 
 	/* As with verbs, it is the peer that lacks memory. */
-	refuse(cr->node, cr->vi, cr->epoch, err == -ENOMEM ? -EBUSY : err);
+	clan_refuse(cr->node, cr->vi, cr->epoch, err == -ENOMEM ? -EBUSY : err);
 	request_free(cr);
 }
 
@@ -462,7 +462,7 @@ static struct sovia_vi *clan_accept(struct sovia_vi_request *req,
 	cv->their_number = cr->vi;
 	cv->their_epoch = cr->epoch;
 	cv->hello = req->hello;
-	if (seal(cv, hello, &sealed) || vi_publish(cv) ||
+	if (clan_seal(cv, hello, &sealed) || vi_publish(cv) ||
 	    send_setup(cv, SOVIA_CLAN_REP, &sealed))
 		sovia_clan_vi_closed(cv, -ECONNRESET);
 	request_free(cr);

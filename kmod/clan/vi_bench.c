@@ -392,7 +392,7 @@ bool sovia_vi_bench_request(struct sovia_vi_request *req)
 
 /* ---- runs ---------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int bench_compare(const void *a, const void *b)
 {
 	return *(const u32 *)a < *(const u32 *)b ? -1 : *(const u32 *)a > *(const u32 *)b;
 }
@@ -420,7 +420,7 @@ static int bench_latency(struct bench_end *end, u32 *ns)
 	}
 	if (err)
 		return err;
-	sort(ns, count, sizeof(*ns), compare, NULL);
+	sort(ns, count, sizeof(*ns), bench_compare, NULL);
 	snprintf(bench_result, sizeof(bench_result),
 		 "{\"size\": %u, \"count\": %u, \"min_ns\": %u, \"median_ns\": %u, \"p99_ns\": %u}\n",
 		 end->run.size, count, ns[0], ns[count / 2], ns[(u64)count * 99 / 100]);
@@ -487,7 +487,7 @@ static int bench_load(struct bench_end *end, u32 *ns)
 	}
 	if (err || !served)
 		return err ?: -ENODATA;
-	sort(ns, count, sizeof(*ns), compare, NULL);
+	sort(ns, count, sizeof(*ns), bench_compare, NULL);
 	snprintf(bench_result, sizeof(bench_result),
 		 "{\"size\": %u, \"count\": %u, \"per_s\": %llu, \"median_ns\": %u, \"p99_ns\": %u}\n",
 		 end->run.size, count, served * NSEC_PER_SEC / (last - since), ns[count / 2],

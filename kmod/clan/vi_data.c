@@ -25,7 +25,7 @@ static void *page_at(const struct sovia_clan_node *owner, u32 cookie)
 }
 
 /* Returns 0 with @count pages, -EAGAIN, or -EPROTO. */
-static int reserve(struct sovia_clan_node *node, u32 count, u32 *cookies)
+static int clan_reserve(struct sovia_clan_node *node, u32 count, u32 *cookies)
 {
 	struct sovia_clan_pool *pool = &node->port->pool;
 	int err, room;
@@ -90,7 +90,7 @@ static void note_sent(struct sovia_clan_vi *cv, struct sk_buff *skb)
 	sovia_clan_node_wait(cv->node);
 }
 
-static int post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovia_post *how)
+static int clan_post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovia_post *how)
 {
 	u32 cookies[SOVIA_CLAN_PAGES];
 	bool unsignaled = false;
@@ -107,7 +107,7 @@ static int post(struct sovia_clan_vi *cv, struct sk_buff *skb, const struct sovi
 	/* Those that wait are first. */
 	if (list_empty(&cv->node->control) &&
 	    (unsignaled || cv->head - cv->tail < cv->vi.attr.send_depth))
-		err = reserve(cv->node, pages_of(skb->len), cookies);
+		err = clan_reserve(cv->node, pages_of(skb->len), cookies);
 	if (err) {
 		sovia_clan_node_wait(cv->node);
 		return err == -EAGAIN ? err : -ENOTCONN;
@@ -143,7 +143,7 @@ int sovia_clan_post_send(struct sovia_vi *vi, struct sk_buff *skb, const struct 
 	int ret;
 
 	spin_lock(&node->lock);
-	ret = post(cv, skb, how);
+	ret = clan_post(cv, skb, how);
 	/* If not the message, then perhaps entries that had waited. */
 	rings = sovia_clan_out_publish(&node->out);
 	spin_unlock(&node->lock);

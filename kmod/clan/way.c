@@ -97,7 +97,7 @@ unsigned int sovia_clan_ways(const struct net *net, struct sovia_clan_way *ways,
 }
 
 /* ways_lock held. */
-static struct sovia_clan_port *find(const struct net *net, const struct sovia_clan_way *theirs)
+static struct sovia_clan_port *way_find(const struct net *net, const struct sovia_clan_way *theirs)
 {
 	struct sovia_clan_port *port;
 
@@ -124,7 +124,7 @@ bool sovia_clan_way_meets(const struct net *net, const struct sovia_clan_way *th
 	const struct sovia_clan_port *port;
 
 	spin_lock(&ways_lock);
-	port = find(net, theirs);
+	port = way_find(net, theirs);
 	if (port && ours)
 		way_of(port, ours);
 	spin_unlock(&ways_lock);
@@ -145,7 +145,7 @@ bool sovia_clan_way_open(const struct net *net, const struct sovia_clan_way *the
 	bool open;
 
 	spin_lock(&ways_lock);
-	port = find(net, theirs);
+	port = way_find(net, theirs);
 	open = port && READ_ONCE(port->node[theirs->number].open);
 	spin_unlock(&ways_lock);
 	return open;
@@ -165,7 +165,7 @@ struct sovia_clan_node *sovia_clan_way_node(const struct net *net,
 	struct sovia_clan_port *port;
 
 	spin_lock(&ways_lock);
-	port = find(net, way);
+	port = way_find(net, way);
 	if (port)
 		refcount_inc(&port->refs);
 	spin_unlock(&ways_lock);

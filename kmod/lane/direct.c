@@ -26,14 +26,14 @@ static bool may_pair(const struct sovia_lane *lane)
 }
 
 /* The other end, also in another namespace. */
-static struct sovia_conn *mirror(const struct sovia_conn *conn)
+static struct sovia_conn *direct_find_mate(const struct sovia_conn *conn)
 {
 	return conn->lane->prov->local ? sovia_conn_mirror(conn) :
 					  conn->lane->ops->find_twin(conn);
 }
 
 /* Give the client's end its other one, unless its CONN has been forgotten. */
-static bool join(struct sovia_conn *client, struct sovia_conn *child, u32 seq)
+static bool direct_join(struct sovia_conn *client, struct sovia_conn *child, u32 seq)
 {
 	struct sovia_conn *old = NULL;
 	bool ours;
@@ -70,9 +70,9 @@ void sovia_direct_pair(struct sovia_conn *child, u32 seq)
 	if (!may_pair(child->lane))
 		return;
 	rcu_read_lock();
-	client = mirror(child);
+	client = direct_find_mate(child);
 	if (client && client != child && refcount_inc_not_zero(&client->refs)) {
-		if (join(client, child, seq)) {
+		if (direct_join(client, child, seq)) {
 			rcu_assign_pointer(child->mate, client);
 			WRITE_ONCE(child->direct, true);
 		} else {
@@ -127,14 +127,14 @@ void sovia_direct_part(struct sovia_conn *conn)
 }
 
 /* The other end, if it still receives.  Under RCU. */
-static struct sovia_conn *receiver(const struct sovia_conn *conn)
+static struct sovia_conn *direct_receiver(const struct sovia_conn *conn)
 {
 	struct sovia_conn *mate = rcu_dereference_bh(conn->mate);
 
 	return mate && READ_ONCE(mate->hashed) ? mate : NULL;
 }
 
-static void count(const struct sovia_conn *conn, const struct sovia_conn *mate, u32 len)
+static void direct_count(const struct sovia_conn *conn, const struct sovia_conn *mate, u32 len)
 {
 	enum sovia_stat stats = conn->lane->prov->stats;
 
@@ -210,8 +210,8 @@ void sovia_direct_send(struct sovia_conn *conn, struct sk_buff *skb)
 	msg.len = skb->len;
 	rcu_read_lock_bh();
 	sovia_conn_account(conn, msg.len, true);
-	mate = receiver(conn);
-	count(conn, mate, msg.len);
+	mate = direct_receiver(conn);
+	direct_count(conn, mate, msg.len);
 	if (!mate) {
 		kfree_skb(skb);
 		no_socket(conn, msg.type);
@@ -248,11 +248,11 @@ bool sovia_direct_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
 	if (sovia_conn_wnd_due(conn, READ_ONCE(conn->rcv_wnd_end)))
 		return false;
 	rcu_read_lock_bh();
-	mate = receiver(conn);
+	mate = direct_receiver(conn);
 	done = mate && sovia_lane_client->copy(mate, from, len);
 	if (done) {
 		atomic64_add(len, &conn->acked);
-		count(conn, mate, len);
+		direct_count(conn, mate, len);
 	}
 	rcu_read_unlock_bh();
 	return done;
@@ -299,8 +299,8 @@ void sovia_direct_control(struct sovia_conn *conn, u8 type, u32 arg)
 		break;
 	}
 	rcu_read_lock_bh();
-	mate = receiver(conn);
-	count(conn, mate, 0);
+	mate = direct_receiver(conn);
+	direct_count(conn, mate, 0);
 	if (mate)
 		sovia_lane_client->control(mate, &msg);
 	else

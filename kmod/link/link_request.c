@@ -49,7 +49,7 @@ static int link_yield(struct sovia_link *link, u64 peer_id)
 }
 
 /* The peer asks to resume a link.  Returns an errno to reject with. */
-static int link_resume(struct sovia_link *link, const struct sovia_params *params)
+static int request_resume(struct sovia_link *link, const struct sovia_params *params)
 {
 	if (link->lane.id != params->peer_id || link->lane.peer_id != params->id)
 		return -ESTALE;
@@ -95,7 +95,7 @@ static struct sovia_link *link_to_resume(struct sovia_net *snet,
 {
 	struct sovia_link *link = sovia_link_lookup(snet, &req->pair);
 
-	*err = link ? link_resume(link, params) : -ESTALE;
+	*err = link ? request_resume(link, params) : -ESTALE;
 	if (!*err || !link)
 		return link;
 	sovia_link_put(link);

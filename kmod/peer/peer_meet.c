@@ -238,8 +238,8 @@ static void answer_build(const struct sovia_anchor *anchor, struct sovia_rdv_msg
 }
 
 /* The newest version and the features that both have, and the secret but for its messages. */
-static void agree(struct sovia_agreement *agreed, const struct sovia_offer *offer,
-		  const struct sovia_key_use *key)
+static void meet_agree(struct sovia_agreement *agreed, const struct sovia_offer *offer,
+		       const struct sovia_key_use *key)
 {
 	agreed->version = min_t(u8, offer->version_max, SOVIA_WIRE_VERSION);
 	agreed->features = offer->features & SOVIA_FEATURES;
@@ -265,7 +265,7 @@ static void peer_welcome(struct sovia_anchor *anchor, const struct sovia_rdv_msg
 	struct sovia_peer *peer = verdict->peer;
 
 	if (!verdict->flags) {
-		agree(agreed, &msg->offer, &verdict->key);
+		meet_agree(agreed, &msg->offer, &verdict->key);
 		agreed->way = verdict->theirs;
 		sovia_secret_derive(&agreed->secret, &verdict->key_secret, anchor->in,
 				    anchor->in_len, anchor->out, len - SOVIA_RDV_MAC_LEN);
@@ -394,7 +394,7 @@ static int answer_agree(const struct sovia_anchor *anchor, const struct sovia_rd
 			      &key_secret);
 	if (err)
 		return err;
-	agree(agreed, &msg->offer, &key);
+	meet_agree(agreed, &msg->offer, &key);
 	sovia_secret_derive(&agreed->secret, &key_secret, anchor->out, anchor->out_len, anchor->in,
 			    anchor->in_len - SOVIA_RDV_MAC_LEN);
 	memzero_explicit(&key_secret, sizeof(key_secret));

@@ -249,7 +249,7 @@ static void *hello_build(struct sovia_rdv_hello *hello, const struct sovia_rdv_m
 	return mac_build(pos, msg);
 }
 
-static void *answer_build(struct sovia_rdv_answer *answer, const struct sovia_rdv_msg *msg)
+static void *rdv_build_answer(struct sovia_rdv_answer *answer, const struct sovia_rdv_msg *msg)
 {
 	offer_build(&answer->hello, &msg->offer);
 	answer->code = cpu_to_be16(msg->code);
@@ -297,7 +297,7 @@ unsigned int sovia_rdv_build(void *buf, const struct sovia_rdv_msg *msg)
 		end = hello_build(buf, msg);
 		break;
 	case SOVIA_RDV_ANSWER:
-		end = answer_build(buf, msg);
+		end = rdv_build_answer(buf, msg);
 		break;
 	case SOVIA_RDV_PING:
 	case SOVIA_RDV_PONG:

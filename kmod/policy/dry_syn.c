@@ -99,7 +99,7 @@ static int judge_verdict(struct dry_syn *syn, int verdict)
  * Ask the hooks of a place.  @dev: where it leaves or arrives.  Returns 0 if it may go on as it
  * is, -EPERM if it is dropped, or -EOPNOTSUPP.
  */
-static int ask(struct dry_syn *syn, unsigned int hook, struct net_device *dev)
+static int syn_ask(struct dry_syn *syn, unsigned int hook, struct net_device *dev)
 {
 	bool arrives = hook == NF_INET_PRE_ROUTING || hook == NF_INET_LOCAL_IN;
 	const struct nf_hook_entries *hooks;
@@ -131,7 +131,7 @@ static bool is_hooked(const struct net *net, u8 pf, unsigned int hook1, unsigned
 	return false;
 }
 
-static int ask(struct dry_syn *syn, unsigned int hook, struct net_device *dev)
+static int syn_ask(struct dry_syn *syn, unsigned int hook, struct net_device *dev)
 {
 	return 0;
 }
@@ -162,7 +162,7 @@ static void syn_end(struct dry_syn *syn)
 }
 
 /* It arrives at @dev, from no link-layer address. */
-static void arrive(struct dry_syn *syn, struct net_device *dev)
+static void syn_arrive(struct dry_syn *syn, struct net_device *dev)
 {
 	struct sk_buff *skb = syn->skb;
 
@@ -201,18 +201,18 @@ static bool is_same_route(const struct dst_entry *dst, const struct dst_entry *o
 /* It leaves by @dev, which is that of @dst, or its VRF. */
 static int leave_by(struct dry_syn *syn, struct net_device *dev, const struct dst_entry *dst)
 {
-	int err = ask(syn, NF_INET_LOCAL_OUT, dev);
+	int err = syn_ask(syn, NF_INET_LOCAL_OUT, dev);
 
 	if (err)
 		return err;
 	if (!is_same_route(skb_dst(syn->skb), dst, syn->pf))
 		return -EOPNOTSUPP;
 	syn->skb->dev = dev;
-	return ask(syn, NF_INET_POST_ROUTING, dev);
+	return syn_ask(syn, NF_INET_POST_ROUTING, dev);
 }
 
 /* Under RCU. */
-static int leave(struct dry_syn *syn, const struct dst_entry *dst)
+static int syn_leave(struct dry_syn *syn, const struct dst_entry *dst)
 {
 	struct net_device *vrf = l3mdev_master_dev_rcu(dst->dev);
 	int err = 0;
@@ -241,21 +241,21 @@ static bool route_input(struct dry_syn *syn)
 }
 
 /* Under RCU, bottom halves off. */
-static int enter(struct dry_syn *syn, struct net_device *dev)
+static int syn_enter(struct dry_syn *syn, struct net_device *dev)
 {
 	struct net_device *vrf = l3mdev_master_dev_rcu(dev);
 	int err;
 
-	arrive(syn, dev);
-	err = ask(syn, NF_INET_PRE_ROUTING, dev);
+	syn_arrive(syn, dev);
+	err = syn_ask(syn, NF_INET_PRE_ROUTING, dev);
 	if (!err && vrf && vrf != dev) {
 		dev = vrf;
-		arrive(syn, dev);
-		err = ask(syn, NF_INET_PRE_ROUTING, dev);
+		syn_arrive(syn, dev);
+		err = syn_ask(syn, NF_INET_PRE_ROUTING, dev);
 	}
 	if (err)
 		return err;
-	return route_input(syn) ? ask(syn, NF_INET_LOCAL_IN, dev) : -EOPNOTSUPP;
+	return route_input(syn) ? syn_ask(syn, NF_INET_LOCAL_IN, dev) : -EOPNOTSUPP;
 }
 
 /* Within this host the packet that leaves is the one that arrives, so that conntrack knows it. */
@@ -266,7 +266,7 @@ static int loop_back(struct dry_syn *syn, struct net_device *dev)
 	skb_orphan(syn->skb);
 	syn->sk = NULL;
 	local_bh_disable();
-	err = enter(syn, dev);
+	err = syn_enter(syn, dev);
 	local_bh_enable();
 	return err;
 }
@@ -287,7 +287,7 @@ static int leave_and_loop(struct dry_syn *syn, struct dst_entry *dst, bool local
 	syn->skb->mark = READ_ONCE(sk->sk_mark);
 	skb_dst_set(syn->skb, dst_clone(dst));
 	rcu_read_lock();
-	err = leave(syn, dst);
+	err = syn_leave(syn, dst);
 	if (!err && local)
 		err = loop_back(syn, dst->dev);
 	syn_end(syn);
@@ -369,7 +369,7 @@ static int ask_in(struct sock *listener, const struct sovia_pair *pair, u16 lpor
 	err = arrival_begin(&syn, dst);
 	if (!err) {
 		rcu_read_lock();
-		err = enter(&syn, dst->dev);
+		err = syn_enter(&syn, dst->dev);
 		syn_end(&syn);
 		rcu_read_unlock();
 		if (err)
@@ -423,7 +423,7 @@ bool sovia_ipsec_admits(struct sock *sk, const struct sovia_pair *pair, u16 lpor
 		return false;
 	local_bh_disable();
 	rcu_read_lock();
-	arrive(&syn, l3mdev_master_dev_rcu(dst->dev) ?: dst->dev);
+	syn_arrive(&syn, l3mdev_master_dev_rcu(dst->dev) ?: dst->dev);
 	admitted = route_input(&syn) &&
 		   xfrm_policy_check(sk, XFRM_POLICY_IN, syn.skb,
 				     syn.pf == NFPROTO_IPV4 ? AF_INET : AF_INET6);

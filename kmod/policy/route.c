@@ -45,7 +45,7 @@ static struct dst_entry *output_v4(struct sock *sk, struct flowi4 *fl4, __be32 s
  * Would packets be lost: to the loopback interface, but not to this host, or to an interface that
  * is down?
  */
-static bool loses(const struct dst_entry *dst, bool local)
+static bool route_loses(const struct dst_entry *dst, bool local)
 {
 	return !(dst->dev->flags & IFF_UP) || (!local && dst->dev->flags & IFF_LOOPBACK);
 }
@@ -96,7 +96,7 @@ static int route_v4(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	flags = rt->rt_flags;
 	/* RTCF_LOCAL is set for whatever a socket that is bound to the loopback interface sends. */
 	*local = rt->rt_type == RTN_LOCAL;
-	*lost = loses(dst, *local);
+	*lost = route_loses(dst, *local);
 	pair->l3 = route_l3(sk, dst);
 	dst_release(dst);
 	if (flags & (RTCF_MULTICAST | RTCF_BROADCAST))
@@ -120,7 +120,7 @@ static int route_v6(struct sock *sk, const struct in6_addr *daddr, u16 dport,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	*local = container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
-	*lost = loses(dst, *local);
+	*lost = route_loses(dst, *local);
 	pair->l3 = route_l3(sk, dst);
 	pair->local = fl6.saddr;
 	pair->remote = *daddr;

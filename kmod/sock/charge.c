@@ -150,7 +150,7 @@ static void count_from_now(struct sock *sk, bool pays)
  * A child has no group yet: older kernels give one to TCP's only, and which one it would be they
  * tell only by opening a socket.
  */
-static void join_group(struct sock *sk)
+static void charge_join_group(struct sock *sk)
 {
 	struct sock *example;
 
@@ -171,7 +171,7 @@ static void join_group(struct sock *sk)
 void sovia_charge_begin(struct sock *sk)
 {
 	if (!sovia_memcg(sk) && sovia_memcg_of_task())
-		join_group(sk);
+		charge_join_group(sk);
 	count_from_now(sk, sovia_memcg(sk));
 }
 

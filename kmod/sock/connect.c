@@ -318,7 +318,7 @@ static int is_tcps(struct sock *sk, enum sovia_why why)
  * Apply the rules, then what the program wants, then what TCP alone can do.  Returns 0,
  * -EHOSTDOWN if the connection is TCP's, or another negative errno.
  */
-static int judge(struct sock *sk, struct attempt *attempt, u16 port)
+static int connect_judge(struct sock *sk, struct attempt *attempt, u16 port)
 {
 	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
 	u32 wait = SOVIA_WAIT_DEFAULT;
@@ -415,7 +415,7 @@ static int start_connect(struct sock *sk, const struct in6_addr *daddr, u16 port
 	err = sovia_route(sk, daddr, port, &attempt.pair, &attempt.prov);
 	if (err)
 		return err;
-	err = judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;
+	err = connect_judge(sk, &attempt, port) ?: sovia_sk(sk)->connect.no_links;
 	if (err)
 		return err;
 	if (sovia_mem_none(sk)) {

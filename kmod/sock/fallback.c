@@ -310,7 +310,7 @@ static void share_descriptor(const struct sock *sk, struct sock *tcp)
 	write_unlock_bh(&tcp->sk_callback_lock);
 }
 
-static void set_option(struct socket *tcp, const struct sovia_option *option)
+static void fallback_set_option(struct socket *tcp, const struct sovia_option *option)
 {
 	/* Without a value, a policy goes. */
 	void *value = option->len ? (void *)option->value : NULL;
@@ -334,7 +334,7 @@ static struct socket *make_tcp(struct sock *sk)
 	copy_sol_socket_now(sk, tcp->sk);
 	/* What TCP has no use for changes nothing. */
 	list_for_each_entry(option, &fb->options, node)
-		set_option(tcp, option);
+		fallback_set_option(tcp, option);
 	share_descriptor(sk, tcp->sk);
 	/* Readers without the lock find it complete. */
 	smp_store_release(&fb->tcp, tcp);
@@ -555,7 +555,7 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	lock_sock(sk);
 	tcp = fallback_tcp(sk);
 	if (tcp && new)
-		set_option(tcp, new);
+		fallback_set_option(tcp, new);
 	/* For want of memory. */
 	if (tcp && lacks_policy(sk, tcp->sk))
 		sovia_fallback_unlisten(sk);

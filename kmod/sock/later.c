@@ -31,7 +31,7 @@ static DEFINE_PER_CPU(struct later_queue, later_queues);
 /* All bits fit beside the one that tells that the connection is in a queue. */
 #define LATER_QUEUED	(BITS_PER_LONG - 1)
 
-static void handle(struct sovia_conn *conn)
+static void later_handle(struct sovia_conn *conn)
 {
 	int what;
 
@@ -60,7 +60,7 @@ static int later_poll(struct irq_poll *poll, int budget)
 			break;
 		/* It may be queued again while it is handled. */
 		queue->first = node->next;
-		handle(llist_entry(node, struct sovia_conn, later_node));
+		later_handle(llist_entry(node, struct sovia_conn, later_node));
 		done++;
 	}
 	if (done < budget) {

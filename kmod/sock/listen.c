@@ -662,7 +662,7 @@ out:
 }
 
 /* @newsock has a child of the descriptor @sock, be it AF_SOVIA's or, by now, TCP's. */
-static void accepted(const struct socket *sock, struct socket *newsock)
+static void listen_accepted(const struct socket *sock, struct socket *newsock)
 {
 	if (sovia_is(newsock->sk)) {
 		sovia_see_sol_socket(newsock);
@@ -692,7 +692,7 @@ int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accep
 		sk = READ_ONCE(sock->sk);
 		err = sovia_inet_accept(sock, newsock, arg);
 		if (!err)
-			accepted(sock, newsock);
+			listen_accepted(sock, newsock);
 		if (err != -ENOTSUPP || !sovia_is(sk))
 			break;
 		err = sovia_fallback_accept(sk, newsock, arg);

@@ -89,7 +89,7 @@ static bool same_group(const struct sock *sk, const struct sock *sk2)
 	       sovia_rcv_saddr_same(sk, sk2);
 }
 
-static int join_group(struct sovia_listen_slot *slot, struct sock *sk, bool any)
+static int listener_join_group(struct sovia_listen_slot *slot, struct sock *sk, bool any)
 {
 	struct sovia_sock *ls;
 
@@ -128,7 +128,7 @@ int sovia_listener_add(struct sock *sk)
 	int err;
 
 	spin_lock_bh(&slot->lock);
-	err = join_group(slot, sk, ipv6_addr_any(&addr));
+	err = listener_join_group(slot, sk, ipv6_addr_any(&addr));
 	if (!err) {
 		slot_add(slot, sk);
 		sovia_sk(sk)->listening.slot = slot;

@@ -106,7 +106,7 @@ static bool may_hold(const struct sock *sk, s64 more)
 }
 
 /* Is so much held, and by this tenant more than its share? */
-static bool beyond(const struct sock *sk, const unsigned long *limit)
+static bool mem_beyond(const struct sock *sk, const unsigned long *limit)
 {
 	if (likely(sovia_tenants_held() <= mem_limit(limit)) || within_share(sk, 0))
 		return false;
@@ -135,7 +135,7 @@ bool sovia_mem_ample(const struct sock *sk)
  */
 bool sovia_mem_short(const struct sock *sk)
 {
-	return beyond(sk, &mem[0]);
+	return mem_beyond(sk, &mem[0]);
 }
 
 /**
@@ -147,7 +147,7 @@ bool sovia_mem_short(const struct sock *sk)
  */
 bool sovia_mem_none(const struct sock *sk)
 {
-	return beyond(sk, &mem[1]);
+	return mem_beyond(sk, &mem[1]);
 }
 
 /**

@@ -209,7 +209,7 @@ static void bucket_remove(struct port_slot *slot, struct sock *sk)
 }
 
 /* Does it allow SO_REUSEADDR, as far as others are concerned? */
-static bool reusable(const struct sock *sk)
+static bool port_reusable(const struct sock *sk)
 {
 	return sk->sk_reuse && sk->sk_state != TCP_LISTEN;
 }
@@ -227,7 +227,7 @@ static bool in_group(const struct sovia_bucket *bucket, const struct sock *sk)
 /* @sk conflicts with none of the owners, and is the first one if it is @alone. */
 static void bucket_learn(struct sovia_bucket *bucket, const struct sock *sk, bool alone)
 {
-	bucket->all_reuse = reusable(sk) && (alone || bucket->all_reuse);
+	bucket->all_reuse = port_reusable(sk) && (alone || bucket->all_reuse);
 	if (!alone && in_group(bucket, sk))
 		return;
 	bucket->group = sk->sk_reuseport;
@@ -243,7 +243,7 @@ static void scan_pause(struct port_slot *slot, struct sock *sk)
 {
 	struct sovia_bucket *bucket = sovia_sk(sk)->bind.bucket;
 
-	bucket->all_reuse &= reusable(sk);
+	bucket->all_reuse &= port_reusable(sk);
 	bucket->group = false;
 	spin_unlock_bh(&slot->lock);
 	/* A BPF program that binds must not sleep. */
@@ -301,7 +301,7 @@ int sovia_port_bind(struct sock *sk, u16 port, const struct sovia_sharing *shari
 	}
 	alone = list_empty(&bucket->owners);
 	known = sharing->reuseport && !alone &&
-		((bucket->all_reuse && reusable(sk)) || in_group(bucket, sk));
+		((bucket->all_reuse && port_reusable(sk)) || in_group(bucket, sk));
 	if (again)
 		list_move_tail(&self->node, &bucket->owners);
 	else

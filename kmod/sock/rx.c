@@ -771,7 +771,7 @@ static bool copy_allowed(const struct sock *sk, u32 len)
 }
 
 /* Pages that are not there have to be waited for: not here. */
-static bool copy_some(struct sk_buff *skb, struct iov_iter *from, u32 len)
+static bool rx_copy_some(struct sk_buff *skb, struct iov_iter *from, u32 len)
 {
 	bool done;
 
@@ -804,7 +804,7 @@ bool sovia_sock_rx_copy(struct sovia_conn *conn, struct iov_iter *from, u32 len)
 	/* It may just be leaving. */
 	if (sovia_conn_of(sk) == conn && copy_allowed(sk, len)) {
 		tail = gather_tail(sk, len, 0, len, GFP_ATOMIC | __GFP_ACCOUNT);
-		done = tail && copy_some(tail, from, len);
+		done = tail && rx_copy_some(tail, from, len);
 		if (done) {
 			sovia_rx_stamp(sk, tail);
 			sovia_sk(sk)->rx.bytes += len;

@@ -597,7 +597,7 @@ static int wait_for_others(struct sock *sk, long *timeo)
  * Copy some of the data, or the @first of it.  Returns bytes, 0 to try again, or a
  * negative errno.
  */
-static int copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, long *timeo)
+static int send_copy_some(struct sock *sk, struct msghdr *msg, u32 full, bool first, long *timeo)
 {
 	struct sk_buff *skb = skb_peek_tail(&sk->sk_write_queue);
 	int len;
@@ -703,7 +703,7 @@ static int send_locked(struct sock *sk, struct msghdr *msg)
 	full = full_message(sk);
 	disconnects = sk->sk_disconnects;
 	while (msg_data_left(msg)) {
-		ret = copy_some(sk, msg, full, !copied, &timeo);
+		ret = send_copy_some(sk, msg, full, !copied, &timeo);
 		if (ret == -ENOBUFS)
 			ret = wait_for_others(sk, &timeo);
 		if (ret < 0) {

@@ -168,8 +168,8 @@ int sovia_setsockopt(struct sock *sk, int level, int optname, sockptr_t optval,
 }
 
 /* Set an option of the sk that the descriptor has, which was @sk just now. */
-static int set_option(struct socket *sock, struct sock *sk, int level, int optname,
-		      sockptr_t optval, unsigned int optlen)
+static int sockopt_set(struct socket *sock, struct sock *sk, int level, int optname,
+		       sockptr_t optval, unsigned int optlen)
 {
 	int err;
 
@@ -209,11 +209,11 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 			 unsigned int optlen)
 {
 	struct sock *sk = READ_ONCE(sock->sk);
-	int err = set_option(sock, sk, level, optname, optval, optlen);
+	int err = sockopt_set(sock, sk, level, optname, optval, optlen);
 
 	/* It may have waited until the descriptor was TCP's, and set an option of the old sk. */
 	if (unlikely(READ_ONCE(sock->sk) != sk) && level != SOL_SOVIA)
-		err = set_option(sock, READ_ONCE(sock->sk), level, optname, optval, optlen);
+		err = sockopt_set(sock, READ_ONCE(sock->sk), level, optname, optval, optlen);
 	return err;
 }
 

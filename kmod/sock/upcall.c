@@ -257,17 +257,17 @@ static void conn_delivered(struct sovia_conn *conn)
 	sovia_defer(conn, SOVIA_DEFER_DELIVERED, 0);
 }
 
-static void conn_up(struct sovia_conn *conn)
+static void upcall_up(struct sovia_conn *conn)
 {
 	sovia_defer(conn, SOVIA_DEFER_UP, 0);
 }
 
-static void conn_down(struct sovia_conn *conn, int err)
+static void upcall_down(struct sovia_conn *conn, int err)
 {
 	sovia_defer(conn, SOVIA_DEFER_DOWN, -err);
 }
 
-static void conn_barred(struct sovia_conn *conn, int err)
+static void upcall_barred(struct sovia_conn *conn, int err)
 {
 	sovia_defer(conn, SOVIA_DEFER_BARRED, -err);
 }
@@ -279,9 +279,9 @@ const struct sovia_client sovia_sock_client = {
 	.control	= conn_control,
 	.tx_ready	= conn_tx_ready,
 	.delivered	= conn_delivered,
-	.up		= conn_up,
-	.down		= conn_down,
-	.barred		= conn_barred,
+	.up		= upcall_up,
+	.down		= upcall_down,
+	.barred		= upcall_barred,
 };
 
 /**
