@@ -12,7 +12,7 @@ enum {
 /* Returns only if it fails: the exit status that says why. */
 int exec_program(char **argv);
 
-/* Runs it in a control group whose TCP sockets are AF_SOVIA's.  Returns the exit status. */
+/* Runs it in a control group where programs that open TCP sockets get AF_SOVIA's.  Returns the exit status. */
 int run_in_cgroup(char **argv);
 
 #endif /* RUN_CGROUP_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * sock_diag: sockets for tools that know inet_diag, under the protocol SOVIAPROTO_INET.  A module
- * of its own, as TCP's: only who asks needs inet_diag.
+ * of its own, like tcp_diag: only a kernel that is asked needs inet_diag.
  */
 #include <linux/sock_diag.h>
 #include <linux/sovia.h>

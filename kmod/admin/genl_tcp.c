@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Generic netlink: connections that became TCP's. */
+/* Generic netlink: connections that fell back to TCP. */
 #include <net/sock.h>
 #include "genl.h"
 #include "sock/tcp_log.h"

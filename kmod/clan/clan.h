@@ -90,7 +90,7 @@ struct sovia_clan_node {
  * @number: the node's own
  * @present: where the server says whether there is a node with it
  * @given: what it said when the port was made
- * @lost: it says something else: the section is another's, and is not written any more
+ * @lost: it says something else: another machine has the section, which is not written any more
  * @generation: what it says in its slot
  * @doorbell: rings another node; process or softirq
  * @mute: has interrupts not come, or come again; softirq; or NULL

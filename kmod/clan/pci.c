@@ -44,7 +44,7 @@ MODULE_PARM_DESC(clan_speed, "percent of the speed of ordinary memory below whic
  * @number: of our node
  * @present: where the server says whether there is one with this number
  * @given: what it said when the number was given to us
- * @port: our node; NULL while the system sleeps, or the number is another's
+ * @port: our node; NULL while the system sleeps, or another machine has the number
  * @watch: looks each second whether it is
  *
  * @port is changed by the driver's calls and by @watch, which does not run during those.
@@ -241,7 +241,7 @@ static void watch_again(struct clan_pci *cp)
 
 static void warn_of_loss(const struct clan_pci *cp)
 {
-	pci_warn(cp->pdev, "node %u is not this machine any more: the memory is left\n",
+	pci_warn(cp->pdev, "another machine is node %u now, leaving the memory\n",
 		 cp->number);
 }
 

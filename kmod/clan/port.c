@@ -157,13 +157,15 @@ static void node_part(struct sovia_clan_node *node, int err, unsigned long quiet
 static void node_fail(struct sovia_clan_node *node)
 {
 	unsigned int doubled;
+	unsigned long quiet;
 
 	if (time_after(jiffies, node->opened + CLAN_QUIET_MAX))
 		node->strikes = 0;
 	doubled = min(node->strikes++, 9u);
-	pr_notice_ratelimited("node %u: left alone, as it violates the protocol\n", node->number);
-	node_part(node, -EPROTO, min_t(unsigned long, CLAN_QUIET_STRIKE << doubled,
-				       CLAN_QUIET_MAX));
+	quiet = min_t(unsigned long, CLAN_QUIET_STRIKE << doubled, CLAN_QUIET_MAX);
+	pr_notice_ratelimited("node %u: violates the protocol, ignored for %lu s\n", node->number,
+			      quiet / HZ);
+	node_part(node, -EPROTO, quiet);
 }
 
 /**
@@ -636,7 +638,7 @@ static void bound_interrupts(struct sovia_clan_port *port)
 {
 	if (!port->mute || port->muted || READ_ONCE(port->rung) <= CLAN_RUNG_MAX + port->moved)
 		return;
-	pr_notice_ratelimited("doorbells ring for nothing, and are not heard for a second\n");
+	pr_notice_ratelimited("spurious interrupts, polling for a second\n");
 	sovia_stat_inc(sovia_net(port->net), clan_mutes);
 	set_mute(port, true);
 }

@@ -74,7 +74,7 @@ struct sovia_rendezvous {
  * @count: how many
  * @generation: grows with each change
  * @look: finds those that have expired
- * @changed: ends peers whose key is none any more; runs in the connection thread
+ * @changed: ends peers whose key is not valid any more; runs in the connection thread
  *
  * The first three are protected by a lock of key.c.
  */
@@ -97,7 +97,7 @@ struct sovia_keys {
  * @key: a hash of the peer and the port, not 0
  * @until: when that is over, jiffies
  *
- * Written and read without a lock: what is read of two writers makes one connection TCP's.
+ * Written and read without a lock: a mix of what two writers write makes one connection fall back.
  */
 struct sovia_service {
 	u64			key;
@@ -125,7 +125,7 @@ struct sovia_memories {
 };
 
 /**
- * struct sovia_tcp_log - the last connections that became TCP's: sock/tcp_log.c
+ * struct sovia_tcp_log - the last connections that fell back to TCP: sock/tcp_log.c
  * @lock: protects them; innermost
  * @next: number of the next entry
  * @ring: by number, or NULL before the first one
@@ -143,7 +143,7 @@ struct sovia_tcp_log {
  * @hists: histograms, or NULL: hist.c
  * @histograms: net.sovia.histograms: they are counted
  * @tos: net.sovia.tos: type of service of lanes
- * @tcp_log: which connections became TCP's
+ * @tcp_log: which connections fell back to TCP
  * @conns: connections by link and ports; lookups under RCU take the reference
  * @link_lock: protects @links and what follows up to @idle_count; bottom halves off
  * @links: struct sovia_link::net_node by hash of the address pair

@@ -47,7 +47,7 @@
  * @SOVIA_STAT_conn_refused: CONN messages answered with REFUSE
  * @SOVIA_STAT_conn_retry: CONN messages retried
  * @SOVIA_STAT_fallback: connections that went on with TCP
- * @SOVIA_STAT_fallback_known: those of them that were known to be TCP's, at once
+ * @SOVIA_STAT_fallback_known: those of them that did so at once, as it was known before
  * @SOVIA_STAT_dry_syn: SYNs that netfilter was shown
  * @SOVIA_STAT_dry_syn_tcp: those of them that it did not accept as they were
  * @SOVIA_STAT_reset_tx: RESET messages sent

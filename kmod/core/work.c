@@ -4,7 +4,7 @@
  * not: one for making VIs, and one for ending them and for all that frees.  Works that block
  * on the first do not keep back those of the second.  A third one for listening, because
  * there may be as many namespaces as users want, and all wait for a device that is slow.
- * A fourth one for sockets that become TCP's: users make as many as they want.
+ * A fourth one for sockets that fall back to TCP: users make as many as they want.
  */
 #include <linux/errno.h>
 #include "work.h"

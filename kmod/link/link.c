@@ -571,7 +571,7 @@ static int link_verdict(struct sovia_link *link, int err)
 	case -ECONNREFUSED:
 		/*
 		 * May be temporary while the peer's device comes back: iWARP's port is
-		 * TCP's, which a node without the device refuses.  Events of devices here
+		 * a TCP port, which a node without the device refuses.  Events of devices here
 		 * have the link try more often than it would: they must not end it.
 		 */
 		r->refused += !r->early;

@@ -195,7 +195,7 @@ static void keys_changed(struct sovia_net *snet)
 	sovia_connd_queue(&snet->keys.changed);
 }
 
-/* In the connection thread: peers whose key is none any more end. */
+/* In the connection thread: peers whose key is not valid any more end. */
 static void keys_changed_work(struct kthread_work *work)
 {
 	struct sovia_net *snet = container_of(work, struct sovia_net, keys.changed);

@@ -548,7 +548,7 @@ static void rdv_report(struct sovia_rendezvous *rdv, int err)
 		pr_warn("rendezvous: ports %u and %u: %pe, retrying\n", rdv_ask_port, rdv_port,
 			ERR_PTR(err));
 	else
-		pr_notice("rendezvous: ports are there now\n");
+		pr_notice("rendezvous: ports are bound now\n");
 }
 
 static void rdv_work(struct work_struct *work)

@@ -6,8 +6,8 @@
  *	a listener	PRE_ROUTING, LOCAL_IN, for connections of other nodes
  *
  * A SYN with the connection's addresses and ports goes through the hooks, and no further.  If all
- * accept it as it is, the connection may be AF_SOVIA's; anything else makes it TCP's, which
- * meets the rules itself.
+ * accept it as it is, AF_SOVIA may carry the connection; otherwise it falls back to TCP, whose
+ * packets meet the rules themselves.
  *
  * The hooks are called here, not by nf_hook(): that would queue the SYN to user space, and have
  * conntrack keep an entry.  What steals it nevertheless cannot forward it: its TTL is 1.
@@ -387,7 +387,7 @@ static int ask_in(struct sock *listener, const struct sovia_pair *pair, u16 lpor
  * @rport: the peer's port
  *
  * Context: softirq; no locks.
- * Return: 0, -ENOBUFS, or another negative errno: the connection is TCP's.
+ * Return: 0, -ENOBUFS, or another negative errno: the connection falls back to TCP.
  */
 int sovia_dry_syn_in(struct sock *listener, const struct sovia_pair *pair, u16 lport, u16 rport)
 {

@@ -229,7 +229,7 @@ bool sovia_rule_is_partial(const struct sovia_rule *rule)
 }
 
 /**
- * sovia_rules_admit_peer() - may any connection of a peer be AF_SOVIA's
+ * sovia_rules_admit_peer() - do the rules let any connection of a peer use AF_SOVIA
  * @snet: namespace
  * @pair: the addresses
  *

@@ -4,8 +4,8 @@
  * (sovia_provider::poll_usec): where a wake-up costs more than the message.
  *
  * A received message carries its NAPI ID, as with TCP, so busy polling of poll() and
- * epoll_wait() (net.core.busy_poll) needs no code here.  recv() works as TCP's, and
- * adapts:
+ * epoll_wait() (net.core.busy_poll) needs no code here.  recv() works as with
+ * TCP, and adapts:
  *
  * - Spinning stops when another task needs the CPU; on a busy machine it would
  *   only delay the task that sends the reply.

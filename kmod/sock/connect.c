@@ -244,7 +244,7 @@ static int connect_from_port(struct sock *sk, void *context)
 	if (tcp_has(sk, &attempt->pair, inet->inet_num, rport))
 		return -EADDRNOTAVAIL;
 	err = sovia_dry_syn_out(sk, &attempt->pair, rport, attempt->prov->local);
-	/* What drops it drops TCP's as well, which says no more than that it got no answer. */
+	/* TCP's SYN would be dropped as well: let TCP time out as it always does. */
 	if (err == -EPERM && sovia_fallback_armed(sk))
 		err = -EOPNOTSUPP;
 	if (err)
@@ -305,7 +305,7 @@ static u32 wait_time(const struct sock *sk, u32 wait)
 	return opt->wait ? opt->wait - 1 : READ_ONCE(link_wait);
 }
 
-/* Let the connection be TCP's, if it may.  Returns -EHOSTDOWN if so, or 0. */
+/* Fall back to TCP, if allowed.  Returns -EHOSTDOWN then, or 0. */
 static int is_tcps(struct sock *sk, enum sovia_why why)
 {
 	if (!sovia_fallback_armed(sk))
@@ -316,7 +316,7 @@ static int is_tcps(struct sock *sk, enum sovia_why why)
 
 /*
  * Apply the rules, then what the program wants, then what TCP alone can do.  Returns 0,
- * -EHOSTDOWN if the connection is TCP's, or another negative errno.
+ * -EHOSTDOWN to fall back to TCP, or another negative errno.
  */
 static int connect_judge(struct sock *sk, struct attempt *attempt, u16 port)
 {
@@ -345,7 +345,7 @@ static int connect_judge(struct sock *sk, struct attempt *attempt, u16 port)
 	}
 }
 
-/* Is the port known to be TCP's?  AF_SOVIA would ask first and be refused. */
+/* Is it known that only TCP listens at the port?  AF_SOVIA would ask first and be refused. */
 static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 port)
 {
 	struct sovia_connecting *connect = &sovia_sk(sk)->connect;
@@ -361,8 +361,8 @@ static bool service_is_tcp(struct sock *sk, const struct attempt *attempt, u16 p
 }
 
 /*
- * Is the destination known to be TCP's?  If that was long ago, the link is set up again, but
- * not waited for, as where nothing is to be waited for.
+ * Look the peer up among those that AF_SOVIA has not reached.  An entry that has expired, or a wait
+ * of 0, still means TCP, but starts a link in the background.
  */
 static bool known_as_tcp(struct sock *sk, const struct attempt *attempt, enum sovia_why *why)
 {

@@ -224,7 +224,7 @@ static void copy_pacing(const struct sock *sk, struct sock *tcp)
 	WRITE_ONCE(tcp->sk_pacing_rate, min_t(unsigned long, READ_ONCE(tcp->sk_pacing_rate), rate));
 }
 
-/* Of packets: they have no effect here, and some on TCP's. */
+/* Options of packets: they have no effect here, but some have one on the TCP socket. */
 static void copy_packet_options(const struct sock *sk, struct sock *tcp)
 {
 	tcp->sk_no_check_tx = sk->sk_no_check_tx;
@@ -559,7 +559,7 @@ void sovia_fallback_option(struct sock *sk, int level, int optname, sockptr_t op
 	/* For want of memory. */
 	if (tcp && lacks_policy(sk, tcp->sk))
 		sovia_fallback_unlisten(sk);
-	/* A connection that ends may be followed by one of TCP's. */
+	/* A connection that ends may be followed by one over TCP. */
 	if (new && !sovia_fallback_done(sk))
 		keep_option(sk, new);
 	else if (new)
@@ -944,7 +944,7 @@ static int accept_tcp(struct sock *sk, struct socket *newsock, struct sovia_acce
 	int err = -EAGAIN;
 	struct socket *tcp;
 
-	/* Another thread may end the listener, and make the descriptor TCP's. */
+	/* Another thread may end the listener, and have the descriptor fall back to TCP. */
 	lock_sock(sk);
 	tcp = sk->sk_state == TCP_LISTEN ? fallback_tcp(sk) : NULL;
 	if (tcp)

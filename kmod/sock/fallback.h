@@ -29,10 +29,10 @@ struct sovia_destination {
  * @options: set before it got the descriptor, in order.  Socket lock.
  * @taken: how many of its connections accept() has returned
  * @to: the destination, once the first caller of connect() has gone.  Socket lock.
- * @refused: the socket has a filter that its program may not give to TCP's.  Socket lock;
+ * @refused: the socket has a filter that its program may not give to a TCP socket.  Socket lock;
  *	read without it.
- * @unheard: a listener, and TCP's does not listen because of that.  Socket lock; hint without.
- * @sum: of the options that TCP's has when it gets the descriptor.  Socket lock.
+ * @unheard: a listener, and the TCP socket does not listen because of that.  Socket lock; hint without.
+ * @sum: of the options that the TCP socket has when it gets the descriptor.  Socket lock.
  * @work: connects there when it is TCP's turn, or ends what @tcp is not needed for
  */
 struct sovia_fallback {

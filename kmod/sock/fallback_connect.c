@@ -49,7 +49,7 @@ struct tcp_ops {
 static struct tcp_ops *tcp_ops[2];
 static DEFINE_MUTEX(tcp_ops_mutex);
 
-/* ---- a descriptor that has become TCP's -------------------------------- */
+/* ---- a descriptor that has fallen back to TCP -------------------------- */
 
 static bool tcp_served(const struct sock *tcp)
 {
@@ -246,7 +246,7 @@ static int become_tcp(struct socket *sock, bool later)
 	if (!IS_ERR_OR_NULL(tcp))
 		ops = own_ops(tcp);
 	if (!ops) {
-		/* Known to be TCP's, which this program may not have: AF_SOVIA would be refused. */
+		/* Only TCP listens there, which this program may not use: AF_SOVIA is refused. */
 		if (cause == EHOSTDOWN)
 			cause = ECONNREFUSED;
 		ss->connect.fallback = SOVIA_FALLBACK_NONE;
@@ -459,7 +459,7 @@ static int wait_for_decision(struct sock *sk, int err)
 	return timeo ? sock_intr_errno(timeo) : err;
 }
 
-/* Errors at once for which TCP would have another answer; EHOSTDOWN: known as TCP's. */
+/* Errors at once to which TCP would have another answer; EHOSTDOWN: known to fall back. */
 static bool tcp_knows_better(int err)
 {
 	return err == -EHOSTDOWN || err == -EOPNOTSUPP || err == -ENOBUFS || err == -ENOMEM;

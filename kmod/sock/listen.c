@@ -661,14 +661,14 @@ out:
 	return child;
 }
 
-/* @newsock has a child of the descriptor @sock, be it AF_SOVIA's or, by now, TCP's. */
+/* @newsock has a child of @sock: an AF_SOVIA socket, or a TCP socket if @sock has fallen back. */
 static void listen_accepted(const struct socket *sock, struct socket *newsock)
 {
 	if (sovia_is(newsock->sk)) {
 		sovia_see_sol_socket(newsock);
 		sovia_charge_begin(newsock->sk);
 	} else {
-		/* The descriptor became TCP's after accept(2) had read its operations. */
+		/* The descriptor fell back to TCP after accept(2) had read its operations. */
 		newsock->ops = READ_ONCE(sock->ops);
 	}
 }
@@ -676,7 +676,7 @@ static void listen_accepted(const struct socket *sock, struct socket *newsock)
 /**
  * sovia_accept() - struct proto_ops::accept
  * @sock: a listener
- * @newsock: becomes the child's, or TCP's
+ * @newsock: gets the child, of AF_SOVIA or of TCP
  * @arg: how
  *
  * Context: process, may sleep; no locks.
@@ -688,7 +688,7 @@ int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accep
 	int err;
 
 	do {
-		/* It may become TCP's at any time: connect() to AF_UNSPEC, connect(), listen(). */
+		/* It may fall back to TCP at any time: connect() to AF_UNSPEC, connect(), listen(). */
 		sk = READ_ONCE(sock->sk);
 		err = sovia_inet_accept(sock, newsock, arg);
 		if (!err)

@@ -2,7 +2,7 @@
 /*
  * The listeners, and which of them gets a connection.
  *
- * As TCP's: a hash of address and port, so that listeners on other addresses or ports, and
+ * Like TCP's: a hash of address and port, so that listeners on other addresses or ports, and
  * connections, cost CONN nothing.  A listener on the address itself comes before one on any
  * address; between several of a kind the score decides.  Those of an SO_REUSEPORT group are
  * all in the same slot, and the first of them that fits stands for the group, which chooses.

@@ -29,7 +29,7 @@ static __poll_t poll_send(struct sock *sk)
  * @wait: where to wait
  *
  * Context: process; no locks.
- * Return: EPOLL* bits as TCP's.
+ * Return: EPOLL* bits, as TCP has them.
  */
 __poll_t sovia_poll(struct file *file, struct socket *sock, poll_table *wait)
 {

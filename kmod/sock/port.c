@@ -7,7 +7,7 @@
  * kind borrow the port: they share it with each other, as long as the four-tuples differ, and
  * with no other socket.  CONN does not look at any of this: listener.c has the listeners.
  *
- * The rules of conflict are TCP's: two sockets may share a port when their
+ * Ports conflict as TCP's do: two sockets may share a port when their
  * addresses or devices differ, when both allow SO_REUSEADDR and none of them
  * listens, or when both allow SO_REUSEPORT and belong to one user.
  *

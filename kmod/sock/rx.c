@@ -378,7 +378,7 @@ void sovia_rx_stamp(const struct sock *sk, struct sk_buff *skb)
 /* Put a buffer on the queue.  @own: struct sovia_rx_cb's. */
 static void recv_append(struct sock *sk, struct sk_buff *skb, bool own)
 {
-	/* First: it may still be the sender's (loop), whose destructor needs skb->cb. */
+	/* First: the sender may still be charged for it (loop): its destructor needs skb->cb. */
 	skb_orphan(skb);
 	SOVIA_RX_CB(skb)->off = 0;
 	SOVIA_RX_CB(skb)->own = own;

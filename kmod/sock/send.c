@@ -533,7 +533,7 @@ static int send_append(struct sock *sk, struct sk_buff *skb, struct msghdr *msg,
 		return 0;
 	if (lent)
 		len = append_spliced(sk, skb, from, len, sovia_conn_max_frags(conn));
-	/* All or nothing: data that is not there ends the call as it would end TCP's. */
+	/* All or nothing: data that is not there ends the call, as with TCP. */
 	else if (iov_iter_count(from) <= room)
 		len = append_linear(skb, from, len);
 	else
@@ -785,7 +785,7 @@ void sovia_give_back(struct sock *sk, u32 end)
 }
 
 /**
- * sovia_no_more() - MSG_MORE holds nothing back once something of the peer's has arrived, as TCP's
+ * sovia_no_more() - data has arrived: MSG_MORE holds nothing back any more, as with TCP
  * @sk: the socket
  *
  * Context: the lane's bottom half, or the socket lock held.

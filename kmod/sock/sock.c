@@ -83,7 +83,7 @@ void sovia_sock_init(struct sock *sk, struct sovia_tenant *tenant)
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
 	/* Not of a child. */
 	if (sk->sk_socket) {
-		/* As TCP's: net.core's defaults are for others. */
+		/* As TCP does: net.core's defaults are for other families. */
 		sk->sk_sndbuf = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[1]),
 				    SOVIA_BUF_MOST);
 		sk->sk_rcvbuf = min(READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_rmem[1]),

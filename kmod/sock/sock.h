@@ -413,7 +413,7 @@ int sovia_sock_client_init(void);
 int sovia_family_number(void);
 #endif
 
-/* Is it one of ours?  A descriptor may get TCP's. */
+/* Is it one of ours?  A descriptor may get TCP's sock when it falls back. */
 static inline bool sovia_is(const struct sock *sk)
 {
 	return READ_ONCE(sk->sk_prot) == &sovia_prot;

@@ -211,7 +211,7 @@ int sovia_ops_setsockopt(struct socket *sock, int level, int optname, sockptr_t 
 	struct sock *sk = READ_ONCE(sock->sk);
 	int err = sockopt_set(sock, sk, level, optname, optval, optlen);
 
-	/* It may have waited until the descriptor was TCP's, and set an option of the old sk. */
+	/* It may have waited while the descriptor fell back to TCP, and set the old sk's option. */
 	if (unlikely(READ_ONCE(sock->sk) != sk) && level != SOL_SOVIA)
 		err = sockopt_set(sock, READ_ONCE(sock->sk), level, optname, optval, optlen);
 	return err;

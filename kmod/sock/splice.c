@@ -57,7 +57,7 @@ ssize_t sovia_splice_read(struct socket *sock, loff_t *ppos, struct pipe_inode_i
 		return -ESPIPE;
 	if (sovia_is(sk))
 		ret = sovia_recv(sk, &ps.sink, min_t(size_t, len, INT_MAX), nonblock, 1);
-	/* It has become TCP's. */
+	/* The descriptor has fallen back to TCP. */
 	if (unlikely(ret == -ENOTCONN) && !sovia_is(READ_ONCE(sock->sk)))
 		return inet_stream_ops.splice_read(sock, ppos, pipe, len, flags);
 	return ret;

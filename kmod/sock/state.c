@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * States of a connection (SOVIA figure 11), under the names that Linux has for
- * TCP's, as one table.  sovia_state_event() is the gate: nothing else writes
+ * those of TCP, as one table.  sovia_state_event() is the gate: nothing else writes
  * sk_state.
  *
  * There is no SYN_RECV: a child is created and ESTABLISHED in one step, because

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The last connections of a namespace that became TCP's: AF_SOVIA has no part in them any more, but
- * can still say why.  The log is allocated with the first one.
+ * The last connections of a namespace that fell back to TCP: AF_SOVIA has no part in them any more,
+ * but can still say why.  The log is allocated with the first one.
  */
 #include <linux/sock_diag.h>
 #include <linux/slab.h>
@@ -57,7 +57,7 @@ static void log_addresses(const struct sock *tcp, struct sovia_tcp_entry *entry)
 }
 
 /**
- * sovia_tcp_log_add() - a connection has become TCP's
+ * sovia_tcp_log_add() - a connection has fallen back to TCP
  * @snet: its namespace
  * @tcp: TCP's socket
  * @direction: SOVIA_RULE_IN or SOVIA_RULE_OUT

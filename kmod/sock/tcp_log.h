@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which connections became TCP's, and why. */
+/* Which connections fell back to TCP, and why. */
 #ifndef _SOVIA_TCP_LOG_H
 #define _SOVIA_TCP_LOG_H
 

@@ -67,8 +67,8 @@ MODULE_PARM_DESC(ack_timeout, "QP retransmission timeout, 4 us * 2^n, 10-31 (17)
 
 /*
  * Requests come from privileged ports, the range that sunrpc uses.
- * Each uses the next one: with iWARP they are TCP's, and a port that was used may be
- * in TIME_WAIT for the same peer.
+ * Each uses the next one: with iWARP they are ports of TCP connections, and one that was used may
+ * be in TIME_WAIT for the same peer.
  */
 #define VERBS_SOURCE_MIN	665
 #define VERBS_SOURCE_MAX	(SOVIA_PORTS_RESERVED - 1)
@@ -92,7 +92,7 @@ int verbs_path(const struct rdma_cm_id *id, struct sovia_path *path)
 
 	/*
 	 * Not rdma_read_gids(), which computes them from the addresses that the peer claims.
-	 * With iWARP there is no record, and the addresses are TCP's.
+	 * With iWARP there is no record, and the addresses are those of the TCP connection.
 	 */
 	if (route->path_rec) {
 		memcpy(path->local, &route->path_rec->sgid, sizeof(path->local));

@@ -286,9 +286,9 @@ enum sovia_sock_attr {
 #define SOVIA_A_SOCK_MAX	(__SOVIA_A_SOCK_MAX - 1)
 
 /*
- * Why a connection is TCP's.
+ * Why a connection fell back to TCP.
  *
- * @SOVIA_WHY_PEER: the peer came by TCP
+ * @SOVIA_WHY_PEER: the peer connected over TCP
  * @SOVIA_WHY_RULE: a rule or the option SOVIA_ACTION says so
  * @SOVIA_WHY_SILENT: no kernel answers at the other end, or not in time
  * @SOVIA_WHY_WAY: one does, but RDMA does not work between the two
@@ -297,7 +297,7 @@ enum sovia_sock_attr {
  * @SOVIA_WHY_LISTENER: there is no AF_SOVIA listener at the port
  * @SOVIA_WHY_MEMORY: a limit or a lack of memory
  * @SOVIA_WHY_FILTER: netfilter, IPsec, or an option that only TCP has
- * @SOVIA_WHY_DENIED: rules of the other end let no connection of this one in
+ * @SOVIA_WHY_DENIED: denied by the peer's rules
  */
 enum sovia_why {
 	SOVIA_WHY_PEER,

@@ -24,9 +24,9 @@
 static const char help[] =
 	"Usage: sovia [-j] [-o] [-n NETNS] doctor [NODE [port N]]\n"
 	"\n"
-	"Says what this node needs for AF_SOVIA and has not, and with NODE, a name or an address, why\n"
-	"connections with that node are not AF_SOVIA's.  It tries one, to port N (9).  Exit status 1\n"
-	"if something is broken.\n";
+	"Says what AF_SOVIA lacks on this node, and with NODE, a name or an address, why connections\n"
+	"with that node fall back to TCP.  It tries one, to port N (9).  Exit status 1 if something is\n"
+	"broken.\n";
 
 static bool broken;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sovia doctor: why connections with another node are not AF_SOVIA's. */
+/* sovia doctor: why connections with another node fall back to TCP. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>

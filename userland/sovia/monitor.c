@@ -15,7 +15,7 @@ static const char help[] =
 	"Usage: sovia [-j] [-t] [-s] [-d] [-o] monitor [link] [peer] [tcp]\n"
 	"\n"
 	"Prints events as they happen: links that change their state, peers that are met or lost,\n"
-	"connections that become TCP's.  Without arguments all of them.\n";
+	"connections that fall back to TCP.  Without arguments all of them.\n";
 
 static const struct {
 	const char	*name;

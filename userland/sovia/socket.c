@@ -17,7 +17,7 @@ static const char help[] =
 	"Usage: sovia [-j] [-s] [-d] socket [show] [state STATE] [local PREFIX] [peer PREFIX]\n"
 	"                                   [port N] [link N] [way WAY]\n"
 	"\n"
-	"Shows bound and connected sockets of AF_SOVIA, and connections that became TCP's.\n"
+	"Shows bound and connected sockets of AF_SOVIA, and connections that fell back to TCP.\n"
 	"STATE is as in ss(8), WAY one of: verbs, loop, clan, tcp.  port is either end's.\n";
 
 static const enum mnl_attr_data_type types[SOVIA_A_SOCK_MAX + 1] = {

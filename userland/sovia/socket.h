@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sockets: AF_SOVIA's, and those that became TCP's. */
+/* Sockets of AF_SOVIA, and those that fell back to TCP. */
 #ifndef SOVIA_SOCKET_H
 #define SOVIA_SOCKET_H
 

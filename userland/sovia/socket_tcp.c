@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connections that became TCP's.  AF_SOVIA knows the last ones by their cookie, and why; TCP knows
+ * Connections that fell back to TCP.  AF_SOVIA knows the last ones by their cookie, and why; TCP knows
  * which of them there are still.
  */
 #include <inttypes.h>

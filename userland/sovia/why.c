@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Why a connection is TCP's, or a peer is not reached: enum sovia_why. */
+/* Why a connection fell back to TCP, or a peer is not reached: enum sovia_why. */
 #include <linux/sovia.h>
 #include <stddef.h>
 #include "why.h"
@@ -8,7 +8,7 @@ static const struct {
 	const char	*name;
 	const char	*text;
 } whys[SOVIA_WHY_MAX + 1] = {
-	[SOVIA_WHY_PEER]	= { "peer", "the peer came by TCP" },
+	[SOVIA_WHY_PEER]	= { "peer", "the peer connected over TCP" },
 	[SOVIA_WHY_RULE]	= { "rule", "a rule, or the option SOVIA_ACTION, says so" },
 	[SOVIA_WHY_SILENT]	= { "silent", "no AF_SOVIA answers there, or not in time" },
 	[SOVIA_WHY_WAY]		= { "way", "AF_SOVIA answers there, but RDMA does not work" },
@@ -17,7 +17,7 @@ static const struct {
 	[SOVIA_WHY_LISTENER]	= { "listener", "there is no AF_SOVIA listener at the port" },
 	[SOVIA_WHY_MEMORY]	= { "memory", "a limit, or a lack of memory" },
 	[SOVIA_WHY_FILTER]	= { "filter", "netfilter, IPsec, or an option that only TCP has" },
-	[SOVIA_WHY_DENIED]	= { "denied", "rules of the other end let this one not in" },
+	[SOVIA_WHY_DENIED]	= { "denied", "denied by the peer's rules" },
 };
 
 const char *why_name(unsigned int why)

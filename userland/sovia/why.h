@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Why a connection is TCP's, or a peer is not reached. */
+/* Why a connection fell back to TCP, or a peer is not reached. */
 #ifndef SOVIA_WHY_TEXT_H
 #define SOVIA_WHY_TEXT_H
 

@@ -44,7 +44,7 @@ bind() { memory_device >"$(memory_driver)/bind"; }
 # How often nonsense in the shared memory has been found: a node's, or in who is present.  (The log is rate-limited: at least.)
 # Of both nodes: while one leaves the other alone, which may be for minutes, the other has nothing to look at.
 violations() {
-	local count="dmesg | grep -c -e 'left alone, as it violates the protocol' -e 'is not this machine any more'"
+	local count="dmesg | grep -c -e 'violates the protocol, ignored' -e 'another machine is node'"
 	echo $(($(eval "$count") + $(there "$count")))
 }
 # Has nonsense written until it is found: an epoch that is overwritten first hides the rest for a while.
