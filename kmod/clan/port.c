@@ -19,7 +19,7 @@
 #define CLAN_BATCH		16
 /* A writer learns at once that so long a message has been taken: it may wait for the pages. */
 #define CLAN_LONG		SZ_16K
-/* A node that begins anew is looked at so much later, so that none can keep us at it. */
+/* Pause before a node that begins anew is greeted: none may monopolise the bottom half. */
 #define CLAN_QUIET		(HZ / 10)
 /* One that violates the protocol: doubled each time, forgotten after a while. */
 #define CLAN_QUIET_STRIKE	HZ

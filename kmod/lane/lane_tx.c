@@ -535,7 +535,7 @@ static void lane_queue_reply(struct sovia_lane *lane, const struct sovia_reply *
 		sovia_lane_die(lane, -EPROTO);
 		return;
 	}
-	/* Of a parked link: what was asked long ago. */
+	/* A parked link has freed its ring, but may still owe an answer. */
 	if (unlikely(!lane->room))
 		lane->room = sovia_lane_room_alloc(lane, GFP_ATOMIC);
 	if (!lane->room) {

@@ -43,7 +43,7 @@ static struct sovia_turn *turn_of(struct sovia_turns *turns, const struct sovia_
 	return &turns->turn[conn->tenant % SOVIA_TURNS];
 }
 
-/* The turn of a connection's tenant, which comes. */
+/* Get the turn of a connection's tenant, and activate it if it was idle. */
 static struct sovia_turn *turn_begin(struct sovia_turns *turns, const struct sovia_conn *conn)
 {
 	struct sovia_turn *turn = turn_of(turns, conn);
@@ -97,8 +97,7 @@ void sovia_turn_again(struct sovia_turn *turn, struct sovia_conn *conn)
  * @conn: the connection
  * @node: its ctl_node or ready_node, in a list or not
  *
- * With the last one its tenant's turn is over: what it has not used is forgotten, and what it
- * owes.
+ * With the last one its tenant is idle: its deficit, positive or negative, is reset.
  *
  * Context: lane lock held.
  */

@@ -102,7 +102,7 @@ enum sovia_slot_kind {
  * @ns_tracker: of that reference
  * @pair: the key
  * @uid: of the socket that asked for it first; invalid if the peer did
- * @opener: of the last one that connects before it may
+ * @opener: uid of the last connect() that waits for the right to open connections
  * @tenant: who asked for it first, within this host, with a reference; else NULL
  * @net_node: in sovia_net::links.  Protected by sovia_net::link_lock.
  * @far_node: in sovia_net::far_links or ::parked_links, unless its provider is local.  Likewise.

@@ -7,7 +7,7 @@
  * Each user, and each peer that asks, has a few.  Kinds have limits of their own, together
  * less than half of the workers, so that neither users nor peers keep back recoveries.
  *
- * Who gets none now waits: links of a user in order, users in turn.  A link waits also for
+ * Links that get none wait: those of a user in order, users round robin.  A link waits also for
  * an older one between the same addresses, whose set-up blocks still: so a silent peer
  * takes one slot of a user, not all of them.  Peers do not wait: they are told to come again.
  *

@@ -127,7 +127,7 @@ static void link_set_vi(struct sovia_link *link, struct sovia_vi *vi)
 /* How often a link that waits for a slot looks whether its connections are still there. */
 #define SOVIA_LINK_SLOT_WAIT	(2 * HZ)
 
-/* Another way may be there than before.  Without a VI nothing looks at it. */
+/* The provider may change between VIs: without one nothing reads it. */
 static void link_set_prov(struct sovia_link *link, const struct sovia_provider *prov)
 {
 	if (link->lane.prov->introduced && prov->introduced &&

@@ -127,7 +127,7 @@ static bool peer_own_attempt_counts(const struct sovia_peer *peer)
 	return ours && ours->active && sovia_anchor_open(ours) && peer_own_attempts_win(peer);
 }
 
-/* May a peer that says to be another kernel than before be believed? */
+/* Accept another instance of a peer's kernel only if the one before is dead: is it? */
 static bool peer_is_gone(struct sovia_peer *peer)
 {
 	if (!peer->anchor && !peer_has_up_link(peer))
@@ -278,7 +278,7 @@ static void peer_welcome(struct sovia_anchor *anchor, const struct sovia_rdv_msg
 		peer->way = verdict->theirs;
 		sovia_secret_sign(&peer->secret, anchor->out, len);
 	}
-	/* Its connection has shown that it may open others, and is needed no more. */
+	/* JOIN has proved the right to open connections: its own TCP connection may close. */
 	if (verdict->flags & SOVIA_RDV_F_JOIN)
 		sovia_peer_joined(peer, false);
 	else
@@ -299,7 +299,7 @@ static void peer_heard(struct sovia_anchor *anchor, const struct sovia_rdv_msg *
 	code = hello_decide(anchor, msg, &verdict);
 	answer_build(anchor, &answer, code, &verdict);
 	len = sovia_rdv_build(anchor->out, &answer);
-	/* The connection of a refusal is the peer's to end, or the deadline's. */
+	/* After a refusal the peer closes the connection; if not, the deadline does. */
 	if (code == SOVIA_RDV_OK)
 		peer_welcome(anchor, msg, len, &verdict);
 	else
@@ -376,7 +376,7 @@ static void peer_refused(struct sovia_peer *peer, u16 code, u32 retry_ms)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_WAY);
 	else if (code == SOVIA_RDV_DENIED)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_DENIED);
-	/* Programs that are just being started there are no reason for TCP. */
+	/* IDLE is transient, as while programs start there: do not remember it. */
 	else if (code != SOVIA_RDV_IDLE)
 		sovia_memory_learn(peer->snet, &peer->pair, SOVIA_WHY_REFUSED);
 	sovia_peer_attempt_over(peer, 0, -ECONNREFUSED);

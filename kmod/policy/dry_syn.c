@@ -186,7 +186,7 @@ static bool is_local(const struct dst_entry *dst, u8 pf)
 	return container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_LOCAL;
 }
 
-/* Is the routing table's answer, after a hook had it decide anew, the one before, @old? */
+/* A hook may have rerouted the packet (ip_route_me_harder()): is the route still @old? */
 static bool is_same_route(const struct dst_entry *dst, const struct dst_entry *old, u8 pf)
 {
 	if (dst == old)

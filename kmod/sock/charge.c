@@ -147,8 +147,8 @@ static void count_from_now(struct sock *sk, bool pays)
 }
 
 /*
- * A child has no group yet: older kernels give one to TCP's only, and which one it would be they
- * tell only by opening a socket.
+ * A child has no group yet: older kernels give one in accept() to TCP sockets only.  To learn the
+ * task's, a socket is opened and freed.
  */
 static void charge_join_group(struct sock *sk)
 {

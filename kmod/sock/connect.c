@@ -644,7 +644,7 @@ void sovia_refused(struct sock *sk, u32 code)
 
 	if (sk->sk_state != TCP_SYN_SENT)
 		return;
-	/* TCP would be refused as well, or not by rights. */
+	/* Denied by the peer's rules: do not bypass them over TCP. */
 	if (code == SOVIA_CODE_DENIED)
 		sovia_fallback_unneeded(sk);
 	if (code == SOVIA_CODE_NO_DIRECTION && ss->connect.link_retries) {

@@ -52,7 +52,7 @@
 				 BIT(SOCK_SELECT_ERR_QUEUE) | BIT(SOCK_TXTIME) | \
 				 FALLBACK_PRIORITY_FLAG)
 
-/* Longer values say nothing to TCP: an IPsec policy and extension headers are shorter. */
+/* TCP takes no longer option value: an IPsec policy and extension headers are shorter. */
 #define FALLBACK_OPTION_MAX	4096
 
 static unsigned int fallback_default = 1;
@@ -296,8 +296,8 @@ static void copy_sol_socket_released(const struct sock *sk, struct sock *tcp)
 }
 
 /*
- * To the rest of the kernel it is the descriptor's: its packets have its owner, and it wakes
- * those who wait for the AF_SOVIA socket.
+ * Share the struct socket: netfilter sees the file's owner, and wake-ups reach the wait queue of
+ * the AF_SOVIA socket.
  */
 static void share_descriptor(const struct sock *sk, struct sock *tcp)
 {
@@ -440,7 +440,7 @@ bool sovia_fallback_outdone(const struct sock *sk, const struct sovia_pair *pair
 }
 
 /**
- * sovia_needs_tcp() - does a socket ask for what only packets have
+ * sovia_needs_tcp() - does a socket use options that only IP packets carry
  * @sk: connects, or listens
  *
  * Options in their headers, the least TTL of those that come, and addresses of others.

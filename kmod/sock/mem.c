@@ -398,7 +398,7 @@ static void mem_add(const struct sock *sk, s64 bytes)
 	sovia_tenant_charge(sovia_sk(sk)->tenant, bytes);
 }
 
-/* The sender has no part in it any more. */
+/* Destructor of a message: uncharge the sender. */
 static void tx_free(struct sk_buff *skb)
 {
 	struct sovia_conn *conn = SOVIA_TX_CB(skb)->conn;

@@ -261,7 +261,7 @@ bool sovia_rx_returned(struct sock *sk, u32 end)
 	if (ok) {
 		rx->lowering = false;
 		sovia_mem_asked(sk, 0);
-		/* Otherwise what has come is all that is promised. */
+		/* After the end of the stream nothing beyond rx->nxt is promised. */
 		if (!rx->over) {
 			set_window(rx, sovia_conn_of(sk), end);
 			/* What came back stays back until data moves. */

@@ -274,7 +274,7 @@ static void verbs_rx_still_starved(struct verbs_rx *rx)
 	queue_delayed_work(sovia_setup_wq, &v->refill_work, VERBS_REFILL_DELAY);
 }
 
-/* No hard reclaim, as for a refill: what there is has to do, and the client may ask again. */
+/* No hard reclaim, as for a refill: keep what could be allocated, the client may ask again. */
 static void verbs_rx_grow(struct verbs_vi *v)
 {
 	unsigned int want = READ_ONCE(v->rx_goal) + VERBS_RX_BATCH - 1;
