@@ -4,7 +4,8 @@
  *
  *	vi.c		the provider's calls, states of a VI
  *	vi_data.c	messages of a VI
- *	port.c		a node's access to the memory: the other nodes, the bottom half
+ *	node.c		the other nodes: they come and go, entries go to them and come from them
+ *	port.c		a node's access to the memory: the bottom half
  *	way.c		which memories this kernel has, and who else is there
  *	pci.c		memories that are PCI devices
  *	soft.c		two nodes in this kernel, for tests
@@ -15,6 +16,7 @@
 
 #include <linux/completion.h>
 #include <linux/netdevice.h>
+#include <linux/random.h>
 #include <linux/refcount.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
@@ -260,6 +262,28 @@ struct sovia_clan_vi {
 	struct rcu_head		rcu;
 };
 
+/* Not 0, which stands for none. */
+static inline u32 sovia_clan_random(void)
+{
+	return get_random_u32() ?: 1;
+}
+
+/* node.c */
+void sovia_clan_node_reset(struct sovia_clan_node *node);
+void sovia_clan_node_close(struct sovia_clan_node *node, int err);
+void sovia_clan_node_reclaim(struct sovia_clan_node *node);
+int sovia_clan_node_poll(struct sovia_clan_node *node, int budget);
+bool sovia_clan_node_has_news(const struct sovia_clan_node *node);
+bool sovia_clan_node_look_later(struct sovia_clan_node *node, unsigned long *next);
+void sovia_clan_purge_control(struct list_head *controls);
+bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 generation);
+int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
+		       const struct sovia_clan_setup *setup);
+void sovia_clan_node_ring(struct sovia_clan_node *node);
+void sovia_clan_node_wait(struct sovia_clan_node *node);
+bool sovia_clan_node_same(const struct sovia_clan_node *node);
+int sovia_clan_node_observe(struct sovia_clan_node *node);
+
 /* port.c */
 struct sovia_clan_port *sovia_clan_port_alloc(void *base, u64 size, u32 number);
 void sovia_clan_port_begin(struct sovia_clan_port *port);
@@ -268,13 +292,6 @@ void sovia_clan_port_free(struct sovia_clan_port *port);
 void sovia_clan_port_rung(struct sovia_clan_port *port);
 void sovia_clan_port_interrupt(struct sovia_clan_port *port);
 void sovia_clan_port_put(struct sovia_clan_port *port);
-bool sovia_clan_node_is(const struct sovia_clan_port *port, u32 number, u32 generation);
-int sovia_clan_control(struct sovia_clan_node *node, u8 kind, u16 vi, u32 epoch,
-		       const struct sovia_clan_setup *setup);
-void sovia_clan_node_ring(struct sovia_clan_node *node);
-void sovia_clan_node_wait(struct sovia_clan_node *node);
-bool sovia_clan_node_same(const struct sovia_clan_node *node);
-int sovia_clan_node_observe(struct sovia_clan_node *node);
 
 /* vi.c */
 void sovia_clan_vi_closed(struct sovia_clan_vi *cv, int err);

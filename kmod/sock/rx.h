@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* From the lane to the receive queue. */
+/* From the lane to the receive queue, and the window. */
 #ifndef _SOVIA_RX_H
 #define _SOVIA_RX_H
 
@@ -15,6 +15,7 @@ void sovia_rx_join(struct sock *sk, struct sovia_conn *conn, bool open);
 void sovia_rx_leave(struct sock *sk);
 bool sovia_rx_close(struct sock *sk);
 void sovia_rx_advance(struct sock *sk);
+void sovia_rx_settle(struct sock *sk);
 void sovia_rx_over(struct sock *sk);
 void sovia_rx_purge(struct sock *sk);
 void sovia_rx_may_ask(struct sock *sk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit suite of windows, over a connection of the loop provider; included by rx.c. */
+/* KUnit suite of windows, over a connection of the loop provider; included by rx_window.c. */
 #include <net/ip.h>
 #include "sock/recv.h"
 #include "sock/rx.h"
