@@ -161,7 +161,8 @@ static void peer_end(struct sovia_peer *peer)
 	struct sovia_agreement none = {};
 	struct sovia_peering *peering, *next;
 
-	pr_notice_ratelimited("peer %pI6c: its key is not valid any more, closing its links\n", &peer->pair.remote);
+	pr_notice_ratelimited("peer %pI6c: its key is not valid any more, closing its links\n",
+			      &peer->pair.remote);
 	/* First: requests that wait on a link are decided when that ends. */
 	sovia_peer_leave(peer, SOVIA_PEER_NONE);
 	/* One that no other kernel has: a set-up that has begun may still use it. */

@@ -31,7 +31,8 @@ struct sovia_destination {
  * @to: the destination, once the first caller of connect() has gone.  Socket lock.
  * @refused: the socket has a filter that its program may not give to a TCP socket.  Socket lock;
  *	read without it.
- * @unheard: a listener, and the TCP socket does not listen because of that.  Socket lock; hint without.
+ * @unheard: a listener, and the TCP socket does not listen because of that.  Socket lock; without
+ *	it a hint.
  * @sum: of the options that the TCP socket has when it gets the descriptor.  Socket lock.
  * @work: connects there when it is TCP's turn, or ends what @tcp is not needed for
  */

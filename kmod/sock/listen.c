@@ -688,7 +688,7 @@ int sovia_accept(struct socket *sock, struct socket *newsock, struct sovia_accep
 	int err;
 
 	do {
-		/* It may fall back to TCP at any time: connect() to AF_UNSPEC, connect(), listen(). */
+		/* It may fall back to TCP any time: connect() to AF_UNSPEC, connect(), listen(). */
 		sk = READ_ONCE(sock->sk);
 		err = sovia_inet_accept(sock, newsock, arg);
 		if (!err)

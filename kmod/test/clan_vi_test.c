@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit suite of clan/vi.c, vi_data.c, node.c and port.c; included by the first.  Our node is 0; node 1
- * is played by the test, which writes what it likes.
+ * KUnit suite of clan/vi.c, vi_data.c, node.c and port.c; included by the first.  Our node is 0;
+ * node 1 is played by the test, which writes what it likes.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
