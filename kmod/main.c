@@ -94,6 +94,7 @@ static const struct main_net_step main_net_steps[] = {
 	{ NULL, NULL, sovia_tcp_log_net_free },
 	{ sovia_conn_table_init, NULL, sovia_conn_table_exit },
 	{ NULL, NULL, main_exit_rules },
+	{ NULL, NULL, sovia_memories_forget },
 	{ NULL, NULL, sovia_link_net_exit },
 	{ sovia_proc_net_init, NULL, sovia_proc_net_exit },
 	{ sovia_link_limits_net_init, sovia_link_limits_net_exit },

@@ -297,7 +297,7 @@ proctype owner(bit i)
 end:	do
 	:: d_step { S(i, 0).deferred -> release(i, 0) }
 	:: d_step { S(i, 1).deferred -> release(i, 1) }
-	/* lane_send_done(): a completion takes any time, so deferring it again adds nothing. */
+	/* sovia_lane_send_done(): a completion takes any time, so deferring it again adds nothing. */
 	:: d_step { S(i, 0).fin_posted -> S(i, 0).fin_posted = false; on_delivered(i, 0) }
 	:: d_step { S(i, 1).fin_posted -> S(i, 1).fin_posted = false; on_delivered(i, 1) }
 	od

@@ -120,7 +120,8 @@ enum sovia_lane_event {
 };
 
 /**
- * struct sovia_lane_ops - what a lane calls of its link; nothing of it is called for each message
+ * struct sovia_lane_ops - what a lane calls of its link: for no message, but @is_up for those that
+ *	go from one namespace to another
  * @event: something has happened.  Any context; the lane's lock may be held.
  * @put: a connection drops its reference to the link.  Any context.
  * @may_recover: may the link outlive this lane.  Any context.

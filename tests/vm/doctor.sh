@@ -78,7 +78,7 @@ there 'nft flush chain ip t c; nft add rule ip t c udp dport 4791 drop'
 check 'a firewall there drops RDMA'		broken way 'RDMA does not work' "$peer4"
 there 'nft delete table ip t'
 there 'echo "in peer '"$(address 4 "$SOVIA_NODE")"' only-tcp" | sovia rule replace'
-check 'the peer refuses this node'		broken peer 'rules of the other end' "$peer4"
+check 'the peer refuses this node'		broken peer "denied by the peer's rules" "$peer4"
 there 'sovia rule flush'
 forget
 check 'all is well again'			healthy "$peer4"
