@@ -57,10 +57,7 @@ NIGHTLY = (
     "vm-trace_scripts", "vm-trace_flow", "vm-btf",
     # covered by another test in the tier before, or tests of benchmarks
     "e2e-quick-loop-6.12", "e2e-quick-pair-6.12", "e2e-quick-loop-fallback", "vm-clan_memories", "vm-rdma-siw", "vm-lanes-siw", "vm-recovery-siw", "vm-impostor-siw", "vm-bench_smoke", "vm-bench_tools", "vm-bench_smc",
-    "figures-once",
 )
-# Pages of scripts/figures whose programs have no other stage.
-FIGURES = ("sovia-6-time", "sovia-8", "clan-table-1", "clan-tcp", "apps-host", "rpc", "eudp-flow", "loop-burst")
 
 # Debian's own kernels; how much longer others may take.
 STOCK = ("stock", "6.12", "newest")
@@ -200,7 +197,7 @@ def needs(name, command):
 # They do not wait for the packages of everything else; the other kernels do, since apt's sources are changed for them.
 EARLY = ("packages", "build-userland", "kernel-stock", *(f"kernel-{kernel}" for kernel in BUILT))
 # Of stages without guests.
-NEEDS = {"completion": ["build-userland"], "deb": ["build-stock"], "figures-once": ["build-stock", "build-userland", "servers"], "kernel-arm64": ["kernel-stock"]}
+NEEDS = {"completion": ["build-userland"], "deb": ["build-stock"], "kernel-arm64": ["kernel-stock"]}
 
 
 def read_script(path):
@@ -270,8 +267,6 @@ def all_stages(everything=False):
         # a machine that has never seen the project
         Tap("fresh-demo", ["scripts/fresh", "make", "demo"]),
         Tap("fresh-lab", ["scripts/fresh", "sh", "-c", "make lab && scripts/vm run --pair -- echo 'ok 1 - a pair after make lab'"]),
-        # what only scripts/figures runs
-        Tap("figures-once", ["scripts/figures", "--once", *FIGURES]),
         Tap("fuzz", ["tests/fuzz/run.py"]),
         Tap("models", ["tests/models/check", "--runs"]),
         Tap("models-mutants", ["tests/models/check", "--mutants"]),
