@@ -21,7 +21,7 @@
 #   make fuzz           fuzzing of received messages; RUNS=100000000 for a night
 #   make bench          measurements
 #   make bench-quick    costs in instructions
-#   make figures        the papers' figures and tables, all of them in two hours; FIG=NAME for one, as scripts/figures --list has them
+#   make figures        the papers' figures and tables, all of them; hours; FIG=NAME for one, as scripts/figures --list has them
 #   make coverage       which lines of the module tests run; hours
 #   make differ         random calls over TCP and AF_SOVIA compared, SEED=n RUNS=n, over loop and verbs
 #   make rogue-peer     a peer that violates every rule, for ten minutes; SECONDS=n

@@ -3,7 +3,6 @@
 #include "core/event.h"
 #include "core/net.h"
 #include "genl.h"
-#include "link/link.h"
 
 /* @put adds the attributes of @object. */
 static void genl_send_event(struct net *net, int (*put)(struct sk_buff *skb, const void *object),
@@ -29,14 +28,11 @@ static void genl_send_event(struct net *net, int (*put)(struct sk_buff *skb, con
 static int genl_event(struct notifier_block *nb, unsigned long event, void *data)
 {
 	const struct sovia_event_info *info = data;
-	const struct sovia_link *link = info->object;
 	struct net *net = info->snet->net;
 
 	switch (event) {
 	case SOVIA_EVENT_LINK:
-		/* Links within the host come and go with their connections. */
-		if (!link->lane.prov->local)
-			genl_send_event(net, sovia_genl_put_link, link);
+		genl_send_event(net, sovia_genl_put_link, info->object);
 		break;
 	case SOVIA_EVENT_PEER:
 		genl_send_event(net, sovia_genl_put_peer, info->object);

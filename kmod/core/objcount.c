@@ -21,6 +21,7 @@ static const char * const object_names[SOVIA_OBJECTS] = {
 	[SOVIA_OBJECT_links]		= "links",
 	[SOVIA_OBJECT_peers]		= "peers",
 	[SOVIA_OBJECT_anchors]		= "anchors",
+	[SOVIA_OBJECT_unreached]	= "unreached",
 	[SOVIA_OBJECT_requests]		= "requests",
 	[SOVIA_OBJECT_loop_vis]		= "loop_vis",
 	[SOVIA_OBJECT_clan_vis]		= "clan_vis",

@@ -18,6 +18,7 @@
  * @SOVIA_OBJECT_links: with their lanes
  * @SOVIA_OBJECT_peers: other kernels that are known
  * @SOVIA_OBJECT_anchors: connections to them
+ * @SOVIA_OBJECT_unreached: those of which is known that AF_SOVIA does not reach them
  * @SOVIA_OBJECT_requests: of peers, not answered yet
  * @SOVIA_OBJECT_loop_vis: VIs of the loop provider
  * @SOVIA_OBJECT_clan_vis: VIs in shared memory
@@ -37,6 +38,7 @@ enum sovia_object {
 	SOVIA_OBJECT_links,
 	SOVIA_OBJECT_peers,
 	SOVIA_OBJECT_anchors,
+	SOVIA_OBJECT_unreached,
 	SOVIA_OBJECT_requests,
 	SOVIA_OBJECT_loop_vis,
 	SOVIA_OBJECT_clan_vis,

@@ -137,12 +137,19 @@ static bool link_change(struct sovia_link *link, enum sovia_link_state state,
 	return ok;
 }
 
+/* Links within the host come and go with their connections: no event tells of them. */
+static void link_tell(struct sovia_link *link)
+{
+	if (!link->lane.prov->local)
+		sovia_event(link->snet, SOVIA_EVENT_LINK, link);
+}
+
 static bool link_enter(struct sovia_link *link, enum sovia_link_state state,
 		       struct list_head *conns)
 {
 	if (!link_change(link, state, conns, false))
 		return false;
-	sovia_event(link->snet, SOVIA_EVENT_LINK, link);
+	link_tell(link);
 	return true;
 }
 
@@ -429,7 +436,7 @@ bool sovia_link_retire(struct sovia_link *link)
 
 	if (!sovia_link_unlist_unused(link))
 		return false;
-	sovia_event(link->snet, SOVIA_EVENT_LINK, link);
+	link_tell(link);
 	link_ended(link, was, -ECONNRESET);
 	link_forget(link);
 	return true;

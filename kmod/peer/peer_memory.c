@@ -10,8 +10,9 @@
  */
 #include <linux/random.h>
 #include <linux/slab.h>
-#include "core/trace.h"
 #include "core/addr.h"
+#include "core/objcount.h"
+#include "core/trace.h"
 #include "peer_memory.h"
 
 #define MEMORIES_MAX		4096
@@ -76,6 +77,7 @@ static void memory_remove(struct sovia_net *snet, struct memory *memory)
 	list_del(&memory->lru_node);
 	snet->memories.count--;
 	kfree_rcu(memory, rcu);
+	sovia_object_dec(unreached);
 }
 
 /* A new one, perhaps in place of that which was not used for the longest time. */
@@ -93,6 +95,7 @@ static struct memory *memory_add(struct sovia_net *snet, const struct sovia_pair
 	hash_add_rcu(memories->hash, &memory->node, sovia_pair_addr_hash(pair));
 	list_add_tail(&memory->lru_node, &memories->lru);
 	memories->count++;
+	sovia_object_inc(unreached);
 	return memory;
 }
 
